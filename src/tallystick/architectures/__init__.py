@@ -1,0 +1,24 @@
+"""The families that tallystick knows, one file each, named after the config's ``model_type``.
+
+A file is imported when its type is asked for, and found by its name: adding one needs no other edit.
+A name that begins with ``_`` holds what several families share.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+from tallystick.blueprint import REGISTRY, Architecture
+
+
+def known() -> list[str]:
+    """Every native model type, in alphabetical order."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
+
+
+def find(model_type: str) -> Architecture | None:
+    """The native family of a model type, or None."""
+    if model_type not in REGISTRY:
+        if model_type not in known():  # asked first: a model_type is a file's word, not a module to import
+            return None
+        import_module(f"{__name__}.{model_type}")
+    return REGISTRY[model_type]

@@ -1,0 +1,61 @@
+"""GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners")."""
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Conv1D,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Model,
+    PositionEmbedding,
+    Repeat,
+    architecture,
+    maybe,
+)
+
+
+@architecture(
+    "gpt2",
+    "GPT2LMHeadModel",
+    aliases={
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    },
+    vocab_size=50257,
+    n_positions=1024,
+    n_embd=768,
+    n_layer=12,
+    n_head=12,
+    n_inner=maybe(),
+    add_cross_attention=False,
+    tie_word_embeddings=True,
+)
+def gpt2(c: Config) -> Model:
+    c.require_divisible("n_embd", by="n_head")
+    d = c.n_embd
+    inner = c.n_inner or 4 * d
+    cross = c.add_cross_attention
+    block = Group(
+        ln_1=LayerNorm(d),
+        attn=Attention(c_attn=Conv1D(d, 3 * d), c_proj=Conv1D(d, d)),
+        ln_2=LayerNorm(d),
+        # As a decoder beside an encoder: keys and values come from there, queries from here.
+        crossattention=Attention(c_attn=Conv1D(d, 2 * d), q_attn=Conv1D(d, d), c_proj=Conv1D(d, d)) if cross else None,
+        ln_cross_attn=LayerNorm(d) if cross else None,
+        mlp=MLP(c_fc=Conv1D(d, inner), c_proj=Conv1D(inner, d)),
+    )
+    return Model(
+        transformer=Group(
+            wte=Embedding(c.vocab_size, d),
+            wpe=PositionEmbedding(c.n_positions, d),
+            h=Repeat(c.n_layer, block),
+            ln_f=LayerNorm(d),
+        ),
+        lm_head=Head(d, c.vocab_size),
+        tie=("lm_head.weight", "transformer.wte.weight") if c.tie_word_embeddings else None,
+    )

@@ -1,0 +1,30 @@
+"""Llama 1, 2 and 3 (Touvron et al. 2023; Grattafiori et al. 2024), and all that is saved under its type."""
+
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_dim
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+
+
+@architecture(
+    "llama",
+    "LlamaForCausalLM",
+    vocab_size=32000,
+    hidden_size=4096,
+    intermediate_size=11008,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=maybe(),
+    head_dim=maybe(),
+    attention_bias=False,
+    mlp_bias=False,
+    tie_word_embeddings=False,
+)
+def llama(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="num_attention_heads")
+    d = c.hidden_size
+    block = Group(
+        self_attn=attention(c, head_dim(c), bias=c.attention_bias),
+        mlp=gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+    return decoder(c, block)

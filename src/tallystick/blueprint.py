@@ -1,0 +1,221 @@
+"""A model written down as it prints: modules by name, tensors by shape, nothing allocated.
+
+>>> block = Group(ln_1=LayerNorm(4), mlp=MLP(c_fc=Linear(4, 16)))
+>>> [entry.name for entry in lay_out(Model(h=Repeat(2, block)), dtype="float32")]
+['h.{}.ln_1.weight', 'h.{}.ln_1.bias', 'h.{}.mlp.c_fc.weight', 'h.{}.mlp.c_fc.bias']
+
+An architecture (``architectures/``) builds one from a `Config`; sizes are `Dim`, so the layout
+holds the formula as well as the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+from tallystick.config import REQUIRED, Config, maybe, natural
+from tallystick.ledger import Axis, Entry
+
+__all__ = [
+    "MLP", "REQUIRED", "Attention", "Buffer", "Config", "Conv1D", "Embedding", "Experts", "ExpertStack", "Group", "Head",
+    "LayerNorm", "Linear", "Model", "Node", "PositionEmbedding", "RMSNorm", "Repeat", "Router", "Stack", "Tensor",
+    "architecture", "maybe", "natural",
+]  # fmt: skip
+
+# -- the pieces -----------------------------------------------------------------------------------
+
+
+class Tensor(NamedTuple):
+    """A leaf. Without a role of its own it takes that of the group around it."""
+
+    shape: tuple[int, ...]
+    role: str | None = None
+    buffer: bool = False
+
+
+class Group:
+    """Named children, in the order in which the model prints them; None children are left out.
+
+    `role` is what the tensors inside are for, unless they say otherwise. `active` is the share of
+    them that one token uses; None is all.
+    """
+
+    role: str | None = None
+    active: Fraction | None = None
+
+    def __init__(self, **children: Node | None) -> None:
+        self.children = {name: child for name, child in children.items() if child is not None}
+
+
+class Attention(Group):
+    role = "attention"
+
+
+class MLP(Group):
+    role = "mlp"
+
+
+class Router(Group):
+    """What scores the experts for a token."""
+
+    role = "router"
+
+
+class Experts(Group):
+    """Expert weights of which a token uses `used` in `of`; the shapes hold all of them."""
+
+    role = "experts"
+
+    def __init__(self, used: int, of: int, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.active = Fraction(int(used), int(of))
+
+
+class Stack:
+    """Blocks numbered from 0 on: so many of the first kind, then so many of the next."""
+
+    role: str | None = None
+    active: Fraction | None = None
+
+    def __init__(self, *runs: tuple[int, Group]) -> None:
+        self.runs = runs
+
+
+class ExpertStack(Stack):
+    """Experts held one by one, numbered from 0, of which a token uses `used`."""
+
+    role = "experts"
+
+    def __init__(self, used: int, of: int, expert: Group) -> None:
+        super().__init__((of, expert))
+        self.active = Fraction(int(used), int(of))
+
+
+class Model(Group):
+    """The whole. `tie` names two tensors that are one: the second holds the storage."""
+
+    def __init__(self, *, tie: tuple[str, str] | None = None, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.tie = tie
+
+
+Node: TypeAlias = Tensor | Group | Stack
+
+
+def Repeat(count: int, block: Group) -> Stack:
+    """`count` equal blocks, numbered from 0."""
+    return Stack((count, block))
+
+
+def Linear(inputs: int, outputs: int, *, bias: bool = True) -> Group:
+    """``nn.Linear``: weight (outputs, inputs), bias (outputs)."""
+    return Group(weight=Tensor((outputs, inputs)), bias=Tensor((outputs,)) if bias else None)
+
+
+def Conv1D(inputs: int, outputs: int) -> Group:
+    """GPT-2's transposed linear: weight (inputs, outputs), bias (outputs)."""
+    return Group(weight=Tensor((inputs, outputs)), bias=Tensor((outputs,)))
+
+
+def Embedding(rows: int, width: int) -> Group:
+    """Token embedding: weight (rows, width)."""
+    return Group(weight=Tensor((rows, width), "token_embedding"))
+
+
+def PositionEmbedding(rows: int, width: int) -> Group:
+    """Learned positions: weight (rows, width)."""
+    return Group(weight=Tensor((rows, width), "position_embedding"))
+
+
+def LayerNorm(width: int, *, bias: bool = True) -> Group:
+    """Scale `weight` and shift `bias`, each (width)."""
+    return Group(weight=Tensor((width,), "norm"), bias=Tensor((width,), "norm") if bias else None)
+
+
+def RMSNorm(width: int) -> Group:
+    """Scale `weight` (width) alone."""
+    return LayerNorm(width, bias=False)
+
+
+def Head(width: int, vocabulary: int, *, bias: bool = False) -> Group:
+    """The projection to the vocabulary: weight (vocabulary, width), bias (vocabulary)."""
+    return Group(
+        weight=Tensor((vocabulary, width), "head"), bias=Tensor((vocabulary,), "head") if bias else None
+    )
+
+
+def Buffer(*shape: int) -> Tensor:
+    """A tensor of the state dict that is no parameter."""
+    return Tensor(shape, buffer=True)
+
+
+# -- from a blueprint to entries ------------------------------------------------------------------
+
+
+def lay_out(model: Model, *, dtype: str) -> list[Entry]:
+    """Every tensor of a model as an `Entry`, stacks rolled up, in printing order."""
+    target, source = model.tie or (None, None)
+
+    def walk(
+        node: Node, name: str, role: str, active: Fraction | None, axes: tuple[Axis, ...]
+    ) -> Iterator[Entry]:
+        if isinstance(node, Tensor):
+            tied = name == target
+            yield Entry(
+                name=name,
+                shape=node.shape,
+                role=node.role or role,
+                dtype=dtype,
+                storage=source if tied and source else name,
+                unique=0 if tied else int(math.prod(node.shape)),
+                buffer=node.buffer,
+                active=active,
+                axes=axes,
+            )
+            return
+        role, active = node.role or role, node.active or active
+        if isinstance(node, Group):
+            for child, below in node.children.items():
+                yield from walk(below, f"{name}.{child}" if name else child, role, active, axes)
+            return
+        start = 0
+        for count, block in node.runs:
+            if count:
+                yield from walk(block, f"{name}.{{}}", role, active, (*axes, Axis(start, count)))
+            start += int(count)
+
+    return list(walk(model, "", "other", None, ()))
+
+
+# -- the registry ---------------------------------------------------------------------------------
+
+
+class Architecture(NamedTuple):
+    """One family: how a config of its `model_type` becomes a blueprint."""
+
+    name: str  # the config's model_type
+    class_name: str  # the class that transformers, or the book, builds; "" where there is none
+    keys: Mapping[str, Any]  # the config keys that it reads, as `Config` declares them
+    aliases: Mapping[str, str]  # other names of those keys
+    build: Callable[[Config], Model]
+
+
+REGISTRY: dict[str, Architecture] = {}
+
+
+def architecture(
+    name: str, class_name: str = "", *, aliases: Mapping[str, str] | None = None, **keys: Any
+) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
+    """Register a family: the decorated function reads a `Config` and returns the `Model`.
+
+    `keys` are the config keys that it reads with the defaults of its type (see `Config`). The file
+    ``architectures/NAME.py`` that holds it is found by its name: nothing else needs an edit.
+    """
+
+    def register(build: Callable[[Config], Model]) -> Callable[[Config], Model]:
+        REGISTRY[name] = Architecture(name, class_name, keys, aliases or {}, build)
+        return build
+
+    return register

@@ -1,0 +1,149 @@
+"""A model's config, read key by key.
+
+Integers come back as `Dim`, so that every shape computed from them knows its formula, and every
+complaint about them names the key that the user wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tallystick.dims import Dim
+from tallystick.errors import BadInput, nearest, shown
+from tallystick.ledger import BITS
+
+# Tensors are indexed by signed 64-bit integers: nothing larger can be a size.
+LARGEST = 2**63 - 1
+
+# Keys that a config of any family may carry and an override may therefore set.
+COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
+
+
+class Key(NamedTuple):
+    """What a config key may hold, where its default's own type does not say it."""
+
+    default: int | None
+    least: int = 1
+    nullable: bool = False
+
+
+def maybe(default: int | None = None) -> Key:
+    """A positive integer or null. Null and absent differ: absent gives `default`, null gives None."""
+    return Key(default, nullable=True)
+
+
+def natural(default: int = 0, *, nullable: bool = False) -> Key:
+    """An integer of 0 or more: how many of something that a model may do without."""
+    return Key(default, least=0, nullable=nullable)
+
+
+REQUIRED = Key(None)  # no default: the config must say it
+
+
+class Config:
+    """The values that an architecture reads, each checked as it is read.
+
+    `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
+    ``maybe()`` an integer or null, ``hidden_act="gelu"`` a word.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        keys: Mapping[str, Any],
+        *,
+        where: str,
+        aliases: Mapping[str, str] | None = None,
+        single_experts: bool = False,
+    ) -> None:
+        self._where = where
+        self._keys = keys
+        self._values = {(aliases or {}).get(key, key): value for key, value in values.items() if key not in keys}
+        self._values |= {key: values[key] for key in keys if key in values}
+        self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
+        # Mixtures of experts exist in two layouts with one count: published one expert by one
+        # (`experts.0.w1.weight`), held fused by transformers 5 (`experts.gate_up_proj`).
+        self.single_experts = single_experts
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        key = self._keys[name]  # a KeyError here is an architecture that reads what it does not declare
+        if isinstance(key, bool):
+            return self._flag(name, key)
+        if isinstance(key, int):
+            return self._integer(name, Key(key))
+        if isinstance(key, Key):
+            return self._integer(name, key)
+        return self._values.get(name, key)
+
+    def refuse(self, why: str) -> BadInput:
+        """The error for values that contradict each other; the caller raises it."""
+        return BadInput(f"{self._where}: {why}")
+
+    def require_divisible(self, name: str, by: str) -> None:
+        """Refuse a width that its heads do not divide, where no shape depends on the quotient."""
+        value, divisor = getattr(self, name), getattr(self, by)
+        if int(value) % int(divisor):
+            raise self.refuse(f"{name} = {int(value)} is not divisible by {by} = {int(divisor)}")
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype that the config states, as torch names it; None where it states none."""
+        stated = self._values.get("dtype") or self._values.get("torch_dtype")
+        if stated is None:
+            return None
+        name = str(stated).removeprefix("torch.")  # a book's dictionary holds torch.bfloat16 itself
+        name = {"auto": "float32", "float": "float32", "half": "float16"}.get(name, name)
+        if name not in BITS:
+            raise self.refuse(f"dtype is {shown(stated)}, which is no dtype{nearest(name, BITS)}")
+        return name
+
+    def _flag(self, name: str, default: bool) -> bool:
+        value = self._values.get(name, default)
+        if not isinstance(value, bool):
+            raise self.refuse(f"{name} is {shown(value)}, expected true or false")
+        return value
+
+    def _integer(self, name: str, key: Key) -> Dim | None:
+        if name not in self._values:
+            if key is REQUIRED:
+                raise self.refuse(f"{name} is missing")
+            value: object = key.default
+        else:
+            value = self._values[name]
+        if value is None and key.nullable:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not key.least <= value <= LARGEST:
+            kind = "a positive integer" if key.least else "an integer of 0 or more"
+            limit = " below 2^63" if isinstance(value, int) and value > LARGEST else ""
+            null = " or null" if key.nullable else ""
+            raise self.refuse(f"{name} is {shown(value)}, expected {kind}{limit}{null}")
+        self.symbols[name] = int(value)
+        return Dim(int(value), name)
+
+
+def merged(
+    values: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    *,
+    known: Iterable[str],
+    aliases: Mapping[str, str],
+    where: str,
+) -> dict[str, Any]:
+    """A config with the user's ``--set`` values in place; a key that nothing reads is refused, not ignored."""
+    known = set(known) | set(aliases) | set(values) | set(COMMON_KEYS)
+    out = dict(values)
+    for key, value in overrides.items():
+        if key not in known:
+            raise BadInput(f"{where} has no key {key!r} to set{nearest(key, known)}")
+        # The alias and the key are one thing: the override must win over whichever the config holds.
+        key = aliases.get(key, key)
+        for other in [alias for alias, target in aliases.items() if target == key]:
+            out.pop(other, None)
+        if key in ("dtype", "torch_dtype"):
+            out.pop("torch_dtype", None)
+            key = "dtype"
+        out[key] = value
+    return out

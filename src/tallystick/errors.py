@@ -1,0 +1,28 @@
+"""The one error that a user can cause, and the suggestion that goes with it."""
+
+from collections.abc import Iterable
+
+
+class BadInput(ValueError):
+    """What the user gave cannot be read or makes no sense.
+
+    The message is one line in the user's own words: what is wrong, where, and what to do.
+    The command line prints it after ``tallystick:`` and exits with 2.
+    """
+
+
+def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
+    """`"; nearest: gpt2, gpt2-xl"`, or `""` where nothing known looks like `word`."""
+    from difflib import get_close_matches  # only a failing call pays for it
+
+    matches = get_close_matches(word.lower(), list(known), n=most, cutoff=0.5)
+    return f"; nearest: {', '.join(matches)}" if matches else ""
+
+
+def shown(value: object, *, most: int = 60) -> str:
+    """The user's own value as a message shows it: on one line, cut when long."""
+    kind = {str: "the string ", list: "the list ", dict: "the object "}.get(type(value), "")
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
+        return f"an integer of {value.bit_length()} bits"  # str() of it can be slow, or refused
+    text = repr(value)
+    return kind + (text if len(text) <= most else text[: most - 1] + "…")

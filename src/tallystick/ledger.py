@@ -1,0 +1,313 @@
+"""The ledger: every tensor of a model, once by name, with who shares storage with whom.
+
+Sources write it, answers read it. It is plain data: no file format, no torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tallystick.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas
+
+ROLES = (
+    "token_embedding",
+    "position_embedding",
+    "attention",
+    "mlp",
+    "experts",
+    "router",
+    "ssm",
+    "conv",
+    "norm",
+    "head",
+    "other",
+)
+# The tables' split: token and learned position embeddings, and the head whether tied or not,
+# against all the rest. So untying a head moves nothing from one side to the other.
+EMBEDDING_ROLES = frozenset({"token_embedding", "position_embedding", "head"})
+
+BITS = {
+    "bool": 8, "uint8": 8, "int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32,
+    "int64": 64, "uint64": 64, "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64,
+    "complex64": 64, "complex128": 128, "float8_e4m3fn": 8, "float8_e5m2": 8, "float8_e8m0fnu": 8,
+    "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
+    "complex32": 32, "qint8": 8, "quint8": 8, "qint32": 32, "float4_e2m1fn": 4,
+}  # fmt: skip
+
+# One config can ask for 10^12 layers; the counts stand, but nobody can be shown each tensor.
+MOST_LISTED = 20_000_000
+
+
+class Entry(NamedTuple):
+    """One named tensor, or a stack of them whose names differ only in their numbers.
+
+    In a stack, `name` and `storage` hold one ``{}`` for each item of `axes`, a range of numbers:
+    ``transformer.h.{}.ln_1.weight`` with ``(range(0, 12),)`` is twelve tensors. It stays rolled up
+    until somebody asks for single tensors, so a 700B mixture of experts costs no more than GPT-2.
+    """
+
+    name: str  # exactly the checkpoint's
+    shape: tuple[int, ...]
+    role: str
+    dtype: str
+    storage: str  # the name that first used this storage: entries that share it carry the same one
+    unique: int  # elements that no earlier entry holds: all of them, 0 for a tie, some for an overlap
+    identity: str = ""  # the name that first used this Parameter object; "" is its own
+    trainable: bool = True
+    buffer: bool = False
+    active: Fraction | None = None  # the share that one token uses; None is all
+    axes: tuple[Axis, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Elements of one tensor."""
+        return int(math.prod(self.shape))
+
+    @property
+    def copies(self) -> int:
+        """How many tensors this entry stands for."""
+        return int(math.prod(axis.count for axis in self.axes))
+
+    def unrolled(self) -> Iterator[Entry]:
+        """Each single tensor, in the order of the numbers in its name."""
+        if not self.axes:
+            yield self
+            return
+        for numbers in product(*(range(axis.start, axis.start + axis.count) for axis in self.axes)):
+            name, storage = self.name.format(*numbers), self.storage.format(*numbers)
+            yield self._replace(name=name, storage=storage, identity=self.identity.format(*numbers), axes=())
+
+
+class Axis(NamedTuple):
+    """The numbers `start`, `start + 1`, … that one ``{}`` of a name stands for."""
+
+    start: int
+    count: int
+
+
+class Tie(NamedTuple):
+    """Names that share storage, and how (the relations of the word list)."""
+
+    names: tuple[str, ...]
+    relation: str  # tied | aliased | copied | untied | unknown
+    parameters: int  # elements that sharing saves: those of all names, less the distinct ones
+
+
+class Ledger:
+    """Where every parameter of one model goes.
+
+    `entries` are in the order in which the model prints. Counts are in elements, sizes in bytes.
+    The words are used as everywhere in tallystick: `total` (unique) counts each storage once,
+    `by_name` counts every name.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        *,
+        source: str,
+        kind: str,
+        architecture: str | None = None,
+        symbols: Mapping[str, int] | None = None,
+        notes: Sequence[str] = (),
+        relations: Mapping[str, str] | None = None,
+        stored: tuple[int, int] | None = None,
+        described: Ledger | None = None,
+        mismatches: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.rolled = tuple(entries)
+        self.source = source
+        self.kind = kind  # preset | config | safetensors | module
+        self.architecture = architecture
+        self.symbols = dict(symbols or {})  # the config keys in the shapes, with their values
+        self.notes = tuple(notes)
+        self.relations = dict(relations or {})  # storage -> relation, where names alone cannot tell
+        self.stored = stored  # (elements, bytes) in a checkpoint's files, buffers and duplicates included
+        self.described = described  # the ledger of the config beside a checkpoint or module
+        self.mismatches = {kind: tuple(names) for kind, names in (mismatches or {}).items() if names}
+
+    # -- single tensors ---------------------------------------------------------------------------
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every single tensor, buffers included."""
+        if sum(entry.copies for entry in self.rolled) > MOST_LISTED:
+            raise BadInput(f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one")
+        return tuple(single for entry in self.rolled for single in entry.unrolled())
+
+    @property
+    def parameters(self) -> tuple[Entry, ...]:
+        """The entries that are parameters, stacks rolled up."""
+        return tuple(entry for entry in self.rolled if not entry.buffer)
+
+    @property
+    def ties(self) -> tuple[Tie, ...]:
+        """The groups of names with one storage, in order of first appearance."""
+        groups: dict[str, list[Entry]] = {}
+        for entry in self.parameters:
+            groups.setdefault(entry.storage, []).append(entry)
+        ties = []
+        for storage, group in groups.items():
+            if len(group) == 1:
+                continue
+            singles: dict[str, list[Entry]] = {}
+            for entry in group:
+                for single in entry.unrolled():
+                    singles.setdefault(single.storage, []).append(single)
+            for shared in singles.values():
+                same = len({entry.identity or entry.name for entry in shared}) == 1 or self.kind != "module"
+                relation = self.relations.get(storage, "tied" if same else "aliased")
+                saved = sum(entry.size - entry.unique for entry in shared)
+                ties.append(Tie(tuple(entry.name for entry in shared), relation, saved))
+        return tuple(ties)
+
+    # -- totals -----------------------------------------------------------------------------------
+
+    @property
+    def total(self) -> int:
+        """Unique parameters: elements of distinct storage. The number that people mean."""
+        return sum(entry.unique * entry.copies for entry in self.parameters)
+
+    @property
+    def totals(self) -> dict[str, int | None]:
+        """Every total by its word. `active` is None where only a config could tell."""
+        parameters = self.parameters
+        unique = self.total
+        embedding = sum(e.unique * e.copies for e in parameters if e.role in EMBEDDING_ROLES)
+        totals: dict[str, int | None] = {
+            "unique": unique,
+            "by_name": sum(e.size * e.copies for e in parameters),
+        }
+        if self.kind == "module":
+            # What sum(p.numel() for p in model.parameters()) gives: distinct Parameter objects.
+            totals["parameters"] = sum(e.size for e in parameters if e.identity in ("", e.name))
+        if self.stored is not None:
+            totals["stored"] = self.stored[0]
+        totals["trainable"] = sum(e.unique * e.copies for e in parameters if e.trainable)
+        totals["embedding"] = embedding
+        totals["non_embedding"] = unique - embedding
+        totals["active"] = self._active()
+        totals["buffers"] = sum(e.size * e.copies for e in self.rolled if e.buffer)
+        totals["bytes"] = sum(size_in_bytes(e.unique * e.copies, e.dtype) for e in parameters)
+        if self.stored is not None:
+            totals["stored_bytes"] = self.stored[1]
+        return totals
+
+    def _active(self) -> int | None:
+        experts = [e for e in self.parameters if e.role == "experts"]
+        if any(e.active is None for e in experts):
+            return None
+        idle = sum(e.unique * e.copies * (1 - e.active) for e in experts if e.active is not None)
+        return int(self.total - idle)
+
+    # -- breakdowns -------------------------------------------------------------------------------
+
+    def by(self, what: str) -> dict[str, int]:
+        """Unique parameters by ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``, in printing order."""
+        counts: dict[str, int] = {}
+        if what in ("role", "dtype"):
+            for entry in self.parameters:
+                key = entry.role if what == "role" else entry.dtype
+                counts[key] = counts.get(key, 0) + entry.unique * entry.copies
+            if what == "role":
+                return {role: counts[role] for role in ROLES if role in counts}
+            return counts
+        if what not in ("layer", "tensor"):
+            raise BadInput(f"cannot count by {what!r}: choose role, layer, tensor or dtype")
+        for entry in self.entries:
+            if not entry.buffer:
+                key = entry.name if what == "tensor" else layer_of(entry.name)
+                counts[key] = counts.get(key, 0) + entry.unique
+        return counts
+
+    def rows(self, what: str) -> list[dict[str, Any]]:
+        """The lines of a breakdown: what `by` gives, with shares, and shapes where single tensors are asked for."""
+        total = self.total
+        if what != "tensor":
+            rows = [
+                {what: name, "parameters": count, "share": _share(count, total)}
+                for name, count in self.by(what).items()
+            ]
+            if what == "dtype":
+                for row in rows:
+                    row["bytes"] = size_in_bytes(row["parameters"], row["dtype"])
+            return rows
+        return [
+            {
+                "tensor": entry.name,
+                "shape": [int(dim) for dim in entry.shape],
+                "role": entry.role,
+                "dtype": entry.dtype,
+                "parameters": 0 if entry.buffer else entry.unique,
+                "share": _share(0 if entry.buffer else entry.unique, total),
+                "trainable": entry.trainable and not entry.buffer,
+                "buffer": entry.buffer,
+                "shares_with": None if entry.storage == entry.name else entry.storage,
+            }
+            for entry in self.entries
+        ]
+
+    # -- doors ------------------------------------------------------------------------------------
+
+    def to_dict(self, by: str | None = None) -> dict[str, Any]:
+        """The JSON of ``tallystick count``: keys are a contract, added to and never renamed."""
+        out: dict[str, Any] = {
+            "source": self.source,
+            "kind": self.kind,
+            "architecture": self.architecture,
+            "totals": self.totals,
+            "ties": [
+                {"names": list(tie.names), "relation": tie.relation, "parameters": int(tie.parameters)}
+                for tie in self.ties
+            ],
+            "components": self.rows("role"),
+            "notes": list(self.notes),
+        }
+        if self.described is not None:
+            out["mismatches"] = {kind: list(names) for kind, names in self.mismatches.items()}
+        if by is not None:
+            out["rows"] = self.rows(by)
+        return out
+
+    def to_pandas(self, by: str = "tensor") -> pandas.DataFrame:
+        """The rows of a breakdown as a data frame (needs pandas)."""
+        import pandas
+
+        return pandas.DataFrame(self.rows(by))
+
+    def __repr__(self) -> str:
+        return f"<Ledger of {self.source}: {self.total:,} parameters>"
+
+    def _repr_html_(self) -> str:
+        from tallystick.report.html import ledger_table  # a notebook's door, opened only there
+
+        return ledger_table(self)
+
+
+def layer_of(name: str) -> str:
+    """The numbered block that a tensor belongs to, or its own module where there is none.
+
+    >>> layer_of("transformer.h.0.attn.c_attn.weight"), layer_of("transformer.wte.weight")
+    ('transformer.h.0', 'transformer.wte')
+    """
+    parts = name.split(".")
+    for position, part in enumerate(parts[:-1]):
+        if part.isdecimal():
+            return ".".join(parts[: position + 1])
+    return ".".join(parts[:-1]) or name
+
+
+def size_in_bytes(elements: int, dtype: str) -> int:
+    """Bytes of so many elements; a part of a byte counts whole."""
+    return -(-elements * BITS[dtype] // 8)
+
+
+def _share(count: int, total: int) -> float:
+    return round(count / total, 6) if total else 0.0

@@ -1,0 +1,108 @@
+"""A config becomes a ledger: Hugging Face's keys, the book's, nanoGPT's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tallystick import architectures
+from tallystick.blueprint import Architecture, lay_out
+from tallystick.config import Config, merged
+from tallystick.errors import BadInput, nearest, shown
+from tallystick.ledger import Ledger
+
+# Dictionaries without a model_type, known by the keys that no other kind uses.
+DIALECTS = (
+    ("book_llama", {"emb_dim", "hidden_dim"}),
+    ("book_gpt", {"emb_dim"}),
+    ("nanogpt", {"block_size", "n_embd"}),
+)
+
+
+def ledger_from_config(
+    values: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    *,
+    source: str,
+    kind: str = "config",
+    single_experts: bool = False,
+) -> Ledger:
+    """The ledger of the model that a config describes.
+
+    Args:
+        values: the config as a dictionary.
+        overrides: keys to set over it; one that nothing reads raises `BadInput`.
+        source: what the user named, for messages.
+        kind: ``"config"`` or ``"preset"``.
+        single_experts: lay experts out one by one, as published, not fused as transformers 5 holds them.
+    """
+    if not isinstance(values, Mapping):
+        raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
+    model_type = model_type_of({**values, **overrides}, source)
+    family = architectures.find(model_type)
+    if family is None:
+        from tallystick.sources.fallback import ledger_by_transformers
+
+        return ledger_by_transformers(model_type, {**values, **overrides}, source=source)
+    settings = merged(values, overrides, known=family.keys, aliases=family.aliases, where=source)
+    config = Config(settings, family.keys, where=source, aliases=family.aliases, single_experts=single_experts)
+    dtype = config.dtype or "float32"
+    model = family.build(config)
+    ledger = Ledger(
+        lay_out(model, dtype=dtype),
+        source=source,
+        kind=kind,
+        architecture=family.name,
+        symbols=config.symbols,
+        notes=_class_note(settings, family),
+    )
+    if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
+        ledger.notes += (_book_note(ledger),)
+    return ledger
+
+
+def model_type_of(values: Mapping[str, Any], source: str) -> str:
+    """The model type that a config states, or that its keys or class name give away."""
+    stated = values.get("model_type")
+    if stated is not None:
+        if not isinstance(stated, str) or not stated:
+            raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2")
+        return stated
+    for name, needed in DIALECTS:
+        if needed <= values.keys():
+            return name
+    classes = _classes(values)
+    for name in architectures.known() if classes else ():
+        family = architectures.find(name)
+        if family is not None and family.class_name in classes:
+            return name
+    keys = [key for _, needed in DIALECTS for key in needed]
+    raise BadInput(
+        f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
+        f" (emb_dim, or block_size and n_embd){''.join(_misspelt(key, keys) for key in values)}"
+    )
+
+
+def _misspelt(key: object, known: list[str]) -> str:
+    return f"; {key!r}{nearest(key, known, most=1)}" if isinstance(key, str) and nearest(key, known) else ""
+
+
+def _classes(values: Mapping[str, Any]) -> list[str]:
+    classes = values.get("architectures")
+    return [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
+
+
+def _class_note(values: Mapping[str, Any], family: Architecture) -> list[str]:
+    """A config saved from a classifier or a bare base model names another class than the one counted."""
+    classes = _classes(values)
+    if not classes or not family.class_name or family.class_name in classes:
+        return []
+    return [f"the config names {classes[0]}; counted as {family.class_name}, the causal language model of its type"]
+
+
+def _book_note(ledger: Ledger) -> str:
+    head = sum(entry.unique for entry in ledger.parameters if entry.role == "head")
+    return (
+        f"the head is counted as the book builds it, with a matrix of its own; tied to the token embedding the model"
+        f" has {ledger.total - head:,} parameters (set tie_word_embeddings to true)"
+    )

@@ -1,0 +1,82 @@
+"""Opening what the user named: a regular file of a known size, or one line that says why not."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tallystick.errors import BadInput
+
+# A config or an index is text written by a program; the largest real index is under 20 MB.
+LARGEST_JSON = 100_000_000
+
+LFS_POINTER = b"version https://git-lfs"
+
+
+def open_regular(path: Path) -> tuple[BinaryIO, int]:
+    """The file opened for reading, and its size in bytes. Pipes and devices are refused, not waited for."""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise BadInput(f"{path} is a folder, expected a file")
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInput(f"{path} is not a regular file")
+        # Without O_NONBLOCK, a file swapped for a FIFO after the look above would hang the open.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:  # an embedded null byte
+        raise BadInput(f"{str(path)!r} is no path: {error}") from None
+    file = os.fdopen(descriptor, "rb")
+    if status.st_size == 0:
+        file.close()
+        raise BadInput(f"{path} is empty")
+    return file, status.st_size
+
+
+def refuse_pointer(path: Path, start: bytes) -> None:
+    """A clone without Git LFS holds a small text file where the real one should be."""
+    if start.startswith(LFS_POINTER):
+        raise BadInput(f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` in its folder")
+
+
+def read_text(path: Path) -> str:
+    """A whole text file as UTF-8."""
+    file, size = open_regular(path)
+    with file:
+        if size > LARGEST_JSON:
+            raise BadInput(f"{path} has {size:,} bytes: too large for a config or an index")
+        content = file.read()
+    refuse_pointer(path, content)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8") from None
+
+
+def read_json(path: Path) -> Any:
+    """A whole JSON file."""
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{path} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise BadInput(f"{path} is nested too deeply to be a config") from None
+    except ValueError:  # an integer of thousands of digits
+        raise BadInput(f"{path} holds a number too long to be a size") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A whole TOML file."""
+    import tomllib
+
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path} is not TOML: {error}") from None
+    except RecursionError:
+        raise BadInput(f"{path} is nested too deeply to be a config") from None
