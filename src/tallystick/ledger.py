@@ -6,9 +6,10 @@ Sources write it, answers read it. It is plain data: no file format, no torch.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tallystick.errors import BadInput
@@ -40,6 +41,9 @@ BITS = {
     "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
     "complex32": 32, "qint8": 8, "quint8": 8, "qint32": 32, "float4_e2m1fn": 4,
 }  # fmt: skip
+
+# The numbers in a dotted name that stand alone, as torch numbers the modules of a list.
+NUMBERS = re.compile(r"(?<![^.])(0|[1-9]\d{0,8})(?![^.])")
 
 # One config can ask for 10^12 layers; the counts stand, but nobody can be shown each tensor.
 MOST_LISTED = 20_000_000
@@ -75,14 +79,18 @@ class Entry(NamedTuple):
         """How many tensors this entry stands for."""
         return int(math.prod(axis.count for axis in self.axes))
 
+    def numbered(self, number: int) -> Entry:
+        """One item of a stack: its first ``{}`` filled in."""
+        name, storage = (text.replace("{}", str(number), 1) for text in (self.name, self.storage))
+        return self._replace(name=name, storage=storage, axes=self.axes[1:])
+
     def unrolled(self) -> Iterator[Entry]:
         """Each single tensor, in the order of the numbers in its name."""
         if not self.axes:
             yield self
             return
-        for numbers in product(*(range(axis.start, axis.start + axis.count) for axis in self.axes)):
-            name, storage = self.name.format(*numbers), self.storage.format(*numbers)
-            yield self._replace(name=name, storage=storage, identity=self.identity.format(*numbers), axes=())
+        for number in range(self.axes[0].start, self.axes[0].start + self.axes[0].count):
+            yield from self.numbered(number).unrolled()
 
 
 class Axis(NamedTuple):
@@ -140,7 +148,7 @@ class Ledger:
         """Every single tensor, buffers included."""
         if sum(entry.copies for entry in self.rolled) > MOST_LISTED:
             raise BadInput(f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one")
-        return tuple(single for entry in self.rolled for single in entry.unrolled())
+        return tuple(_in_printing_order(self.rolled))
 
     @property
     def parameters(self) -> tuple[Entry, ...]:
@@ -155,13 +163,16 @@ class Ledger:
             groups.setdefault(entry.storage, []).append(entry)
         ties = []
         for storage, group in groups.items():
-            if len(group) == 1:
+            # Runs of one stack (dense layers, then sparse ones) have one rolled name, and share nothing.
+            if len(group) == 1 or all(entry.name == storage for entry in group):
                 continue
             singles: dict[str, list[Entry]] = {}
             for entry in group:
                 for single in entry.unrolled():
                     singles.setdefault(single.storage, []).append(single)
             for shared in singles.values():
+                if len(shared) == 1:
+                    continue
                 same = len({entry.identity or entry.name for entry in shared}) == 1 or self.kind != "module"
                 relation = self.relations.get(storage, "tied" if same else "aliased")
                 saved = sum(entry.size - entry.unique for entry in shared)
@@ -289,6 +300,36 @@ class Ledger:
         from tallystick.report.html import ledger_table  # a notebook's door, opened only there
 
         return ledger_table(self)
+
+
+def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
+    """Single tensors layer by layer: a stack's neighbours with the same root are unrolled together."""
+
+    def root(entry: Entry) -> str:
+        return entry.name.partition("{}")[0] if entry.axes else ""
+
+    for prefix, neighbours in groupby(rolled, key=root):
+        stacks = list(neighbours)
+        if not prefix and not any(entry.axes for entry in stacks):
+            yield from stacks
+            continue
+        first = min(entry.axes[0].start for entry in stacks)
+        last = max(entry.axes[0].start + entry.axes[0].count for entry in stacks)
+        for number in range(first, last):
+            inside = [entry for entry in stacks if 0 <= number - entry.axes[0].start < entry.axes[0].count]
+            yield from _in_printing_order(entry.numbered(number) for entry in inside)
+
+
+def template_of(name: str) -> tuple[str, tuple[int, ...]]:
+    """A name with ``{}`` for its numbers, and the numbers.
+
+    >>> template_of("h.11.attn.c_attn.weight")
+    ('h.{}.attn.c_attn.weight', (11,))
+    """
+    if "{" in name or "}" in name:
+        return name, ()
+    parts = NUMBERS.split(name)
+    return "{}".join(parts[::2]), tuple(map(int, parts[1::2]))
 
 
 def layer_of(name: str) -> str:

@@ -1,0 +1,1 @@
+"""The command line: it parses, asks and shows. It computes nothing."""

@@ -1,0 +1,1 @@
+"""Reports show answers: in a terminal, in a notebook. They compute nothing."""

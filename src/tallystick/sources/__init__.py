@@ -1,1 +1,97 @@
 """Sources turn what a person has into a `Ledger`. They know formats, and answer no question."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tallystick.errors import BadInput, nearest, shown
+from tallystick.ledger import Ledger
+
+_FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def read(source: Any, overrides: Mapping[str, Any]) -> Ledger:
+    """The ledger of anything that `tallystick.count` takes, with `overrides` set over its config."""
+    if isinstance(source, str):
+        return _from_word(source, overrides)
+    if isinstance(source, os.PathLike):
+        return _from_path(Path(source), overrides)
+    from tallystick.sources.config import ledger_from_config
+
+    if isinstance(source, Mapping):
+        return ledger_from_config(source, overrides, source="the dictionary")
+    if _is_module(source):
+        if overrides:
+            raise BadInput(f"a live module has no config to set {', '.join(overrides)} in")
+        from tallystick.sources.module import ledger_from_module
+
+        return ledger_from_module(source)
+    if callable(getattr(source, "to_dict", None)):  # a transformers config object
+        return ledger_from_config(source.to_dict(), overrides, source=type(source).__name__)
+    raise BadInput(f"cannot count {shown(source)}: expected a name, a path, a dictionary, a config or an nn.Module")
+
+
+def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
+    """A preset's name before a path: a folder that happens to be called gpt2 is named ./gpt2."""
+    from tallystick.presets import PRESETS
+
+    if word.lower() in PRESETS:
+        from tallystick.sources.config import ledger_from_config
+
+        name = word.lower()
+        ledger = ledger_from_config(PRESETS[name], overrides, source=name, kind="preset")
+        if Path(name).exists():
+            ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
+        return ledger
+    path = Path(word)
+    if not _exists(path):
+        if _FACTORY.fullmatch(word):
+            from tallystick.sources.factory import ledger_from_factory
+
+            return ledger_from_factory(word, overrides)
+        if os.sep not in word and "." not in word:
+            raise BadInput(f"there is no preset or file {word!r}{nearest(word, PRESETS)}; tallystick presets lists the names")
+    return _from_path(path, overrides)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name too long, a null byte: the opening says it
+        return False
+
+
+def _is_module(source: object) -> bool:
+    # By the names of its classes: asking isinstance would import torch for who has no module to count.
+    return any(kind.__module__ == "torch.nn.modules.module" and kind.__name__ == "Module" for kind in type(source).__mro__)
+
+
+# Weights in formats that are not read (yet), by the ends of their names.
+_OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".gguf", ".npz", ".h5", ".msgpack", ".onnx")
+
+
+def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
+    """A path to a config, to weights, or to a folder that holds either: weights before the config beside them."""
+    from tallystick.sources.config import CONFIG, ledger_from_config
+    from tallystick.sources.files import read_json, read_toml
+
+    name = str(path)
+    if path.is_dir():
+        from tallystick.sources.checkpoint import find_checkpoint
+
+        path = find_checkpoint(path) or path / CONFIG
+        if not path.exists():
+            raise BadInput(f"{name} holds neither a {CONFIG} nor safetensors files")
+    if path.name.endswith((".safetensors", ".safetensors.index.json")):
+        from tallystick.sources.checkpoint import ledger_from_checkpoint
+
+        return ledger_from_checkpoint(path, overrides, source=name)
+    if path.name.endswith(_OTHER_WEIGHTS):
+        raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or a .safetensors file")
+    return ledger_from_config(
+        read_toml(path) if path.suffix == ".toml" else read_json(path), overrides, source=name
+    )

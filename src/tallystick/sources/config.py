@@ -11,6 +11,8 @@ from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.ledger import Ledger
 
+CONFIG = "config.json"
+
 # Dictionaries without a model_type, known by the keys that no other kind uses.
 DIALECTS = (
     ("book_llama", {"emb_dim", "hidden_dim"}),
@@ -97,7 +99,7 @@ def _class_note(values: Mapping[str, Any], family: Architecture) -> list[str]:
     classes = _classes(values)
     if not classes or not family.class_name or family.class_name in classes:
         return []
-    return [f"the config names {classes[0]}; counted as {family.class_name}, the causal language model of its type"]
+    return [f"the config names {classes[0][:60]!r}; counted as {family.class_name}, the causal language model of its type"]
 
 
 def _book_note(ledger: Ledger) -> str:

@@ -1,0 +1,54 @@
+"""tallystick tells exactly where every parameter of a language model goes.
+
+>>> import tallystick
+>>> tallystick.count("gpt2").total
+124439808
+>>> tallystick.count("gpt2", tie_word_embeddings=False).total
+163037184
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tallystick.errors import BadInput
+from tallystick.ledger import Entry, Ledger, Tie
+
+if TYPE_CHECKING:
+    from tallystick.answers.formula import Formula
+
+__version__ = "0.1.0"
+__all__ = ["BadInput", "Entry", "Ledger", "Tie", "count", "formula"]
+
+
+def count(source: Any, /, **overrides: Any) -> Ledger:
+    """The ledger of a model: how many parameters, and where.
+
+    Args:
+        source: a preset's name (``"gpt2"``), the path of a ``config.json``, a ``.safetensors`` file, an index of
+            shards or a folder with any of these, a dictionary of config values, a transformers config, an
+            ``nn.Module``, or ``"package.module:factory"``.
+        **overrides: config keys to set over the source's own; arguments of the factory.
+
+    Raises:
+        BadInput: when the source cannot be read or contradicts itself, in one line.
+
+    >>> count({"emb_dim": 768, "n_heads": 12, "n_layers": 12, "context_length": 1024, "vocab_size": 50257}).total
+    163009536
+    """
+    from tallystick.sources import read
+
+    return read(source, overrides)
+
+
+def formula(source: Any, /, **overrides: Any) -> Formula:
+    """The closed form of a model's count, in its config's own keys, with each product in it (needs SymPy).
+
+    Takes what `count` takes, or a `Ledger`.
+
+    >>> formula("gpt2").expression
+    'vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd'
+    """
+    from tallystick.answers.formula import formula as derive
+
+    return derive(source if isinstance(source, Ledger) else count(source, **overrides))

@@ -1,0 +1,7 @@
+"""``python -m tallystick``."""
+
+import sys
+
+from tallystick.cli.main import main
+
+sys.exit(main())

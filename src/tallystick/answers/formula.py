@@ -1,0 +1,234 @@
+"""The closed form of a count, and each product in it, derived from the ledger's own shapes.
+
+Nothing here knows an architecture: a blueprint's sizes carry the config keys that they came from
+(`dims`), and SymPy expands and collects them.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import sympy
+
+from tallystick.dims import Dim, Expression, expression_of, write
+from tallystick.ledger import Axis, Entry, Ledger, template_of
+
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One product of the sum: one tensor, or one for each layer."""
+
+    role: str
+    what: str  # the tensor's name, with * for the numbers of its layers
+    expression: str  # in config keys
+    substituted: str  # the same with their values
+    value: int
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A model's unique parameters as an expression over its config's keys.
+
+    `expression` is what SymPy and Python read; `text` is for people. The steps' values sum to `value`.
+    """
+
+    source: str
+    expression: str
+    symbols: dict[str, int]
+    latex: str
+    value: int
+    steps: tuple[Step, ...]
+    text: str
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of ``tallystick formula``: keys are a contract, added to and never renamed."""
+        return {**asdict(self), "steps": [asdict(step) for step in self.steps], "notes": list(self.notes)}
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex}$"
+
+
+def formula(ledger: Ledger) -> Formula:
+    """The formula of a ledger: in config keys where a config describes it, in plain numbers otherwise."""
+    described = ledger.described or ledger
+    notes = []
+    if described.total != ledger.total:
+        difference = ledger.total - described.total
+        notes.append(
+            f"the formula is the config's, {described.total:,}; {ledger.source} has {abs(difference):,}"
+            f" {'more' if difference > 0 else 'fewer'}"
+        )
+    entries = [entry for entry in _rolled(described.parameters) if entry.size]
+    steps = tuple(_step(entry, described.symbols) for entry in entries)
+    groups = [
+        (axes[0].count if axes else 1, _collected(list(group)))
+        for axes, group in groupby((entry for entry in entries if entry.unique), key=lambda entry: entry.axes[:1])
+    ]
+    terms = [term for count, inner in groups for term in _times(count, inner)]
+    used = {key: value for key, value in described.symbols.items() if any(key in _keys(entry) for entry in entries)}
+    return Formula(
+        source=ledger.source,
+        expression=" + ".join(term.code for term in terms) or "0",
+        symbols=used,
+        latex=" + ".join(term.latex for term in terms) or "0",
+        value=sum(step.value for step in steps),
+        steps=steps,
+        text=" + ".join(term.text for term in terms) or "0",
+        notes=tuple(notes),
+    )
+
+
+# -- one entry ------------------------------------------------------------------------------------
+
+
+def _rolled(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Entries as they are where a blueprint rolled them up; single ones of a checkpoint or module by layer."""
+    stacks: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in entries:
+        template = entry.name if entry.axes else template_of(entry.name)[0]
+        stacks.setdefault((template, entry.shape, entry.axes, entry.role, entry.unique), []).append(entry)
+    for (template, *_), stack in stacks.items():
+        first = stack[0]
+        if len(stack) == 1:
+            yield first
+        else:
+            yield first._replace(name=template, axes=(Axis(0, len(stack)),))
+
+
+def _factors(entry: Entry) -> list[int]:
+    """What is multiplied for an entry: how many layers, then each size. Nothing for a tensor that is tied."""
+    if not entry.unique:
+        return [0]
+    sizes = list(entry.shape) if entry.unique == entry.size else [entry.unique]  # a view that overlaps in part
+    return [axis.count for axis in entry.axes] + sizes
+
+
+def _product(factors: Iterable[int]) -> Expression:
+    whole = math.prod(factors, start=Dim(1, 1))
+    return _without_ones(expression_of(whole))
+
+
+def _without_ones(expression: Expression) -> Expression:
+    if isinstance(expression, tuple):
+        symbol, left, right = expression[0], _without_ones(expression[1]), _without_ones(expression[2])
+        return right if symbol == "*" and left == 1 else (symbol, left, right)
+    return expression
+
+
+def _step(entry: Entry, symbols: dict[str, int]) -> Step:
+    expression = _product(_factors(entry))
+    tied = f" (is {entry.storage.replace('{}', '*')})" if not entry.unique else ""
+    return Step(
+        role=entry.role,
+        what=entry.name.replace("{}", "*") + tied,
+        expression=write(expression),
+        substituted=write(expression, times=" × ", values=symbols, thousands=","),
+        value=entry.unique * entry.copies,
+    )
+
+
+def _keys(entry: Entry) -> list[str]:
+    """The config keys in an entry's product, in the order in which they are written."""
+    found: list[str] = []
+
+    def visit(node: Expression) -> None:
+        if isinstance(node, str):
+            found.append(node)
+        elif isinstance(node, tuple):
+            visit(node[1])
+            visit(node[2])
+
+    for factor in (*_factors(entry), *entry.shape):
+        visit(expression_of(factor))
+    return found
+
+
+# -- the sum --------------------------------------------------------------------------------------
+
+
+class _Term(NamedTuple):
+    """A summand of the closed form in its three spellings."""
+
+    code: str
+    text: str
+    latex: str
+
+
+def _times(count: int, inner: list[_Term]) -> list[_Term]:
+    """What stands inside a stack, times how many of them."""
+    if count == 1 and not isinstance(count, Dim):
+        return inner
+    expression = expression_of(count)
+    code, text, latex = (" + ".join(spellings) for spellings in zip(*inner, strict=True))
+    if len(inner) > 1:
+        code, text, latex = f"({code})", f"({text})", rf"\left({latex}\right)"
+    product = ("*", expression, "@")  # @ stands for the inside, so that `write` sets the parentheses around the count
+    return [
+        _Term(
+            write(product).replace("@", code),
+            write(product, times="·").replace("@", text),
+            _latex(_to_sympy(expression), parentheses=isinstance(expression, tuple)) + rf" \cdot {latex}",
+        )
+    ]
+
+
+def _collected(entries: list[Entry]) -> list[_Term]:
+    """The sum over the tensors of one block, like terms collected, highest degree first."""
+    coefficients: dict[sympy.Expr, sympy.Expr] = {}
+    order: dict[sympy.Expr, list[str]] = {}
+    for entry in entries:
+        inner = entry._replace(axes=entry.axes[1:])
+        for summand in sympy.Add.make_args(sympy.expand(_to_sympy(_product(_factors(inner))))):
+            coefficient, monomial = summand.as_coeff_Mul()
+            coefficients[monomial] = coefficients.get(monomial, sympy.Integer(0)) + coefficient
+            order.setdefault(monomial, _keys(inner))
+    degrees = {monomial: sum(power for _, power in _powers(monomial)) for monomial in coefficients}
+    return [
+        _spelled(coefficients[monomial] * monomial, order[monomial])
+        for monomial in sorted(coefficients, key=lambda m: -degrees[m])
+        if coefficients[monomial] != 0
+    ]
+
+
+def _powers(monomial: sympy.Expr) -> list[tuple[sympy.Expr, int]]:
+    return [(base, int(power)) for base, power in monomial.as_powers_dict().items() if base != 1]
+
+
+def _spelled(term: sympy.Expr, order: list[str]) -> _Term:
+    """One product, its factors in the order in which the tensor's own shape has them."""
+    coefficient, monomial = term.as_coeff_Mul()
+    powers = sorted(_powers(monomial), key=lambda pair: (pair[1] < 0, order.index(str(pair[0]))))
+    parts = [str(coefficient)] if coefficient != 1 or not powers or powers[0][1] < 0 else []
+    code, text, latex = "*".join(parts), "·".join(parts), r" \cdot ".join(parts)
+    for base, power in powers:
+        size = abs(power)
+        between = ("/", "/", " / ") if power < 0 else ("*", "·", r" \cdot ") if code else ("", "", "")
+        code += f"{between[0]}{base}" + (f"**{size}" if size > 1 else "")
+        text += f"{between[1]}{base}" + (str(size).translate(_SUPERSCRIPTS) if size > 1 else "")
+        latex += f"{between[2]}{_latex(base)}" + (f"^{{{size}}}" if size > 1 else "")
+    return _Term(code, text, latex)
+
+
+def _latex(expression: sympy.Expr, *, parentheses: bool = False) -> str:
+    """LaTeX with each config key upright and whole: SymPy would make n_embd an n with an index."""
+    names = {symbol: rf"\mathrm{{{str(symbol).replace('_', chr(92) + '_')}}}" for symbol in expression.free_symbols}
+    latex: str = sympy.latex(expression, symbol_names=names)
+    return rf"\left({latex}\right)" if parentheses else latex
+
+
+def _to_sympy(expression: Expression) -> sympy.Expr:
+    if isinstance(expression, int):
+        return sympy.Integer(expression)
+    if isinstance(expression, str):
+        return sympy.Symbol(expression, integer=True, positive=True)
+    left, right = _to_sympy(expression[1]), _to_sympy(expression[2])
+    return _OPERATORS[expression[0]](left, right)

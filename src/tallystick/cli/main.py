@@ -1,0 +1,184 @@
+"""``tallystick``: the commands, their options, and what each prints.
+
+Exit codes: 0 done, 1 a check that was asked for failed, 2 bad input (one line on stderr says which).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from tallystick import __version__, count, formula
+from tallystick.errors import BadInput
+
+SOURCE_HELP = (
+    "a preset (tallystick presets), a config.json or a folder with one, a JSON or TOML file of nanoGPT-style or "
+    "book-style keys, a .safetensors file, a *.safetensors.index.json, or package.module:factory"
+)
+EXAMPLES = """\
+examples:
+  tallystick count gpt2                             how many parameters, and where
+  tallystick count gpt2 --set tie_word_embeddings=false
+  tallystick count ./checkpoint --by layer          a folder with config.json and safetensors
+  tallystick count my_model:build                   an nn.Module that your own code builds
+  tallystick count llama-3-8b --format json | jq .totals.unique
+  tallystick formula gpt2 --steps                   each product with its numbers
+  tallystick presets                                the names that it knows
+
+shell completion:
+  tallystick --print-completion bash > ~/.local/share/bash-completion/completions/tallystick
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"{message} (see {self.prog} --help)")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All commands and options."""
+    parser = _Parser(
+        prog="tallystick",
+        description="Tells exactly where every parameter of a language model goes.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    command = commands.add_parser("count", help="how many parameters, and where", description="Count a model exactly.")
+    _add_source(command)
+    command.add_argument("--by", choices=("role", "layer", "tensor", "dtype"), help="what to break the count down by")
+    _add_format(command, "table", "json", "csv", "markdown")
+    command.set_defaults(run=_count)
+
+    command = commands.add_parser(
+        "formula", help="the closed form of the count", description="Derive the formula of a count from its shapes."
+    )
+    _add_source(command)
+    command.add_argument("--steps", action="store_true", help="show each product with its numbers")
+    command.add_argument("--latex", action="store_true", help="print LaTeX alone")
+    _add_format(command, "text", "json")
+    command.set_defaults(run=_formula)
+
+    command = commands.add_parser("presets", help="the names that it knows", description="List the known names.")
+    _add_format(command, "table", "json", "csv", "markdown")
+    command.set_defaults(run=_presets)
+    return parser
+
+
+def _add_source(command: argparse.ArgumentParser) -> None:
+    command.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    command.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="extend",
+        nargs="+",
+        default=[],
+        dest="settings",
+        help="config keys to set over the source's, or arguments of a factory: --set n_layer=24 n_embd=1024",
+    )
+
+
+def _add_format(command: argparse.ArgumentParser, default: str, *others: str) -> None:
+    command.add_argument("--format", choices=(default, *others), default=default, help=f"default: {default}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    # A short run makes many small objects and keeps most: looking for cycles among them so often is wasted.
+    gc.set_threshold(200_000)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        parser = build_parser()
+        if "--print-completion" in arguments:
+            import shtab
+
+            shtab.add_argument_to(parser)
+        options = parser.parse_args(arguments)
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except BadInput as error:
+        print("tallystick:", " ".join(str(error).splitlines()), file=sys.stderr)  # noqa: T201
+        return 2
+    except BrokenPipeError:  # the reader, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+# -- the commands ---------------------------------------------------------------------------------
+
+
+def _count(options: argparse.Namespace) -> int:
+    ledger = count(options.source, **_settings(options))
+    if options.format == "json":
+        _print_json(ledger.to_dict(by=options.by))
+        return 0
+    from tallystick.report.table import console
+    from tallystick.report.terminal import show_count
+
+    show_count(ledger, console(), by=options.by or "role", style=options.format)
+    return 0
+
+
+def _formula(options: argparse.Namespace) -> int:
+    answer = formula(options.source, **_settings(options))
+    if options.format == "json":
+        _print_json(answer.to_dict())
+        return 0
+    from tallystick.report.table import console
+    from tallystick.report.terminal import show_formula
+
+    show_formula(answer, console(), steps=options.steps, latex=options.latex)
+    return 0
+
+
+def _presets(options: argparse.Namespace) -> int:
+    from tallystick.presets import PRESETS
+
+    rows = []
+    for name in PRESETS:
+        ledger = count(name)
+        rows.append(
+            {
+                "name": name,
+                "architecture": ledger.architecture,
+                "parameters": ledger.total,
+                "active": ledger.totals["active"],
+            }
+        )
+    if options.format == "json":
+        _print_json(rows)
+        return 0
+    from tallystick.report.table import console
+    from tallystick.report.terminal import show_presets
+
+    show_presets(rows, console(), style=options.format)
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """``--set`` values as JSON where they are JSON (24, false, null), and as words where not."""
+    settings: dict[str, Any] = {}
+    for setting in options.settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise BadInput(f"--set {setting!r} is not KEY=VALUE (SOURCE goes before --set)")
+        try:
+            settings[key] = json.loads(text)
+        except (ValueError, RecursionError):
+            settings[key] = text
+    return settings
+
+
+def _print_json(answer: object) -> None:
+    json.dump(answer, sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")

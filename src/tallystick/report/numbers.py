@@ -1,0 +1,44 @@
+"""How numbers read: 124,439,808 exactly, 124.4M for the eye, 497.8 MB."""
+
+
+def exact(number: int) -> str:
+    """All digits, in groups of three."""
+    return f"{number:,}"
+
+
+def rough(number: int) -> str:
+    """Four digits and K, M, B or T.
+
+    >>> rough(124439808), rough(671026404352), rough(768)
+    ('124.4M', '671.0B', '768')
+    """
+    return _scaled(number, 1000, ("", "K", "M", "B", "T"))
+
+
+def in_bytes(number: int) -> str:
+    """Decimal and binary units both, since they differ by 7% where it matters.
+
+    >>> in_bytes(497759232)
+    '497.8 MB (474.7 MiB)'
+    """
+    if number < 1000:
+        return f"{number} bytes"
+    decimal = _scaled(number, 1000, (" bytes", " kB", " MB", " GB", " TB"))
+    return f"{decimal} ({_scaled(number, 1024, (' bytes', ' KiB', ' MiB', ' GiB', ' TiB'))})"
+
+
+def percent(share: float) -> str:
+    """One decimal.
+
+    >>> percent(0.310169)
+    '31.0%'
+    """
+    return f"{share:.1%}"
+
+
+def _scaled(number: int, step: int, units: tuple[str, ...]) -> str:
+    value, place = float(number), 0
+    while value >= step and place < len(units) - 1:
+        value /= step
+        place += 1
+    return f"{value:.1f}{units[place]}" if place else f"{number}{units[0]}"

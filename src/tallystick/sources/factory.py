@@ -1,0 +1,73 @@
+"""`package.module:factory` becomes a ledger: the module that the user's own code builds.
+
+Imported from the current directory first, as uvicorn does. This is the one source that runs code:
+the user's own, named by the user.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from traceback import extract_tb
+from typing import Any
+
+from tallystick.errors import BadInput, nearest
+from tallystick.ledger import Ledger
+
+
+def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
+    """Import `package.module:factory`, call it with the arguments that ``--set`` gave, count what comes back."""
+    module_name, _, path = name.partition(":")
+    target = _find(module_name, path)
+    try:
+        from torch import nn
+    except ImportError:
+        raise BadInput(f"{name}: a live module needs PyTorch: pip install 'tallystick[torch]'") from None
+    if not isinstance(target, nn.Module):
+        if not callable(target):
+            raise BadInput(f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one")
+        try:
+            target = target(**arguments)
+        except Exception as error:
+            raise BadInput(f"{name} raised {_described(error)}") from error
+    elif arguments:
+        raise BadInput(f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to")
+    if not isinstance(target, nn.Module):
+        raise BadInput(f"{name} returned a {type(target).__name__}, expected an nn.Module")
+    from tallystick.sources.module import ledger_from_module
+
+    return ledger_from_module(target, source=name)
+
+
+def _find(module_name: str, path: str) -> Any:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
+            raise BadInput(f"there is no module {module_name!r} here, nor any installed (looked in {os.getcwd()})") from None
+        raise BadInput(f"importing {module_name} raised {_described(error)}") from error
+    except Exception as error:
+        raise BadInput(f"importing {module_name} raised {_described(error)}") from error
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            known = [name for name in dir(found) if not name.startswith("_")]
+            raise BadInput(f"{module_name} has no {path!r}{nearest(part, known)}") from None
+    return found
+
+
+def _described(error: Exception) -> str:
+    """The user's own error on one line: what, and where it was raised."""
+    text = " ".join(str(error).split())[:300]
+    frames = extract_tb(error.__traceback__)
+    if isinstance(error, SyntaxError) and error.filename:
+        where = f" ({error.filename}, line {error.lineno})"
+        text = error.msg
+    else:
+        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {text}{where}"

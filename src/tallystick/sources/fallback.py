@@ -1,0 +1,64 @@
+"""A model type that is not known natively is built by transformers, on the meta device: shapes, no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tallystick import architectures
+from tallystick.errors import BadInput, nearest, shown
+from tallystick.ledger import Ledger
+
+
+def ledger_by_transformers(model_type: str, values: Mapping[str, Any], *, source: str) -> Ledger:
+    """The ledger of what transformers builds from a config. Needs the extra ``hf``; runs no remote code."""
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        raise BadInput(
+            f"{source}: the model type {shown(model_type)} is not known natively"
+            f"{nearest(model_type, architectures.known())}; to have transformers build it:"
+            " pip install 'tallystick[hf]'"
+        ) from None
+    if model_type not in transformers.CONFIG_MAPPING:
+        types = {*transformers.CONFIG_MAPPING.keys(), *architectures.known()}
+        raise BadInput(
+            f"{source}: neither tallystick nor transformers {transformers.__version__} knows the model type"
+            f" {shown(model_type)}{nearest(model_type, types)}"
+        )
+    from tallystick.sources.module import ledger_from_module
+
+    verbosity = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    try:
+        kept = {key: value for key, value in values.items() if key != "model_type"}
+        config = transformers.AutoConfig.for_model(model_type, **kept)
+        with torch.device("meta"):
+            model = _builder(config).from_config(config)
+    except Exception as error:  # whatever a config makes transformers raise is the config's fault, said in one line
+        raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}") from error
+    finally:
+        transformers.logging.set_verbosity(verbosity)
+    ledger = ledger_from_module(model, source=source)
+    ledger.kind = "config"
+    ledger.architecture = model_type
+    built = f"{model_type} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
+    ledger.notes = (f"{built} on the meta device", *ledger.notes)
+    return ledger
+
+
+def _builder(config: Any) -> Any:
+    """The first of transformers' families that builds this config: causal language models before all others."""
+    import transformers
+
+    for auto in ("AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForImageTextToText", "AutoModelForMaskedLM"):
+        family = getattr(transformers, auto)
+        if type(config) in family._model_mapping:
+            return family
+    return transformers.AutoModel
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

@@ -1,0 +1,121 @@
+"""Laying real tensors beside those that a config describes: what is missing, unexpected, misshaped.
+
+Checkpoints of one model differ in a prefix (GPT-2's published file has `wte.weight`, the model
+`transformer.wte.weight`), so the prefix under which most tensors agree is found first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from tallystick.ledger import Axis, Entry, Ledger, template_of
+
+WRAPPERS = ("module.", "_orig_mod.", "model.", "language_model.", "base_model.model.")
+
+
+class Match(NamedTuple):
+    """Real entries paired with described ones; a stack that agrees only in part is paired tensor by tensor."""
+
+    pairs: list[tuple[Entry, Entry | None]]  # (real, what describes it), in the real order
+    missing: list[str]  # names that the config describes and that are not there
+    misshaped: list[str]  # "name: (2, 3) where the config says (2, 4)"
+    prefix: tuple[str, str]  # (taken from a real name, then put before it) to get the described one
+
+    @property
+    def agreeing(self) -> int:
+        """Tensors that are there as described, less those that are not: how well the config fits."""
+        return sum(real.copies for real, told in self.pairs if told) - len(self.missing) - len(self.misshaped)
+
+    def real_name(self, described: str) -> str:
+        """What the real tensors would call a described name."""
+        taken, put = self.prefix
+        return taken + described.removeprefix(put)
+
+
+def match(real: Sequence[Entry], described: Ledger) -> Match:
+    """Find each real entry in a described ledger, by name and shape."""
+    expected = _expected(described.rolled)
+    taken, put = _prefix(real, expected)
+    pairs: list[tuple[Entry, Entry | None]] = []
+    misshaped: list[str] = []
+    seen: dict[Entry, set[tuple[int, ...]] | None] = {}  # numbers of a described stack; None is all of them
+
+    def look(entry: Entry) -> None:
+        bare = entry.name.removeprefix(taken)
+        template, numbers = (bare, ()) if entry.axes else template_of(bare)
+        # The head stands outside the prefix, so a name that needs no prefix is taken as it is.
+        runs = expected.get(put + template) or expected.get(template) or []
+        if entry.axes:
+            told = next((run for run in runs if run.axes == entry.axes), None)
+            if runs and told is None:
+                for single in entry.unrolled():
+                    look(single)
+                return
+        else:
+            told = next((run for run in runs if _within(numbers, run.axes)), None)
+        if told is None:
+            pairs.append((entry, None))
+            return
+        if entry.axes:
+            seen[told] = None
+        elif (numbers_seen := seen.setdefault(told, set())) is not None:
+            numbers_seen.add(numbers)
+        shape = tuple(int(size) for size in told.shape)
+        pairs.append((entry, told if entry.shape == shape else None))
+        if entry.shape != shape:
+            misshaped.extend(f"{one.name}: {entry.shape} where the config says {shape}" for one in entry.unrolled())
+
+    for entry in real:
+        look(entry)
+    missing = [name for runs in expected.values() for told in runs for name in _unseen(told, seen.get(told, set()))]
+    return Match(pairs, missing, misshaped, (taken, put))
+
+
+def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Described entries by template, with runs of one stack joined: layers 0 to 2 and 3 to 60 of one shape are 0 to 60."""
+    by_template: dict[str, list[Entry]] = {}
+    for entry in rolled:
+        entry = _all_numbers_as_axes(entry)
+        runs = by_template.setdefault(entry.name, [])
+        if runs and runs[-1].shape == entry.shape and runs[-1].axes[1:] == entry.axes[1:] and entry.axes:
+            first = Axis(runs[-1].axes[0].start, runs[-1].axes[0].count + entry.axes[0].count)
+            entry = runs.pop()._replace(axes=(first, *entry.axes[1:]))
+        runs.append(entry)
+    return by_template
+
+
+def _all_numbers_as_axes(entry: Entry) -> Entry:
+    """`h.{}.ff.layers.2.weight` as `h.{}.ff.layers.{}.weight`, whose last axis is the number 2 alone."""
+    axes = iter(entry.axes)
+    parts, all_axes = [], []
+    for part in entry.name.split("."):
+        if part == "{}" or part.isdecimal():
+            all_axes.append(next(axes) if part == "{}" else Axis(int(part), 1))
+            part = "{}"
+        parts.append(part)
+    return entry._replace(name=".".join(parts), axes=tuple(all_axes))
+
+
+def _prefix(real: Iterable[Entry], expected: Mapping[str, object]) -> tuple[str, str]:
+    roots = {name.split(".", 1)[0] + "." for name in expected if name.count(".") > 1}
+    candidates = [("", ""), *(("", root) for root in sorted(roots)), *((wrapper, "") for wrapper in WRAPPERS)]
+    templates = [entry.name if entry.axes else template_of(entry.name)[0] for entry in real]
+
+    def agreeing(candidate: tuple[str, str]) -> int:
+        taken, put = candidate
+        return sum(name.startswith(taken) and put + name.removeprefix(taken) in expected for name in templates)
+
+    return max(candidates, key=agreeing)  # the first of equals: no change, where that is as good
+
+
+def _within(numbers: tuple[int, ...], axes: tuple[Axis, ...]) -> bool:
+    return all(axis.start <= number < axis.start + axis.count for number, axis in zip(numbers, axes, strict=True))
+
+
+def _unseen(told: Entry, seen: set[tuple[int, ...]] | None) -> list[str]:
+    if seen is None:
+        return []
+    grid = product(*(range(axis.start, axis.start + axis.count) for axis in told.axes))
+    return [told.name.format(*numbers) for numbers in grid if numbers not in seen]

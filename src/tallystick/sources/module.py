@@ -1,0 +1,201 @@
+"""A live PyTorch module becomes a ledger. The only source that needs torch, and imports it only when used.
+
+Which tensors are one is told as torch itself would: first by object, then by the storage under them
+and the elements of it that they see. Addresses are never compared: on the meta device all are 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tallystick import architectures
+from tallystick.errors import BadInput
+from tallystick.ledger import BITS, Entry, Ledger
+from tallystick.sources.config import ledger_from_config
+from tallystick.sources.matching import match
+from tallystick.sources.names import role_of
+from tallystick.sources.storages import Storages, shape_of
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+# Modules that only wrap another, and the name under which they hold it: not a name that users know.
+WRAPPERS = {
+    "OptimizedModule": "_orig_mod",
+    "DistributedDataParallel": "module",
+    "DataParallel": "module",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module",
+    "CheckpointWrapper": "_checkpoint_wrapped_module",
+    "DeepSpeedEngine": "module",
+    "AveragedModel": "module",
+}
+
+
+class _Found(NamedTuple):
+    name: str
+    tensor: torch.Tensor
+    buffer: bool
+    owner: nn.Module
+
+
+def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledger:
+    """The ledger of a live module: real names, real ties, whatever its device.
+
+    Entries are in the order in which the module prints. `unique` counts storage once,
+    `by_name` every name, `parameters` every distinct Parameter object.
+    """
+    from torch.nn.parameter import is_lazy
+
+    found = list(_walk(module, ""))
+    lazy = [item.name for item in found if is_lazy(item.tensor)]
+    found = [item for item in found if not is_lazy(item.tensor)]
+    entries = _entries(found)
+    notes = [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
+    inner = _unwrapped(module)
+    config = getattr(inner, "config", None)
+    described = _described(config)
+    mismatches: dict[str, list[str]] = {}
+    if described is not None:
+        entries, mismatches = _told(entries, described)
+    notes += _untied_notes(entries, described, mismatches)
+    hidden = sum(item.tensor.numel() for item in _unsaved(module))
+    if hidden:
+        notes.append(f"{hidden:,} elements more are in buffers that a state dict leaves out")
+    model_type = getattr(config, "model_type", None)
+    return Ledger(
+        entries,
+        source=source or type(inner).__name__,
+        kind="module",
+        architecture=model_type if isinstance(model_type, str) and model_type else type(inner).__name__,
+        notes=notes,
+        described=described,
+        mismatches=mismatches,
+    )
+
+
+# -- walking --------------------------------------------------------------------------------------
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    while (name := WRAPPERS.get(type(module).__name__)) and name in module._modules:
+        inner = module._modules[name]
+        if inner is None:
+            break
+        module = inner
+    return module
+
+
+def _walk(module: nn.Module, prefix: str, above: tuple[int, ...] = ()) -> Iterator[_Found]:
+    """Every parameter and saved buffer under every name, wrappers' names left out, in printing order."""
+    module = _unwrapped(module)
+    if id(module) in above:  # a module inside itself prints for ever
+        return
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            yield _Found(prefix + name, parameter, False, module)
+    for name, buffer in module._buffers.items():
+        if buffer is not None and name not in module._non_persistent_buffers_set:
+            yield _Found(prefix + name, buffer, True, module)
+    for name, child in module._modules.items():
+        if child is not None:
+            yield from _walk(child, f"{prefix}{name}.", (*above, id(module)))
+
+
+def _unsaved(module: nn.Module) -> Iterator[_Found]:
+    for part in module.modules():
+        for name in part._non_persistent_buffers_set:
+            if (buffer := part._buffers.get(name)) is not None:
+                yield _Found(name, buffer, True, part)
+
+
+# -- who shares what ------------------------------------------------------------------------------
+
+
+def _entries(found: list[_Found]) -> list[Entry]:
+    parameters, buffers = Storages(), Storages()
+    first: dict[int, str] = {}  # a Parameter object -> its first name
+    entries = []
+    for item in found:
+        identity = first.setdefault(id(item.tensor), item.name)
+        storage, unique = (buffers if item.buffer else parameters).take(item.name, item.tensor)
+        dtype = str(item.tensor.dtype).removeprefix("torch.")
+        if dtype not in BITS:
+            raise BadInput(f"{item.name} has the dtype {dtype}, whose size is not known")
+        entries.append(
+            Entry(
+                name=item.name,
+                shape=shape_of(item.tensor),
+                role=_role(item),
+                dtype=dtype,
+                storage=storage,
+                unique=unique,
+                identity=identity,
+                trainable=bool(item.tensor.requires_grad),
+                buffer=item.buffer,
+            )
+        )
+    return entries
+
+
+# -- what each tensor is for ----------------------------------------------------------------------
+
+
+def _role(item: _Found) -> str:
+    """By name, and by the kind of the module that owns it where the name says nothing."""
+    role = role_of(item.name)
+    if role != "other":
+        return role
+    kind = type(item.owner).__name__
+    if "Norm" in kind:
+        return "norm"
+    if kind == "Embedding":
+        return "token_embedding"
+    if kind.startswith("Conv") and kind != "Conv1D":
+        return "conv"
+    return "attention" if "Attention" in kind else "other"
+
+
+def _described(config: object) -> Ledger | None:
+    """The ledger that a transformers config describes, where its type is native and it can be read."""
+    to_dict = getattr(config, "to_dict", None)
+    values: Any = to_dict() if callable(to_dict) else None
+    if not isinstance(values, Mapping) or architectures.find(str(values.get("model_type"))) is None:
+        return None
+    try:
+        return ledger_from_config(values, {}, source=type(config).__name__)
+    except BadInput:
+        return None  # the module itself is counted; its config is only a help
+
+
+def _told(entries: list[Entry], described: Ledger) -> tuple[list[Entry], dict[str, list[str]]]:
+    """Entries with roles and active shares from the config, and where the two disagree."""
+    found = match(entries, described)
+    told = [real._replace(role=told.role, active=told.active) if told else real for real, told in found.pairs]
+    misshaped = {line.split(":", 1)[0] for line in found.misshaped}
+    unexpected = [real.name for real, told in found.pairs if told is None and real.name not in misshaped]
+    return told, {"missing": found.missing, "unexpected": unexpected, "misshaped": found.misshaped}
+
+
+def _untied_notes(
+    entries: list[Entry], described: Ledger | None, mismatches: Mapping[str, list[str]]
+) -> list[str]:
+    """A head that could share the token embedding's storage and does not: how much it costs, and what was meant."""
+    embedding = next((e for e in entries if e.role == "token_embedding" and not e.buffer), None)
+    if embedding is None:
+        return []
+    meant = {name for tie in described.ties for name in tie.names} if described else set()
+    notes = []
+    for entry in entries:
+        shapes = (embedding.shape, embedding.shape[::-1])
+        if entry.role != "head" or entry.shape not in shapes or entry.storage == embedding.storage:
+            continue
+        if meant:
+            notes.append(
+                f"{entry.name} is no longer tied to {embedding.name}, though the config says so: +{entry.unique:,};"
+                f" to tie it back, set {entry.name} to the Parameter {embedding.name}"
+            )
+        elif described is None:
+            notes.append(f"{entry.name} is not tied to {embedding.name}; tied, the model has {entry.unique:,} fewer")
+    return notes

@@ -1,0 +1,191 @@
+"""The header of a safetensors file: eight bytes of length, then JSON. The tensors themselves are never read.
+
+The file may come from anywhere, so each claim is checked before it is used: the header's length
+against the file, each tensor's bytes against its shape and dtype, and all of them together against
+the file, with no gap and no overlap. The JSON is scanned for the one form that a header may have,
+not parsed as whatever it may be: nothing nests, and nothing is built beyond the tensors themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from tallystick.errors import BadInput, nearest, shown
+from tallystick.ledger import BITS
+from tallystick.sources.files import open_regular, refuse_pointer
+
+LENGTH_BYTES = 8
+LARGEST_HEADER = 100_000_000  # the limit of the format's own library
+LARGEST_TENSOR = 2**63 - 1  # elements
+
+# The format's words for dtypes, and torch's.
+DTYPES = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
+    "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
+    "C64": "complex64", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz", "F6_E2M3": "float6_e2m3fn",
+    "F6_E3M2": "float6_e3m2fn", "F4": "float4_e2m1fn",
+}  # fmt: skip
+
+# Every quantifier that could be tried twice is possessive (*+): no header can make the scan backtrack.
+_SPACE = r"[ \t\r\n]*+"
+_STRING = r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
+_SIZE = r"(?:0|[1-9]\d{0,18}+)"
+_LIST = rf"\[({_SPACE}(?:{_SIZE}{_SPACE}(?:,{_SPACE}{_SIZE}{_SPACE})*+)?+)\]"
+_FIELD = (
+    rf'(?:"dtype"{_SPACE}:{_SPACE}({_STRING})|"shape"{_SPACE}:{_SPACE}{_LIST}'
+    rf'|"data_offsets"{_SPACE}:{_SPACE}{_LIST}){_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))'
+)
+_NAME = rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}\{{{_SPACE}"
+_NAMED = re.compile(_NAME)
+_ENTRY = re.compile(rf"{_NAME}(?:{_FIELD}){{3}}\}}{_SPACE}([,}}])")  # dtype, shape and data_offsets, in any order
+_TEXT = re.compile(rf"({_STRING}){_SPACE}:{_SPACE}({_STRING}){_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))")
+_END = re.compile(rf"\}}{_SPACE}([,}}])")
+_WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": […]}'
+
+
+class StoredTensor(NamedTuple):
+    """What a header says of one tensor; `start` and `end` are bytes after the header."""
+
+    name: str
+    dtype: str  # torch's word
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+class Header(NamedTuple):
+    """A whole header: the tensors in the order of their bytes, and the free text beside them."""
+
+    tensors: list[StoredTensor]
+    metadata: dict[str, str]
+
+
+def read_header(path: Path) -> Header:
+    """Read and check the header of a safetensors file; what breaks the format raises `BadInput`."""
+    file, size = open_regular(path)
+    with file:
+        first = file.read(LENGTH_BYTES)
+        length = int.from_bytes(first, "little")
+        refuse_pointer(path, first + file.read(16) if first == b"version " else b"")
+        if len(first) < LENGTH_BYTES:
+            raise BadInput(f"{path} is no safetensors file: {size} bytes, too short to hold a header's length")
+        if length > LARGEST_HEADER:
+            raise BadInput(f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}")
+        if length > size - LENGTH_BYTES:
+            raise BadInput(f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}")
+        content = file.read(length)
+    try:
+        header = _scan(content.decode("utf-8"))
+        _check_layout(header.tensors, size - LENGTH_BYTES - length)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: the header is not UTF-8 at its byte {error.start}") from None
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    return header
+
+
+def _scan(text: str) -> Header:
+    """All entries of a header's text: tensors, and the one ``__metadata__``."""
+    tensors: dict[str, StoredTensor] = {}
+    metadata: dict[str, str] | None = None
+    layouts: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {}  # the few that a model's many tensors share
+    position, after = 1, ","
+    if not text.startswith("{"):
+        raise _unexpected(text, 0, "a { at its start")
+    if text.rstrip(" \t\r\n") == "{}":
+        return Header([], {})
+    while after == ",":
+        entry = _ENTRY.match(text, position)
+        if entry is None:
+            if metadata is not None:
+                raise _unexpected(text, position, _WANTED)
+            metadata, position, after = _metadata(text, position)
+            continue
+        token, dtype, shape, offsets, after = entry.groups()
+        if dtype is None or shape is None or offsets is None:
+            raise _unexpected(text, position, _WANTED)
+        name = token[1:-1]
+        if "\\" in name or not name.isprintable():
+            name = _string(token)
+        layout = layouts.get((dtype, shape))
+        if layout is None:
+            layout = layouts[dtype, shape] = _layout(name, dtype, shape)
+        start, comma, end = offsets.partition(",")
+        if not comma or "," in end:
+            raise BadInput(f"tensor {shown(name)} has the data_offsets [{offsets[:60]}], expected a start and an end")
+        tensor = StoredTensor(name, layout[0], layout[1], int(start), int(end))
+        if layout[2] != (tensor.end - tensor.start) * 8:
+            raise BadInput(
+                f"tensor {shown(name)} of shape {shown(list(tensor.shape))} and dtype {tensor.dtype} needs"
+                f" {layout[2] / 8:,.12g} bytes, its data_offsets [{offsets}] span {tensor.end - tensor.start:,}"
+            )
+        if tensors.setdefault(name, tensor) is not tensor:
+            raise BadInput(f"the header has the tensor {shown(name)} twice")
+        position = entry.end()
+    if text[position:].strip(" \t\r\n"):  # the format pads with spaces
+        raise _unexpected(text, position, "nothing after the header's end")
+    return Header(list(tensors.values()), metadata or {})
+
+
+def _metadata(text: str, position: int) -> tuple[dict[str, str], int, str]:
+    """The ``__metadata__`` at a position, where it ends, and what stands after it."""
+    start = _NAMED.match(text, position)
+    if start is None or start[1] != '"__metadata__"':
+        raise _unexpected(text, position, _WANTED)
+    found: dict[str, str] = {}
+    position = start.end()
+    while pair := _TEXT.match(text, position):
+        found[_string(pair[1])] = _string(pair[2], printable=False)
+        position = pair.end()
+    end = _END.match(text, position)
+    if end is None:
+        raise _unexpected(text, position, '"key": "text" in __metadata__')
+    return found, end.end(), end[1]
+
+
+def _string(token: str, *, printable: bool = True) -> str:
+    """A JSON string's value. Names must be printable: they end up on terminals."""
+    try:
+        value: str = json.loads(token) if "\\" in token else token[1:-1]
+    except ValueError:
+        raise BadInput(f"the header holds the malformed string {shown(token)}") from None
+    if printable and not value.isprintable():
+        raise BadInput(f"the header names {shown(value)}, which holds characters that cannot be shown")
+    return value
+
+
+def _layout(name: str, dtype_token: str, shape_text: str) -> tuple[str, tuple[int, ...], int]:
+    """The dtype, shape and bits that tensors of one kind have in common."""
+    word = _string(dtype_token)
+    if word not in DTYPES:
+        raise BadInput(f"tensor {shown(name)} has the unknown dtype {shown(word)}{nearest(word, DTYPES)}")
+    shape = tuple(int(size) for size in shape_text.split(",") if size.strip())
+    elements = math.prod(shape)
+    if elements > LARGEST_TENSOR:
+        raise BadInput(f"tensor {shown(name)} has the shape {shown(list(shape))}: more than 2^63 elements")
+    return DTYPES[word], shape, elements * BITS[DTYPES[word]]
+
+
+def _unexpected(text: str, position: int, expected: str) -> BadInput:
+    found = shown(text[position : position + 50]) if position < len(text) else "its end"
+    return BadInput(f"the header is malformed at character {position}: expected {expected}, found {found}")
+
+
+def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
+    """The tensors must fill the bytes after the header exactly, so that no byte is hidden or shared."""
+    tensors.sort(key=itemgetter(3, 4))  # by start, then end: an empty tensor before what follows it
+    filled = 0
+    for name, _, _, start, end in tensors:
+        if start != filled:
+            what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"
+            raise BadInput(f"tensor {shown(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})")
+        filled = end
+    if filled != data_bytes:
+        what = "the file is truncated" if filled > data_bytes else "the file has bytes that no tensor holds"
+        raise BadInput(f"{what}: the tensors end at byte {filled:,} of the data, which has {data_bytes:,}")
