@@ -29,11 +29,14 @@ class Key(NamedTuple):
 
 
 def maybe(default: int | None = None) -> Key:
-    """A positive integer or null. Null and absent differ: absent gives `default`, null gives None."""
+    """A positive integer or null; a flag or null where `default` is a flag.
+
+    Null and absent differ: absent gives `default`, null gives None.
+    """
     return Key(default, nullable=True)
 
 
-def natural(default: int = 0, *, nullable: bool = False) -> Key:
+def natural(default: int | None = 0, *, nullable: bool = False) -> Key:
     """An integer of 0 or more: how many of something that a model may do without."""
     return Key(default, least=0, nullable=nullable)
 
@@ -45,7 +48,7 @@ class Config:
     """The values that an architecture reads, each checked as it is read.
 
     `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
-    ``maybe()`` an integer or null, ``hidden_act="gelu"`` a word.
+    ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``hidden_act="gelu"`` a word.
     """
 
     def __init__(
@@ -59,18 +62,22 @@ class Config:
     ) -> None:
         self._where = where
         self._keys = keys
-        self._values = {(aliases or {}).get(key, key): value for key, value in values.items() if key not in keys}
-        self._values |= {key: values[key] for key in keys if key in values}
+        # A config that holds both a key and its alias means the alias: transformers sets that one last.
+        stated = {key: values[alias] for alias, key in (aliases or {}).items() if values.get(alias) is not None}
+        self._values = {**values, **stated}
         self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
         # Mixtures of experts exist in two layouts with one count: published one expert by one
         # (`experts.0.w1.weight`), held fused by transformers 5 (`experts.gate_up_proj`).
         self.single_experts = single_experts
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        key = self._keys[name]  # a KeyError here is an architecture that reads what it does not declare
+        keys = self.__dict__.get("_keys", {})
+        if name not in keys:
+            raise AttributeError(f"{name} is read but not declared by its architecture")
+        key = keys[name]
         if isinstance(key, bool):
+            return self._flag(name, Key(key))
+        if isinstance(key, Key) and isinstance(key.default, bool):
             return self._flag(name, key)
         if isinstance(key, int):
             return self._integer(name, Key(key))
@@ -81,6 +88,10 @@ class Config:
     def refuse(self, why: str) -> BadInput:
         """The error for values that contradict each other; the caller raises it."""
         return BadInput(f"{self._where}: {why}")
+
+    def states(self, name: str) -> bool:
+        """Whether the config holds a key, declared or not, with a value other than null, false and 0."""
+        return bool(self._values.get(name))
 
     def require_divisible(self, name: str, by: str) -> None:
         """Refuse a width that its heads do not divide, where no shape depends on the quotient."""
@@ -100,10 +111,13 @@ class Config:
             raise self.refuse(f"dtype is {shown(stated)}, which is no dtype{nearest(name, BITS)}")
         return name
 
-    def _flag(self, name: str, default: bool) -> bool:
-        value = self._values.get(name, default)
+    def _flag(self, name: str, key: Key) -> bool:
+        value = self._values.get(name, key.default)
+        if value is None and key.nullable:
+            return False
         if not isinstance(value, bool):
-            raise self.refuse(f"{name} is {shown(value)}, expected true or false")
+            null = ", or null" if key.nullable else ""
+            raise self.refuse(f"{name} is {shown(value)}, expected true or false{null}")
         return value
 
     def _integer(self, name: str, key: Key) -> Dim | None:
