@@ -1,4 +1,4 @@
-"""What the Llama-like decoders share: attention, gated MLP, mixture of experts, and the frame around the blocks."""
+"""What the decoders share: heads, attention, gated MLP, mixture of experts, and the frame around the blocks."""
 
 from tallystick.blueprint import (
     MLP,
@@ -14,6 +14,7 @@ from tallystick.blueprint import (
     Node,
     Repeat,
     RMSNorm,
+    Router,
     Stack,
     Tensor,
 )
@@ -21,16 +22,28 @@ from tallystick.blueprint import (
 
 def head_dim(c: Config) -> int:
     """The size of one head: stated, or the width shared out among the heads."""
-    return c.head_dim or c.hidden_size / c.num_attention_heads
+    if not c.head_dim:
+        c.require_divisible("hidden_size", by="num_attention_heads")
+    size: int = c.head_dim or c.hidden_size / c.num_attention_heads
+    return size
 
 
 def key_value_heads(c: Config) -> int:
     """Grouped-query attention's key and value heads; null means one for each query head."""
-    return c.num_key_value_heads or c.num_attention_heads
+    if c.num_key_value_heads:
+        c.require_divisible("num_attention_heads", by="num_key_value_heads")
+    heads: int = c.num_key_value_heads or c.num_attention_heads
+    return heads
 
 
 def attention(
-    c: Config, size: int, *, bias: bool = False, output_bias: bool | None = None, **more: Node | None
+    c: Config,
+    size: int,
+    *,
+    bias: bool = False,
+    output_bias: bool | None = None,
+    output: str = "o_proj",
+    **more: Node | None,
 ) -> Attention:
     """Separate query, key, value and output projections; heads of `size`, key and value heads grouped."""
     d, queries, keys = c.hidden_size, c.num_attention_heads * size, key_value_heads(c) * size
@@ -38,7 +51,7 @@ def attention(
         q_proj=Linear(d, queries, bias=bias),
         k_proj=Linear(d, keys, bias=bias),
         v_proj=Linear(d, keys, bias=bias),
-        o_proj=Linear(queries, d, bias=bias if output_bias is None else output_bias),
+        **{output: Linear(queries, d, bias=bias if output_bias is None else output_bias)},
         **more,
     )
 
@@ -52,13 +65,30 @@ def gated_mlp(d: int, inner: int, *, bias: bool = False) -> MLP:
     )
 
 
-def experts(c: Config, d: int, inner: int, *, used: int, of: int, names: tuple[str, str, str]) -> Node:
-    """Gated experts without biases; `names` are gate, up and down where they are held one by one."""
+def router(d: int, of: int, *, bias: bool = False, **more: Node) -> Router:
+    """One score for each expert."""
+    return Router(**Linear(d, of, bias=bias).children, **more)
+
+
+def experts_used(c: Config, of: str) -> int:
+    """How many experts a token goes through; it cannot be more than there are."""
+    used: int = c.num_experts_per_tok
+    if used > getattr(c, of):
+        raise c.refuse(f"num_experts_per_tok = {int(used)} is more than {of} = {int(getattr(c, of))}")
+    return used
+
+
+def experts(c: Config, d: int, inner: int, *, of: str, names: tuple[str, str, str]) -> Node:
+    """Gated experts without biases, `of` the key that counts them.
+
+    `names` are those of gate, up and down where experts are held one by one.
+    """
+    used, count = experts_used(c, of), getattr(c, of)
     if c.single_experts:
         gate, up, down = names
         projections = {gate: Linear(d, inner, bias=False), up: Linear(d, inner, bias=False)}
-        return ExpertStack(used, of, Group(**projections, **{down: Linear(inner, d, bias=False)}))
-    return Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner)))
+        return ExpertStack(used, count, Group(**projections, **{down: Linear(inner, d, bias=False)}))
+    return Experts(used, count, gate_up_proj=Tensor((count, 2 * inner, d)), down_proj=Tensor((count, d, inner)))
 
 
 def decoder(c: Config, layers: Group | Stack, norm: Group | None = None) -> Model:
@@ -73,3 +103,10 @@ def decoder(c: Config, layers: Group | Stack, norm: Group | None = None) -> Mode
         lm_head=Head(d, c.vocab_size),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
     )
+
+
+def refuse_keys(c: Config, what: str, *keys: str) -> None:
+    """Refuse a dictionary without a model_type whose keys give away that it describes another class."""
+    for key in keys:
+        if c.states(key):
+            raise c.refuse(f"{key} is no key of {what}: this describes a model that tallystick does not know")

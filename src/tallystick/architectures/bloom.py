@@ -1,0 +1,46 @@
+"""BLOOM (BigScience 2022, "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model")."""
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Linear,
+    Model,
+    Repeat,
+    architecture,
+)
+
+
+@architecture(
+    "bloom",
+    "BloomForCausalLM",
+    aliases={"n_embed": "hidden_size", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
+    vocab_size=250880,
+    hidden_size=64,
+    n_layer=2,
+    n_head=8,
+    tie_word_embeddings=True,
+)
+def bloom(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="n_head")
+    d = c.hidden_size
+    block = Group(
+        input_layernorm=LayerNorm(d),
+        self_attention=Attention(query_key_value=Linear(d, 3 * d), dense=Linear(d, d)),
+        post_attention_layernorm=LayerNorm(d),
+        mlp=MLP(dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
+    )
+    return Model(
+        transformer=Group(
+            word_embeddings=Embedding(c.vocab_size, d),
+            word_embeddings_layernorm=LayerNorm(d),
+            h=Repeat(c.n_layer, block),
+            ln_f=LayerNorm(d),
+        ),
+        lm_head=Head(d, c.vocab_size),
+        tie=("lm_head.weight", "transformer.word_embeddings.weight") if c.tie_word_embeddings else None,
+    )

@@ -1,0 +1,68 @@
+"""The Llama 2, Llama 3 and Qwen3 classes in the notebooks of "Build a Large Language Model (From Scratch)"."""
+
+from tallystick.architectures._decoder import refuse_keys
+from tallystick.blueprint import (
+    MLP,
+    REQUIRED,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    Linear,
+    Model,
+    Repeat,
+    Tensor,
+    architecture,
+    maybe,
+)
+
+
+@architecture(
+    "book_llama",
+    vocab_size=REQUIRED,
+    context_length=REQUIRED,
+    emb_dim=REQUIRED,
+    n_layers=REQUIRED,
+    n_heads=REQUIRED,
+    n_kv_groups=maybe(),
+    head_dim=maybe(),
+    hidden_dim=REQUIRED,
+    qk_norm=False,
+    qkv_bias=False,
+    tie_word_embeddings=False,  # the classes build a head of their own, and tie nothing
+)
+def book_llama(c: Config) -> Model:
+    # The notebooks' Gemma 3 and OLMo 3 have layer_types and other norms, their mixtures of experts num_experts.
+    refuse_keys(c, "the book's Llama and dense Qwen3", "layer_types", "query_pre_attn_scalar", "num_experts")
+    if not c.head_dim:
+        c.require_divisible("emb_dim", by="n_heads")
+    if c.n_kv_groups:
+        c.require_divisible("n_heads", by="n_kv_groups")
+    d, inner, size, bias = c.emb_dim, c.hidden_dim, c.head_dim or c.emb_dim / c.n_heads, c.qkv_bias
+    queries, keys = c.n_heads * size, (c.n_kv_groups or c.n_heads) * size
+    block = Group(
+        att=Attention(
+            W_query=Linear(d, queries, bias=bias),
+            W_key=Linear(d, keys, bias=bias),
+            W_value=Linear(d, keys, bias=bias),
+            out_proj=Linear(queries, d, bias=False),
+            q_norm=_norm(c, size) if c.qk_norm else None,
+            k_norm=_norm(c, size) if c.qk_norm else None,
+        ),
+        ff=MLP(fc1=Linear(d, inner, bias=False), fc2=Linear(d, inner, bias=False), fc3=Linear(inner, d, bias=False)),
+        norm1=_norm(c, d),
+        norm2=_norm(c, d),
+    )
+    return Model(
+        tok_emb=Embedding(c.vocab_size, d),
+        trf_blocks=Repeat(c.n_layers, block),
+        final_norm=_norm(c, d),
+        out_head=Head(d, c.vocab_size),
+        tie=("out_head.weight", "tok_emb.weight") if c.tie_word_embeddings else None,
+    )
+
+
+def _norm(c: Config, width: int) -> Group:
+    """The Llama classes call an RMSNorm's scale `weight`; the Qwen3 class, which alone has qk_norm, `scale`."""
+    return Group(**{"scale" if c.qk_norm else "weight": Tensor((width,), "norm")})

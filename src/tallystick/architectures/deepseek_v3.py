@@ -1,0 +1,77 @@
+"""DeepSeek-V3 and R1 (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report"), without the multi-token prediction module."""
+
+from tallystick.architectures._decoder import decoder, experts, gated_mlp, router
+from tallystick.blueprint import (
+    Attention,
+    Buffer,
+    Config,
+    Group,
+    Linear,
+    Model,
+    RMSNorm,
+    Stack,
+    architecture,
+    maybe,
+    natural,
+)
+
+
+@architecture(
+    "deepseek_v3",
+    "DeepseekV3ForCausalLM",
+    aliases={"num_local_experts": "n_routed_experts"},
+    vocab_size=129280,
+    hidden_size=7168,
+    intermediate_size=18432,
+    moe_intermediate_size=2048,
+    num_hidden_layers=61,
+    first_k_dense_replace=natural(3),
+    num_attention_heads=128,
+    q_lora_rank=maybe(1536),
+    kv_lora_rank=512,
+    qk_nope_head_dim=128,
+    qk_rope_head_dim=64,
+    v_head_dim=128,
+    n_shared_experts=natural(1),
+    n_routed_experts=256,
+    num_experts_per_tok=8,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def deepseek_v3(c: Config) -> Model:
+    d, inner = c.hidden_size, c.moe_intermediate_size
+    dense_layers = min(c.first_k_dense_replace, c.num_hidden_layers)
+    moe = Group(
+        experts=experts(c, d, inner, of="n_routed_experts", names=("gate_proj", "up_proj", "down_proj")),
+        # The bias that balances the experts' load is set by a rule, not by gradients: a buffer.
+        gate=router(d, c.n_routed_experts, e_score_correction_bias=Buffer(c.n_routed_experts)),
+        shared_experts=gated_mlp(d, inner * c.n_shared_experts),
+    )
+    return decoder(
+        c,
+        Stack(
+            (dense_layers, _block(c, gated_mlp(d, c.intermediate_size))),
+            (c.num_hidden_layers - dense_layers, _block(c, moe)),
+        ),
+    )
+
+
+def _block(c: Config, mlp: Group) -> Group:
+    d, heads, rank, bias = c.hidden_size, c.num_attention_heads, c.q_lora_rank, c.attention_bias
+    query = heads * (c.qk_nope_head_dim + c.qk_rope_head_dim)
+    # Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist.
+    return Group(
+        self_attn=Attention(
+            q_proj=None if rank else Linear(d, query, bias=False),
+            q_a_proj=Linear(d, rank, bias=bias) if rank else None,
+            q_a_layernorm=RMSNorm(rank) if rank else None,
+            q_b_proj=Linear(rank, query, bias=False) if rank else None,
+            kv_a_proj_with_mqa=Linear(d, c.kv_lora_rank + c.qk_rope_head_dim, bias=bias),
+            kv_a_layernorm=RMSNorm(c.kv_lora_rank),
+            kv_b_proj=Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + c.v_head_dim), bias=False),
+            o_proj=Linear(heads * c.v_head_dim, d, bias=bias),
+        ),
+        mlp=mlp,
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )

@@ -1,0 +1,75 @@
+"""Falcon (Almazrouei et al. 2023, "The Falcon Series of Open Language Models"), its first and its 40B design."""
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Linear,
+    Model,
+    Repeat,
+    architecture,
+    maybe,
+    natural,
+)
+
+ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
+
+
+@architecture(
+    "falcon",
+    "FalconForCausalLM",
+    aliases={"n_embed": "hidden_size"},
+    vocab_size=65024,
+    hidden_size=4544,
+    ffn_hidden_size=maybe(),
+    num_hidden_layers=32,
+    num_attention_heads=71,
+    num_kv_heads=maybe(),
+    num_ln_in_parallel_attn=natural(None, nullable=True),
+    new_decoder_architecture=maybe(False),
+    multi_query=maybe(True),
+    parallel_attn=maybe(True),
+    bias=maybe(False),
+    tie_word_embeddings=True,
+)
+def falcon(c: Config) -> Model:
+    d, bias = c.hidden_size, c.bias
+    inner = c.ffn_hidden_size or 4 * d
+    block = Group(
+        self_attention=Attention(query_key_value=Linear(d, _projected(c), bias=bias), dense=Linear(d, d, bias=bias)),
+        mlp=MLP(dense_h_to_4h=Linear(d, inner, bias=bias), dense_4h_to_h=Linear(inner, d, bias=bias)),
+        **{name: LayerNorm(d) for name in _norms(c)},
+    )
+    return Model(
+        transformer=Group(
+            word_embeddings=Embedding(c.vocab_size, d), h=Repeat(c.num_hidden_layers, block), ln_f=LayerNorm(d)
+        ),
+        lm_head=Head(d, c.vocab_size),
+        tie=("lm_head.weight", "transformer.word_embeddings.weight") if c.tie_word_embeddings else None,
+    )
+
+
+def _projected(c: Config) -> int:
+    """Width of queries, keys and values together."""
+    c.require_divisible("hidden_size", by="num_attention_heads")
+    d, size = c.hidden_size, c.hidden_size / c.num_attention_heads
+    width: int = d + 2 * size if c.multi_query else 3 * d
+    if c.new_decoder_architecture:  # groups of queries, whatever multi_query says
+        if c.num_kv_heads:
+            c.require_divisible("num_attention_heads", by="num_kv_heads")
+        width = d + 2 * (c.num_kv_heads or c.num_attention_heads) * size
+    return width
+
+
+def _norms(c: Config) -> tuple[str, ...]:
+    """Names of the norms in a block."""
+    if not c.parallel_attn:
+        return "post_attention_layernorm", "input_layernorm"
+    # Side by side, attention and MLP can share one norm; the new design gives each its own.
+    norms = c.num_ln_in_parallel_attn
+    separate = c.new_decoder_architecture if norms is None else norms == ONE_EACH
+    return ("ln_attn", "ln_mlp") if separate else ("input_layernorm",)

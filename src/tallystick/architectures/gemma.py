@@ -1,0 +1,28 @@
+"""Gemma (Gemma Team 2024, "Gemma: Open Models Based on Gemini Research and Technology")."""
+
+from tallystick.architectures._decoder import attention, decoder, gated_mlp
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
+
+
+@architecture(
+    "gemma",
+    "GemmaForCausalLM",
+    vocab_size=256000,
+    hidden_size=3072,
+    intermediate_size=24576,
+    num_hidden_layers=28,
+    num_attention_heads=16,
+    num_key_value_heads=16,
+    head_dim=256,
+    attention_bias=False,
+    tie_word_embeddings=True,
+)
+def gemma(c: Config) -> Model:
+    d = c.hidden_size
+    block = Group(
+        self_attn=attention(c, c.head_dim, bias=c.attention_bias),
+        mlp=gated_mlp(d, c.intermediate_size),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+    return decoder(c, block)

@@ -1,0 +1,31 @@
+"""Gemma 2 (Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size")."""
+
+from tallystick.architectures._decoder import attention, decoder, gated_mlp
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
+
+
+@architecture(
+    "gemma2",
+    "Gemma2ForCausalLM",
+    vocab_size=256000,
+    hidden_size=2304,
+    intermediate_size=9216,
+    num_hidden_layers=26,
+    num_attention_heads=8,
+    num_key_value_heads=4,
+    head_dim=256,
+    attention_bias=False,
+    tie_word_embeddings=True,
+)
+def gemma2(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
+    d = c.hidden_size
+    block = Group(
+        self_attn=attention(c, c.head_dim, bias=c.attention_bias),
+        mlp=gated_mlp(d, c.intermediate_size),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+        pre_feedforward_layernorm=RMSNorm(d),
+        post_feedforward_layernorm=RMSNorm(d),
+    )
+    return decoder(c, block)

@@ -1,0 +1,46 @@
+"""GPT-NeoX (Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language Model"), and Pythia."""
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Linear,
+    Model,
+    Repeat,
+    architecture,
+)
+
+
+@architecture(
+    "gpt_neox",
+    "GPTNeoXForCausalLM",
+    vocab_size=50432,
+    hidden_size=6144,
+    intermediate_size=24576,
+    num_hidden_layers=44,
+    num_attention_heads=64,
+    attention_bias=True,
+    tie_word_embeddings=False,
+)
+def gpt_neox(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="num_attention_heads")
+    d, inner, bias = c.hidden_size, c.intermediate_size, c.attention_bias
+    block = Group(
+        input_layernorm=LayerNorm(d),
+        post_attention_layernorm=LayerNorm(d),
+        attention=Attention(query_key_value=Linear(d, 3 * d, bias=bias), dense=Linear(d, d, bias=bias)),
+        mlp=MLP(dense_h_to_4h=Linear(d, inner), dense_4h_to_h=Linear(inner, d)),
+    )
+    return Model(
+        gpt_neox=Group(
+            embed_in=Embedding(c.vocab_size, d),
+            layers=Repeat(c.num_hidden_layers, block),
+            final_layer_norm=LayerNorm(d),
+        ),
+        lm_head=Head(d, c.vocab_size),
+        tie=("lm_head.weight", "gpt_neox.embed_in.weight") if c.tie_word_embeddings else None,
+    )

@@ -1,0 +1,40 @@
+"""gpt-oss (OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card")."""
+
+from tallystick.architectures._decoder import attention, decoder, experts_used, router
+from tallystick.blueprint import Config, Experts, Group, Model, RMSNorm, Tensor, architecture
+
+
+@architecture(
+    "gpt_oss",
+    "GptOssForCausalLM",
+    aliases={"num_experts": "num_local_experts"},
+    vocab_size=201088,
+    hidden_size=2880,
+    intermediate_size=2880,
+    num_hidden_layers=36,
+    num_attention_heads=64,
+    num_key_value_heads=8,
+    head_dim=64,
+    num_local_experts=128,
+    num_experts_per_tok=4,
+    attention_bias=True,
+    tie_word_embeddings=False,
+)
+def gpt_oss(c: Config) -> Model:
+    d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
+    experts = Experts(
+        experts_used(c, "num_local_experts"),
+        of,
+        gate_up_proj=Tensor((of, d, 2 * inner)),
+        gate_up_proj_bias=Tensor((of, 2 * inner)),
+        down_proj=Tensor((of, inner, d)),
+        down_proj_bias=Tensor((of, d)),
+    )
+    block = Group(
+        # A sink is one more logit for each head, which lets it attend to nothing.
+        self_attn=attention(c, c.head_dim, bias=c.attention_bias, sinks=Tensor((c.num_attention_heads,))),
+        mlp=Group(router=router(d, of, bias=True), experts=experts),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+    return decoder(c, block)

@@ -1,0 +1,48 @@
+"""GPT-J (Wang and Komatsuzaki 2021, "GPT-J-6B: A 6 Billion Parameter Autoregressive Language Model")."""
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Linear,
+    Model,
+    Repeat,
+    architecture,
+    maybe,
+)
+
+
+@architecture(
+    "gptj",
+    "GPTJForCausalLM",
+    aliases={"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
+    vocab_size=50400,
+    n_embd=4096,
+    n_layer=28,
+    n_head=16,
+    n_inner=maybe(),
+    tie_word_embeddings=False,
+)
+def gptj(c: Config) -> Model:
+    c.require_divisible("n_embd", by="n_head")
+    d = c.n_embd
+    inner = c.n_inner or 4 * d
+    block = Group(
+        ln_1=LayerNorm(d),
+        attn=Attention(
+            k_proj=Linear(d, d, bias=False),
+            v_proj=Linear(d, d, bias=False),
+            q_proj=Linear(d, d, bias=False),
+            out_proj=Linear(d, d, bias=False),
+        ),
+        mlp=MLP(fc_in=Linear(d, inner), fc_out=Linear(inner, d)),
+    )
+    return Model(
+        transformer=Group(wte=Embedding(c.vocab_size, d), h=Repeat(c.n_layer, block), ln_f=LayerNorm(d)),
+        lm_head=Head(d, c.vocab_size, bias=True),
+        tie=("lm_head.weight", "transformer.wte.weight") if c.tie_word_embeddings else None,
+    )

@@ -1,0 +1,29 @@
+"""Granite 3 (Granite Team 2024, "Granite 3.0 Language Models"), dense: Llama's tensors, other multipliers."""
+
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_dim
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+
+
+@architecture(
+    "granite",
+    "GraniteForCausalLM",
+    vocab_size=32000,
+    hidden_size=4096,
+    intermediate_size=11008,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=maybe(),
+    head_dim=maybe(),
+    attention_bias=False,
+    mlp_bias=False,
+    tie_word_embeddings=False,
+)
+def granite(c: Config) -> Model:
+    d = c.hidden_size
+    block = Group(
+        self_attn=attention(c, head_dim(c), bias=c.attention_bias),
+        mlp=gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+    return decoder(c, block)

@@ -1,0 +1,27 @@
+"""Mistral (Jiang et al. 2023, "Mistral 7B")."""
+
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_dim
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+
+
+@architecture(
+    "mistral",
+    "MistralForCausalLM",
+    vocab_size=32000,
+    hidden_size=4096,
+    intermediate_size=14336,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=maybe(8),
+    head_dim=maybe(),
+    tie_word_embeddings=False,
+)
+def mistral(c: Config) -> Model:
+    d = c.hidden_size
+    block = Group(
+        self_attn=attention(c, head_dim(c)),
+        mlp=gated_mlp(d, c.intermediate_size),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+    return decoder(c, block)

@@ -1,0 +1,34 @@
+"""Mixtral (Jiang et al. 2024, "Mixtral of Experts")."""
+
+from tallystick.architectures._decoder import attention, decoder, experts, head_dim, router
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+
+
+@architecture(
+    "mixtral",
+    "MixtralForCausalLM",
+    aliases={"num_experts": "num_local_experts"},
+    vocab_size=32000,
+    hidden_size=4096,
+    intermediate_size=14336,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=maybe(8),
+    head_dim=maybe(),
+    num_local_experts=8,
+    num_experts_per_tok=2,
+    tie_word_embeddings=False,
+)
+def mixtral(c: Config) -> Model:
+    d = c.hidden_size
+    moe = Group(
+        gate=router(d, c.num_local_experts),
+        experts=experts(c, d, c.intermediate_size, of="num_local_experts", names=("w1", "w3", "w2")),
+    )
+    block = Group(
+        self_attn=attention(c, head_dim(c)),
+        **{"block_sparse_moe" if c.single_experts else "mlp": moe},
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+    return decoder(c, block)

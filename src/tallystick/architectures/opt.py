@@ -1,0 +1,70 @@
+"""OPT (Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models")."""
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Linear,
+    Model,
+    PositionEmbedding,
+    Repeat,
+    architecture,
+    maybe,
+)
+
+# The first two rows stand for no position: padding once began there.
+OFFSET = 2
+
+
+@architecture(
+    "opt",
+    "OPTForCausalLM",
+    vocab_size=50272,
+    hidden_size=768,
+    word_embed_proj_dim=maybe(),
+    ffn_dim=3072,
+    max_position_embeddings=2048,
+    num_hidden_layers=12,
+    num_attention_heads=12,
+    enable_bias=True,
+    layer_norm_elementwise_affine=True,
+    do_layer_norm_before=True,
+    _remove_final_layer_norm=False,
+    tie_word_embeddings=True,
+)
+def opt(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="num_attention_heads")
+    d, inner, bias = c.hidden_size, c.ffn_dim, c.enable_bias
+    width = c.word_embed_proj_dim or d
+    projects = width != d
+    final_norm = c.do_layer_norm_before and not c._remove_final_layer_norm
+    norm = LayerNorm(d) if c.layer_norm_elementwise_affine else Group()
+    block = Group(
+        self_attn=Attention(
+            k_proj=Linear(d, d, bias=bias),
+            v_proj=Linear(d, d, bias=bias),
+            q_proj=Linear(d, d, bias=bias),
+            out_proj=Linear(d, d, bias=bias),
+        ),
+        self_attn_layer_norm=norm,
+        fc1=MLP(**Linear(d, inner, bias=bias).children),
+        fc2=MLP(**Linear(inner, d, bias=bias).children),
+        final_layer_norm=norm,
+    )
+    decoder = Group(
+        embed_tokens=Embedding(c.vocab_size, width),
+        embed_positions=PositionEmbedding(c.max_position_embeddings + OFFSET, d),
+        project_out=Linear(d, width, bias=False) if projects else None,
+        project_in=Linear(width, d, bias=False) if projects else None,
+        final_layer_norm=norm if final_norm else None,
+        layers=Repeat(c.num_hidden_layers, block),
+    )
+    return Model(
+        model=Group(decoder=decoder),
+        lm_head=Head(width, c.vocab_size),
+        tie=("lm_head.weight", "model.decoder.embed_tokens.weight") if c.tie_word_embeddings else None,
+    )

@@ -1,0 +1,55 @@
+"""PaLM (Chowdhery et al. 2022, "PaLM: Scaling Language Modeling with Pathways", section 2.1).
+
+Google released no checkpoint, so the tensors' names are ours. The paper gives its layer norms no bias and says nothing
+of a scale; only without one does its table 1 come out, 540.35B and not 540.36B. `norm_scale` adds them.
+"""
+
+from tallystick.architectures._decoder import gated_mlp
+from tallystick.blueprint import (
+    REQUIRED,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Linear,
+    Model,
+    Repeat,
+    architecture,
+    maybe,
+)
+
+
+@architecture(
+    "palm",
+    vocab_size=256000,
+    d_model=REQUIRED,
+    n_layers=REQUIRED,
+    n_heads=REQUIRED,
+    head_dim=256,
+    d_ff=maybe(),
+    norm_scale=False,
+    tie_word_embeddings=True,
+)
+def palm(c: Config) -> Model:
+    d, queries, inner = c.d_model, c.n_heads * c.head_dim, c.d_ff or 4 * c.d_model
+    norm = LayerNorm(d, bias=False) if c.norm_scale else None
+    block = Group(
+        # Attention and MLP run side by side behind one norm; no bias anywhere.
+        norm=norm,
+        attention=Attention(
+            q_proj=Linear(d, queries, bias=False),
+            k_proj=Linear(d, c.head_dim, bias=False),  # multi-query: one head of keys and one of values
+            v_proj=Linear(d, c.head_dim, bias=False),
+            o_proj=Linear(queries, d, bias=False),
+        ),
+        mlp=gated_mlp(d, inner),
+    )
+    return Model(
+        embedding=Embedding(c.vocab_size, d),
+        layers=Repeat(c.n_layers, block),
+        norm=norm,
+        head=Head(d, c.vocab_size),
+        tie=("head.weight", "embedding.weight") if c.tie_word_embeddings else None,
+    )
