@@ -1,0 +1,317 @@
+"""Small random configs of every native type, drawn over each option that changes a tensor.
+
+A strategy draws a dictionary as config.json holds it. Keys are left out now and then, so that the default of the
+type has to fill in; a layer count is always there, as the default would build a model of full depth.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+Config = dict[str, Any]
+
+FLAG = st.booleans()
+HEADS = st.integers(1, 6)
+HEAD = st.sampled_from([2, 4, 6, 8])
+INNER = st.integers(1, 40)
+LAYERS = st.integers(1, 3)
+# Above every type's padding token, which transformers wants inside the vocabulary.
+VOCABULARY = st.integers(4, 60)
+NULL_FLAG = st.sampled_from([True, False, None])
+
+ABSENT = object()
+
+
+def sometimes(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
+    """One of `values`, or no such key at all."""
+    return st.one_of(values, st.just(ABSENT))
+
+
+def nullable(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
+    """One of `values`, null, or no such key at all."""
+    return st.one_of(values, st.none(), st.just(ABSENT))
+
+
+EVEN = st.sampled_from([2, 4, 6, 10, 16])  # rotary positions turn pairs
+HEAD_DIM = sometimes(EVEN)
+
+
+def divisors(number: int) -> list[int]:
+    """What divides `number`: the counts of key and value heads that it can be grouped into."""
+    return [part for part in range(1, number + 1) if number % part == 0]
+
+
+def config(model_type: str, **values: Any) -> Config:
+    """A config.json without the keys that were drawn to be absent."""
+    present = {key: value for key, value in values.items() if value is not ABSENT}
+    return {"model_type": model_type, "pad_token_id": None, **present}
+
+
+@st.composite
+def gpt2_like(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    """`n_embd` and its kin, by those names or by the aliases that transformers takes."""
+    names = {"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers"}
+    heads = draw(HEADS)
+    sizes = {"n_embd": heads * draw(HEAD), "n_head": heads, "n_layer": draw(LAYERS)}
+    named = {(names[key] if draw(FLAG) else key): size for key, size in sizes.items()}
+    return config(
+        model_type,
+        **named,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        n_inner=draw(nullable(INNER)),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+        **{key: draw(value) for key, value in more.items()},
+    )
+
+
+@st.composite
+def gpt_neox(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    return config(
+        "gpt_neox",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=heads * draw(HEAD),
+        num_attention_heads=heads,
+        num_hidden_layers=draw(LAYERS),
+        intermediate_size=draw(sometimes(INNER)),
+        attention_bias=draw(sometimes(FLAG)),
+        use_parallel_residual=draw(sometimes(FLAG)),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def opt(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    width = heads * draw(HEAD)
+    return config(
+        "opt",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=width,
+        word_embed_proj_dim=draw(nullable(st.sampled_from([width, 1, 5, 2 * width]))),
+        ffn_dim=draw(sometimes(INNER)),
+        max_position_embeddings=draw(sometimes(st.integers(1, 30))),
+        num_hidden_layers=draw(LAYERS),
+        num_attention_heads=heads,
+        enable_bias=draw(sometimes(FLAG)),
+        layer_norm_elementwise_affine=draw(sometimes(FLAG)),
+        do_layer_norm_before=draw(sometimes(FLAG)),
+        _remove_final_layer_norm=draw(sometimes(FLAG)),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def bloom(draw: DrawFn) -> Config:
+    heads = draw(st.sampled_from([1, 2, 4, 8]))
+    width = heads * draw(HEAD)
+    # Published files say n_embed; with both, it wins.
+    widths = draw(st.sampled_from([{"hidden_size": width}, {"n_embed": width}, {"hidden_size": 1, "n_embed": width}]))
+    layers = draw(st.sampled_from(["n_layer", "num_hidden_layers"]))
+    count = draw(st.sampled_from(["n_head", "num_attention_heads"]))
+    return config(
+        "bloom",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        **widths,
+        **{layers: draw(LAYERS), count: heads},
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def falcon(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    width = heads * draw(HEAD)
+    return config(
+        "falcon",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        **draw(st.sampled_from([{"hidden_size": width}, {"n_embed": width}, {"hidden_size": 1, "n_embed": width}])),
+        ffn_hidden_size=draw(nullable(INNER)),
+        num_hidden_layers=draw(LAYERS),
+        num_attention_heads=heads,
+        num_kv_heads=draw(nullable(st.sampled_from(divisors(heads)))),
+        num_ln_in_parallel_attn=draw(nullable(st.integers(0, 3))),
+        new_decoder_architecture=draw(sometimes(NULL_FLAG)),
+        multi_query=draw(sometimes(NULL_FLAG)),
+        parallel_attn=draw(sometimes(NULL_FLAG)),
+        bias=draw(sometimes(NULL_FLAG)),
+        alibi=draw(sometimes(NULL_FLAG)),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def llama_like(
+    draw: DrawFn,
+    model_type: str,
+    *,
+    head_dim: SearchStrategy[Any] = HEAD_DIM,
+    kv: int | None = None,
+    whole: bool = False,
+    **more: SearchStrategy[Any],
+) -> Config:
+    """Types with `hidden_size`, grouped key and value heads, and a head size that can be stated.
+
+    `kv` is the type's default for key and value heads, or None where that is null; `whole` says that heads must
+    divide the width even where `head_dim` is stated.
+    """
+    heads = draw(HEADS)
+    key_value = draw(sometimes(st.sampled_from(divisors(heads))) if kv else nullable(st.sampled_from(divisors(heads))))
+    if kv and key_value is ABSENT:
+        heads = kv * draw(st.integers(1, 2))
+    size = draw(head_dim)
+    # Where the head size is not taken from the width, any width will do.
+    spare = 0 if whole or size is None or size is ABSENT else draw(st.integers(0, 3))
+    return config(
+        model_type,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=heads * draw(HEAD) + spare,
+        intermediate_size=draw(sometimes(INNER)),
+        num_hidden_layers=draw(LAYERS),
+        num_attention_heads=heads,
+        num_key_value_heads=key_value,
+        head_dim=size,
+        tie_word_embeddings=draw(sometimes(FLAG)),
+        **{key: draw(value) for key, value in more.items()},
+    )
+
+
+@st.composite
+def with_experts(draw: DrawFn, base: SearchStrategy[Config], of: str, alias: str) -> Config:
+    """A config with some experts, of which a token uses some; `of` counts them, by that name or its alias."""
+    count = draw(st.integers(1, 9))
+    return {
+        **draw(base),
+        draw(st.sampled_from([of, alias])): count,
+        "num_experts_per_tok": draw(st.integers(1, count)),
+    }
+
+
+@st.composite
+def deepseek_v3(draw: DrawFn) -> Config:
+    layers = draw(st.integers(1, 4))
+    return config(
+        "deepseek_v3",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=draw(st.integers(1, 40)),
+        intermediate_size=draw(sometimes(INNER)),
+        moe_intermediate_size=draw(INNER),
+        num_hidden_layers=layers,
+        first_k_dense_replace=draw(sometimes(st.integers(0, layers + 1))),
+        num_attention_heads=draw(HEADS),
+        num_key_value_heads=draw(sometimes(HEADS)),
+        q_lora_rank=draw(nullable(st.integers(1, 20))),
+        kv_lora_rank=draw(sometimes(st.integers(1, 20))),
+        qk_nope_head_dim=draw(sometimes(st.integers(1, 9))),
+        qk_rope_head_dim=draw(sometimes(st.sampled_from([2, 4, 6]))),
+        v_head_dim=draw(sometimes(st.integers(1, 9))),
+        n_shared_experts=draw(sometimes(st.integers(0, 3))),
+        attention_bias=draw(sometimes(FLAG)),
+        num_mtp_layers=draw(sometimes(st.integers(0, 2))),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+def _maybe_flags(*names: str) -> dict[str, SearchStrategy[Any]]:
+    return {name: sometimes(FLAG) for name in names}
+
+
+SIZE_OR_NULL = nullable(EVEN)
+CONFIGS: dict[str, SearchStrategy[Config]] = {
+    "gpt2": gpt2_like("gpt2", n_positions=sometimes(st.integers(1, 30)), add_cross_attention=sometimes(FLAG)),
+    "gpt_neox": gpt_neox(),
+    "gptj": gpt2_like("gptj", rotary_dim=sometimes(st.sampled_from([2, 4]))),
+    "opt": opt(),
+    "bloom": bloom(),
+    "falcon": falcon(),
+    "llama": llama_like("llama", head_dim=SIZE_OR_NULL, whole=True, **_maybe_flags("attention_bias", "mlp_bias")),
+    "mistral": llama_like("mistral", head_dim=SIZE_OR_NULL, kv=8),
+    "mixtral": with_experts(llama_like("mixtral", head_dim=SIZE_OR_NULL, kv=8), "num_local_experts", "num_experts"),
+    "qwen2": llama_like("qwen2", kv=32, **_maybe_flags("use_sliding_window")),
+    "qwen3": llama_like("qwen3", kv=32, **_maybe_flags("attention_bias", "use_sliding_window")),
+    "gemma": llama_like("gemma", kv=16, **_maybe_flags("attention_bias")),
+    "gemma2": llama_like("gemma2", kv=4, whole=True, **_maybe_flags("attention_bias")),
+    "phi": llama_like("phi", whole=True, **_maybe_flags("qk_layernorm")),
+    "phi3": llama_like("phi3"),
+    "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),
+    "olmo2": llama_like("olmo2", **_maybe_flags("attention_bias")),
+    "granite": llama_like("granite", **_maybe_flags("attention_bias", "mlp_bias")),
+    "deepseek_v3": with_experts(deepseek_v3(), "n_routed_experts", "num_local_experts"),
+    "gpt_oss": with_experts(
+        llama_like("gpt_oss", kv=8, **_maybe_flags("attention_bias")),
+        "num_local_experts",
+        "num_experts",
+    ),
+}
+
+
+# -- classes that are no package ------------------------------------------------------------------
+
+
+@st.composite
+def book_gpt(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    return {
+        "model_type": "book_gpt",
+        "vocab_size": draw(VOCABULARY),
+        "context_length": draw(st.integers(1, 30)),
+        "emb_dim": heads * draw(HEAD),
+        "n_heads": heads,
+        "n_layers": draw(LAYERS),
+        "drop_rate": 0.1,
+        **draw(st.fixed_dictionaries({}, optional={"qkv_bias": FLAG, "tie_word_embeddings": FLAG})),
+    }
+
+
+@st.composite
+def book_llama(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    options = {
+        "n_kv_groups": st.sampled_from([None, *divisors(heads)]),
+        "head_dim": st.one_of(st.none(), HEAD),
+        "qk_norm": FLAG,
+        "qkv_bias": FLAG,
+        "tie_word_embeddings": FLAG,
+    }
+    return {
+        "model_type": "book_llama",
+        "vocab_size": draw(VOCABULARY),
+        "context_length": draw(st.integers(1, 30)),
+        "emb_dim": heads * draw(HEAD),
+        "n_heads": heads,
+        "n_layers": draw(LAYERS),
+        "hidden_dim": draw(INNER),
+        **draw(st.fixed_dictionaries({}, optional=options)),
+    }
+
+
+@st.composite
+def nanogpt(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    return {
+        "model_type": "nanogpt",
+        "n_embd": heads * draw(HEAD),
+        "n_head": heads,
+        "n_layer": draw(LAYERS),
+        **draw(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "vocab_size": VOCABULARY,
+                    "block_size": st.integers(1, 30),
+                    "bias": FLAG,
+                    "tie_word_embeddings": FLAG,
+                },
+            )
+        ),
+    }
+
+
+SKELETONS: dict[str, SearchStrategy[Config]] = {
+    "book_gpt": book_gpt(),
+    "book_llama": book_llama(),
+    "nanogpt": nanogpt(),
+}

@@ -1,0 +1,455 @@
+"""Every native architecture against the model that is really built: name by name, shape by shape, tie by tie."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from typing import Any
+
+import pytest
+import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import configs
+from tallystick import architectures
+from tallystick.errors import BadInput
+from tallystick.ledger import ROLES, Ledger
+from tallystick.sources.config import ledger_from_config
+from truth import Truth, build, default_config, truth
+
+# More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=1000 draws anew in every run.
+EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
+drawn = settings(
+    max_examples=int(EXAMPLES or 60),
+    derandomize=EXAMPLES is None,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+# DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
+pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+
+NATIVE = sorted(configs.CONFIGS)
+WITHOUT_TRANSFORMERS = {"palm", "book_gpt", "book_llama", "nanogpt"}
+EXPERTS = ["mixtral", "deepseek_v3"]  # published one expert by one
+
+# Small enough to build once for each key that is flipped.
+SMALL: dict[str, dict[str, Any]] = {
+    "gpt2": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
+    "gptj": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
+    "bloom": {"vocab_size": 40, "hidden_size": 16, "n_head": 2, "n_layer": 2},
+    "opt": {"vocab_size": 40, "hidden_size": 16, "ffn_dim": 12, "num_attention_heads": 2, "num_hidden_layers": 2},
+    "deepseek_v3": {
+        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "moe_intermediate_size": 6,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 4, "n_routed_experts": 8,
+    },
+    "gpt_oss": {
+        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "num_hidden_layers": 2, "num_local_experts": 8,
+    },
+}  # fmt: skip
+COMMON = {
+    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "num_hidden_layers": 2,
+}  # fmt: skip
+
+
+def small(model_type: str, **more: Any) -> dict[str, Any]:
+    """A complete config of a few thousand parameters."""
+    values = SMALL.get(model_type, COMMON)
+    known = architectures.find(model_type).keys
+    return {"model_type": model_type, "pad_token_id": None, **{k: v for k, v in values.items() if k in known}, **more}
+
+
+def count(values: dict[str, Any], **more: Any) -> Ledger:
+    return ledger_from_config(values, {}, source="test", **more)
+
+
+def assert_equal(values: dict[str, Any], true: Truth | None = None) -> Ledger:
+    """Our ledger of a config says what the built model holds, to the last tensor."""
+    ledger, true = count(values), true or truth(values)
+    entries = ledger.entries
+    shapes = {entry.name: tuple(map(int, entry.shape)) for entry in entries if not entry.buffer}
+    assert shapes == true.shapes, values
+    assert len({entry.name for entry in entries}) == len(entries), values
+    assert {frozenset(tie.names) for tie in ledger.ties} == true.ties, values
+    assert {entry.name: tuple(entry.shape) for entry in entries if entry.buffer} == true.buffers, values
+
+    totals = ledger.totals
+    sizes = {name: math.prod(shape) for name, shape in true.shapes.items()}
+    assert ledger.total == totals["unique"] == totals["trainable"] == true.total, values
+    assert totals["by_name"] == sum(sizes.values()), values
+    assert totals["buffers"] == sum(map(math.prod, true.buffers.values())), values
+    assert totals["embedding"] + totals["non_embedding"] == true.total, values
+    assert sum(ledger.by("role").values()) == sum(ledger.by("tensor").values()) == true.total, values
+    assert 0 < totals["active"] <= true.total, values
+    return ledger
+
+
+# -- against the model that is built --------------------------------------------------------------
+
+
+def test_every_native_type_is_tested():
+    assert set(architectures.known()) == set(NATIVE) | WITHOUT_TRANSFORMERS
+    for name in architectures.known():
+        assert architectures.find(name).name == name
+        assert architectures.find(name).build.__module__ == f"tallystick.architectures.{name}"
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_default_config(model_type: str):
+    """A config.json that says nothing but its type."""
+    model = build({"model_type": model_type})
+    assert architectures.find(model_type).class_name == type(model).__name__
+    assert_equal({"model_type": model_type}, truth({"model_type": model_type}))
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_default_config_as_transformers_writes_it(model_type: str):
+    """All keys with their values, those that `__post_init__` computes included."""
+    assert_equal(default_config(model_type).to_dict(), truth({"model_type": model_type}))
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+@given(data=st.data())
+@drawn
+def test_drawn_configs(model_type: str, data: st.DataObject):
+    assert_equal(data.draw(configs.CONFIGS[model_type]))
+
+
+@pytest.mark.parametrize("model_type", sorted(configs.SKELETONS))
+@given(data=st.data())
+@drawn
+def test_drawn_configs_of_classes_that_are_no_package(model_type: str, data: st.DataObject):
+    assert_equal(data.draw(configs.SKELETONS[model_type]))
+
+
+# -- options that nobody declared -----------------------------------------------------------------
+
+
+def other_values(value: object) -> list[object]:
+    """What a bool, an integer or a null could be instead."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, 2 * value, 0]
+    return [True, False, 1, 2, 4]
+
+
+def undeclared(model_type: str) -> list[str]:
+    """The bools, integers and nulls of a type's config that our architecture does not read, and those of its class."""
+    family, config = architectures.find(model_type), default_config(model_type)
+    parameters = {name: p.default for name, p in inspect.signature(type(config).__init__).parameters.items()}
+    written = {**parameters, **config.to_dict()}
+    read = set(family.keys) | set(family.aliases) | {"dtype", "torch_dtype"}
+    return sorted(
+        key for key, value in written.items()
+        if key not in read and (value is None or isinstance(value, (bool, int)))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_no_option_is_missed(model_type: str):
+    """No other key of the config changes a tensor, and all that we read stands in it."""
+    built = 0
+    base = small(model_type)
+    whole = default_config(model_type).to_dict()
+    for key in undeclared(model_type):
+        for value in other_values(whole.get(key)):
+            values = {**base, key: value}
+            try:
+                true = truth(values)
+            except Exception:  # noqa: S112  # no such model: any reason will do
+                continue
+            assert_equal(values, true)
+            built += 1
+    assert built > 0
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_every_declared_key_changes_a_tensor(model_type: str):
+    """What an architecture declares is an option of the type, and each one matters in some config."""
+    family, base = architectures.find(model_type), small(model_type)
+    # These matter only where others are set, or not to shapes at all.
+    with_others = {
+        "falcon": {"num_kv_heads": {"new_decoder_architecture": True}},
+        "opt": {"_remove_final_layer_norm": {"do_layer_norm_before": True}},
+    }.get(model_type, {})
+    heads = {"num_attention_heads", "n_head", "num_experts_per_tok"}
+    for key, default in family.keys.items():
+        if key in heads:
+            continue
+        context = {**base, **with_others.get(key, {})}
+        start = context.get(key, getattr(default, "default", default))
+        alternatives = [not start] if isinstance(start, bool) else [start * 2 if start else 2, 2, 1]
+        before = [(e.name, e.shape, e.storage) for e in count(context).entries]
+        assert any(
+            before != [(e.name, e.shape, e.storage) for e in count({**context, key: value}).entries]
+            for value in alternatives
+        ), key
+
+
+# -- experts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model_type", EXPERTS)
+@given(data=st.data())
+@drawn
+def test_both_layouts_of_experts_count_the_same(model_type: str, data: st.DataObject):
+    values = data.draw(configs.CONFIGS[model_type])
+    fused, single = count(values), count(values, single_experts=True)
+    assert single.totals == fused.totals
+    assert single.by("role") == fused.by("role")
+    assert [tie.names for tie in single.ties] == [tie.names for tie in fused.ties]
+
+
+def test_published_names_of_mixtral():
+    values = small("mixtral", num_local_experts=2)
+    shapes = {entry.name: tuple(entry.shape) for entry in count(values, single_experts=True).entries}
+    assert {name.removeprefix("model.layers.1."): shape for name, shape in shapes.items() if ".1.block_" in name} == {
+        "block_sparse_moe.gate.weight": (2, 16),
+        "block_sparse_moe.experts.0.w1.weight": (12, 16),
+        "block_sparse_moe.experts.0.w3.weight": (12, 16),
+        "block_sparse_moe.experts.0.w2.weight": (16, 12),
+        "block_sparse_moe.experts.1.w1.weight": (12, 16),
+        "block_sparse_moe.experts.1.w3.weight": (12, 16),
+        "block_sparse_moe.experts.1.w2.weight": (16, 12),
+    }
+
+
+def test_published_names_of_deepseek_v3():
+    values = small("deepseek_v3", n_routed_experts=1, num_experts_per_tok=1)
+    shapes = {entry.name: tuple(entry.shape) for entry in count(values, single_experts=True).entries}
+    assert {name.removeprefix("model.layers.3."): shape for name, shape in shapes.items() if ".3.mlp" in name} == {
+        "mlp.experts.0.gate_proj.weight": (6, 16),
+        "mlp.experts.0.up_proj.weight": (6, 16),
+        "mlp.experts.0.down_proj.weight": (16, 6),
+        "mlp.gate.weight": (1, 16),
+        "mlp.gate.e_score_correction_bias": (1,),
+        "mlp.shared_experts.gate_proj.weight": (6, 16),
+        "mlp.shared_experts.up_proj.weight": (6, 16),
+        "mlp.shared_experts.down_proj.weight": (16, 6),
+    }
+
+
+@pytest.mark.parametrize(
+    ("model_type", "used", "of"),
+    [
+        ("mixtral", "num_experts_per_tok", "num_local_experts"),
+        ("gpt_oss", "num_experts_per_tok", "num_local_experts"),
+        ("deepseek_v3", "num_experts_per_tok", "n_routed_experts"),
+    ],
+)
+def test_a_token_uses_no_more_experts_than_there_are(model_type: str, used: str, of: str):
+    values = small(model_type, **{used: 5, of: 4})
+    with pytest.raises(BadInput, match=f"test: {used} = 5 is more than {of} = 4"):
+        count(values)
+    assert count({**values, used: 4}).totals["active"] == count(values | {used: 4}).total
+
+
+# -- roles ----------------------------------------------------------------------------------------
+
+
+def role_of(ledger: Ledger, ending: str) -> set[str]:
+    return {entry.role for entry in ledger.entries if entry.name.endswith(ending)}
+
+
+@pytest.mark.parametrize("model_type", [*NATIVE, *sorted(WITHOUT_TRANSFORMERS)])
+def test_every_tensor_has_a_role(model_type: str):
+    required = {
+        "palm": {"d_model": 8, "n_layers": 1, "n_heads": 2},
+        "book_gpt": {"vocab_size": 9, "context_length": 4, "emb_dim": 8, "n_layers": 1, "n_heads": 2},
+        "book_llama": {
+            "vocab_size": 9, "context_length": 4, "emb_dim": 8, "hidden_dim": 8, "n_layers": 1, "n_heads": 2,
+        },
+    }.get(model_type, {})  # fmt: skip
+    for entry in count({"model_type": model_type, **required}).entries:
+        assert entry.role in ROLES, entry.name
+        assert entry.role != "other", entry.name
+
+
+@pytest.mark.parametrize(
+    ("values", "ending", "role"),
+    [
+        (small("qwen3"), "q_norm.weight", "norm"),
+        (small("olmo2"), "k_norm.weight", "norm"),
+        (small("phi", qk_layernorm=True), "q_layernorm.bias", "norm"),
+        (small("deepseek_v3"), "kv_a_layernorm.weight", "norm"),
+        (small("gpt_oss"), "sinks", "attention"),
+        (small("gpt_oss"), "router.bias", "router"),
+        (small("gpt_oss"), "down_proj_bias", "experts"),
+        (small("deepseek_v3"), "shared_experts.up_proj.weight", "mlp"),
+        (small("deepseek_v3"), "mlp.gate.weight", "router"),
+        (small("opt", word_embed_proj_dim=4), "project_in.weight", "other"),
+        (small("opt", word_embed_proj_dim=4), "project_out.weight", "other"),
+        (small("opt"), "fc1.bias", "mlp"),
+        (small("opt"), "embed_positions.weight", "position_embedding"),
+        (small("phi"), "lm_head.bias", "head"),
+        (small("gptj"), "lm_head.bias", "head"),
+        (small("bloom"), "word_embeddings_layernorm.weight", "norm"),
+        (small("gpt2", add_cross_attention=True), "crossattention.q_attn.bias", "attention"),
+    ],
+)
+def test_roles(values: dict[str, Any], ending: str, role: str):
+    assert role_of(count(values), ending) == {role}
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+# A width that the heads do not divide; transformers refuses these, or rounds the head size down and builds a model
+# whose heads do not fill its width.
+INDIVISIBLE = [
+    *[small(name, hidden_size=18) for name in NATIVE if "num_attention_heads" in architectures.find(name).keys
+      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt")],
+    small("opt", hidden_size=17),
+    small("llama", hidden_size=18, head_dim=4),
+    small("gemma2", hidden_size=18, head_dim=4),
+    small("phi", hidden_size=18, head_dim=4, qk_layernorm=True),
+    small("gpt2", n_embd=17),
+    small("gptj", n_embd=17),
+    small("bloom", hidden_size=17),
+    {"model_type": "nanogpt", "n_embd": 17},
+    {"model_type": "book_gpt", "vocab_size": 9, "context_length": 4, "emb_dim": 9, "n_layers": 1, "n_heads": 2},
+    {"emb_dim": 9, "vocab_size": 9, "context_length": 4, "n_layers": 1, "n_heads": 2, "hidden_dim": 8},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("values", INDIVISIBLE, ids=lambda values: values.get("model_type", "book_llama"))
+def test_heads_that_do_not_divide_the_width_are_refused(values: dict[str, Any]):
+    with pytest.raises(BadInput, match=r"^test: \w+ = \d+ is not divisible by \w+ = \d+$"):
+        count(values)
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_where_transformers_refuses_heads_so_do_we(model_type: str):
+    """And where it does not, and no shape is rounded, the counts agree."""
+    width = "n_embd" if "n_embd" in architectures.find(model_type).keys else "hidden_size"
+    stated = {"head_dim": 4} if "head_dim" in architectures.find(model_type).keys else {}
+    values = small(model_type, **{width: 17}, **stated)
+    try:
+        true = truth(values)
+    except Exception:  # transformers raises several kinds
+        with pytest.raises(BadInput, match="not divisible"):
+            count(values)
+    else:
+        assert_equal(values, true)
+
+
+GROUPED = [name for name in NATIVE if "num_key_value_heads" in architectures.find(name).keys]
+
+
+@pytest.mark.parametrize("model_type", GROUPED)
+def test_key_value_heads_that_do_not_divide_the_heads_are_refused(model_type: str):
+    with pytest.raises(BadInput, match="test: num_attention_heads = 4 is not divisible by num_key_value_heads = 3"):
+        count(small(model_type, num_key_value_heads=3))
+
+
+def test_the_other_spellings_of_grouped_heads_are_refused_too():
+    with pytest.raises(BadInput, match="num_attention_heads = 4 is not divisible by num_kv_heads = 3"):
+        count(small("falcon", new_decoder_architecture=True, num_kv_heads=3))
+    llama = {"emb_dim": 8, "vocab_size": 9, "context_length": 4, "n_layers": 1, "n_heads": 4, "hidden_dim": 8}
+    with pytest.raises(BadInput, match="n_heads = 4 is not divisible by n_kv_groups = 3"):
+        count({**llama, "n_kv_groups": 3})
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"emb_dim": 8, "n_kv_groups": 2}, "n_kv_groups"),
+        ({"emb_dim": 8, "num_experts": 4}, "num_experts"),
+        ({"emb_dim": 8, "hidden_dim": 8, "num_experts": 4}, "num_experts"),
+        ({"emb_dim": 8, "hidden_dim": 8, "query_pre_attn_scalar": 256}, "query_pre_attn_scalar"),
+    ],
+)
+def test_dictionaries_of_other_book_classes_are_refused_not_miscounted(values: dict[str, Any], key: str):
+    whole = {"vocab_size": 9, "context_length": 4, "n_layers": 1, "n_heads": 2, **values}
+    with pytest.raises(BadInput, match=f"test: {key} is no key of the book's"):
+        count(whole)
+
+
+@pytest.mark.parametrize("key", ["vocab_size", "context_length", "emb_dim", "n_heads", "n_layers"])
+def test_the_book_has_no_defaults(key: str):
+    values = {"vocab_size": 9, "context_length": 4, "emb_dim": 8, "n_layers": 1, "n_heads": 2}
+    del values[key]
+    with pytest.raises(BadInput, match=f"test: {key} is missing"):
+        count({"model_type": "book_gpt", **values})
+
+
+# -- aliases --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_aliases_are_those_of_transformers(model_type: str):
+    """Each of its aliases for a key that we read, no other, and with both in the file the same one wins."""
+    family, config = architectures.find(model_type), default_config(model_type)
+    theirs = {alias: key for alias, key in type(config).attribute_map.items() if key in family.keys}
+    legacy = {"n_embed": "hidden_size"} if model_type in ("bloom", "falcon") else {}
+    assert family.aliases == theirs | legacy
+    for alias, key in family.aliases.items():
+        start = small(model_type).get(key, config.to_dict().get(key))
+        both = small(model_type, **{key: start, alias: 2 * start})
+        assert_equal(both)
+        alone = {name: value for name, value in both.items() if name != key}
+        assert count(alone).total == count(both).total
+
+
+def test_a_null_alias_states_nothing():
+    assert count(small("bloom", n_embed=None)).total == count(small("bloom")).total
+
+
+# -- the types that no package builds -------------------------------------------------------------
+
+BOOK_GPT = {
+    "vocab_size": 50257, "context_length": 1024, "emb_dim": 768, "n_heads": 12, "n_layers": 12, "drop_rate": 0.1,
+    "qkv_bias": False,
+}  # fmt: skip
+BOOK_LLAMA = {
+    "vocab_size": 32000, "context_length": 4096, "emb_dim": 4096, "n_heads": 32, "n_layers": 32, "hidden_dim": 11008,
+}  # fmt: skip
+
+
+def test_book_gpt():
+    assert count(BOOK_GPT).architecture == "book_gpt"
+    assert count(BOOK_GPT).total == 163_009_536
+    assert count({**BOOK_GPT, "tie_word_embeddings": True}).total == 124_412_160
+    assert count({**BOOK_GPT, "qkv_bias": True, "tie_word_embeddings": True}).total == 124_439_808
+
+
+def test_book_llama():
+    assert count(BOOK_LLAMA).architecture == "book_llama"
+    assert count(BOOK_LLAMA).total == 6_738_415_616
+    llama_3 = {**BOOK_LLAMA, "vocab_size": 128_256, "hidden_dim": 14_336, "n_kv_groups": 8}
+    assert count(llama_3).total == 8_030_261_248
+    qwen_3 = {
+        "vocab_size": 151_936, "context_length": 40_960, "emb_dim": 1024, "n_heads": 16, "n_layers": 28,
+        "hidden_dim": 3072, "head_dim": 128, "qk_norm": True, "n_kv_groups": 8,
+    }  # fmt: skip
+    assert count({**qwen_3, "tie_word_embeddings": True}).total == 596_049_920
+
+
+def test_nanogpt():
+    # Its README's 124M: GPT-2's count, with the vocabulary padded from 50,257 to 50,304 rows.
+    values = {"block_size": 1024, "n_embd": 768}
+    assert count(values).architecture == "nanogpt"
+    assert count(values).total == 124_439_808 + (50_304 - 50_257) * 768
+    assert count({**values, "vocab_size": 50_257}).total == 124_439_808
+
+
+def test_palm_by_hand():
+    """Section 2.1, for a width of 4096, 16 heads and 32 layers."""
+    d, heads, layers = 4096, 16, 32
+    swiglu = 3 * d * (4 * d)
+    attention = d * heads * 256 + 2 * d * 256 + heads * 256 * d
+    by_hand = 256_000 * d + layers * (swiglu + attention + d) + d
+    ledger = count({"model_type": "palm", "d_model": d, "n_heads": heads, "n_layers": layers})
+    assert ledger.total == by_hand
+    assert not any("bias" in entry.name for entry in ledger.entries)
+
+
+def test_transformers_has_none_of_these():
+    """When it comes to, they belong among the native types, to be compared with it."""
+    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    assert not WITHOUT_TRANSFORMERS & set(known)
