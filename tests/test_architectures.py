@@ -443,10 +443,12 @@ def test_palm_by_hand():
     d, heads, layers = 4096, 16, 32
     swiglu = 3 * d * (4 * d)
     attention = d * heads * 256 + 2 * d * 256 + heads * 256 * d
-    by_hand = 256_000 * d + layers * (swiglu + attention + d) + d
-    ledger = count({"model_type": "palm", "d_model": d, "n_heads": heads, "n_layers": layers})
-    assert ledger.total == by_hand
-    assert not any("bias" in entry.name for entry in ledger.entries)
+    by_hand = 256_000 * d + layers * (swiglu + attention)
+    values = {"model_type": "palm", "d_model": d, "n_heads": heads, "n_layers": layers}
+    assert count(values).total == by_hand
+    scaled = count({**values, "norm_scale": True})
+    assert scaled.total == by_hand + (layers + 1) * d
+    assert not any("bias" in entry.name for entry in scaled.entries)
 
 
 def test_transformers_has_none_of_these():

@@ -149,11 +149,11 @@ def merged(
     """A config with the user's ``--set`` values in place; a key that nothing reads is refused, not ignored."""
     known = set(known) | set(aliases) | set(values) | set(COMMON_KEYS)
     out = dict(values)
-    for key, value in overrides.items():
-        if key not in known:
-            raise BadInput(f"{where} has no key {key!r} to set{nearest(key, known)}")
+    for named, value in overrides.items():
+        if named not in known:
+            raise BadInput(f"{where} has no key {named!r} to set{nearest(named, known)}")
         # The alias and the key are one thing: the override must win over whichever the config holds.
-        key = aliases.get(key, key)
+        key = aliases.get(named, named)
         for other in [alias for alias, target in aliases.items() if target == key]:
             out.pop(other, None)
         if key in ("dtype", "torch_dtype"):
