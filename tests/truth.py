@@ -76,7 +76,7 @@ class Scale(nn.Module):
             self.register_parameter(name, nn.Parameter(torch.empty(width)))
 
 
-def _book_gpt(  # noqa: PLR0913  # the book's keys
+def _book_gpt(  # the book's keys
     vocab_size: int,
     context_length: int,
     emb_dim: int,
@@ -111,7 +111,7 @@ def _book_gpt(  # noqa: PLR0913  # the book's keys
     return model
 
 
-def _book_llama(  # noqa: PLR0913  # the book's keys
+def _book_llama(  # the book's keys
     vocab_size: int,
     context_length: int,
     emb_dim: int,
@@ -150,7 +150,7 @@ def _book_llama(  # noqa: PLR0913  # the book's keys
     return model
 
 
-def _nanogpt(  # noqa: PLR0913  # nanoGPT's keys
+def _nanogpt(  # nanoGPT's keys
     block_size: int = 1024,
     vocab_size: int = 50304,
     n_layer: int = 12,

@@ -19,9 +19,30 @@ from tallystick.config import REQUIRED, Config, maybe, natural
 from tallystick.ledger import Axis, Entry
 
 __all__ = [
-    "MLP", "REQUIRED", "Attention", "Buffer", "Config", "Conv1D", "Embedding", "Experts", "ExpertStack", "Group", "Head",
-    "LayerNorm", "Linear", "Model", "Node", "PositionEmbedding", "RMSNorm", "Repeat", "Router", "Stack", "Tensor",
-    "architecture", "maybe", "natural",
+    "MLP",
+    "REQUIRED",
+    "Attention",
+    "Buffer",
+    "Config",
+    "Conv1D",
+    "Embedding",
+    "ExpertStack",
+    "Experts",
+    "Group",
+    "Head",
+    "LayerNorm",
+    "Linear",
+    "Model",
+    "Node",
+    "PositionEmbedding",
+    "RMSNorm",
+    "Repeat",
+    "Router",
+    "Stack",
+    "Tensor",
+    "architecture",
+    "maybe",
+    "natural",
 ]  # fmt: skip
 
 # -- the pieces -----------------------------------------------------------------------------------
@@ -50,10 +71,14 @@ class Group:
 
 
 class Attention(Group):
+    """What lets positions see one another, projections included."""
+
     role = "attention"
 
 
 class MLP(Group):
+    """What each position goes through on its own."""
+
     role = "mlp"
 
 
@@ -141,9 +166,7 @@ def RMSNorm(width: int) -> Group:
 
 def Head(width: int, vocabulary: int, *, bias: bool = False) -> Group:
     """The projection to the vocabulary: weight (vocabulary, width), bias (vocabulary)."""
-    return Group(
-        weight=Tensor((vocabulary, width), "head"), bias=Tensor((vocabulary,), "head") if bias else None
-    )
+    return Group(weight=Tensor((vocabulary, width), "head"), bias=Tensor((vocabulary,), "head") if bias else None)
 
 
 def Buffer(*shape: int) -> Tensor:
@@ -158,9 +181,7 @@ def lay_out(model: Model, *, dtype: str) -> list[Entry]:
     """Every tensor of a model as an `Entry`, stacks rolled up, in printing order."""
     target, source = model.tie or (None, None)
 
-    def walk(
-        node: Node, name: str, role: str, active: Fraction | None, axes: tuple[Axis, ...]
-    ) -> Iterator[Entry]:
+    def walk(node: Node, name: str, role: str, active: Fraction | None, axes: tuple[Axis, ...]) -> Iterator[Entry]:
         if isinstance(node, Tensor):
             tied = name == target
             yield Entry(

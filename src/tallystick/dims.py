@@ -32,7 +32,7 @@ class Dim(int):
 
     expression: Expression
 
-    def __new__(cls, value: int, expression: Expression) -> Dim:
+    def __new__(cls, value: int, expression: Expression) -> Dim:  # noqa: D102
         self = super().__new__(cls, value)
         self.expression = expression
         return self
@@ -58,7 +58,7 @@ class Dim(int):
     def __rmul__(self, other: int) -> Dim:
         return _apply("*", other, self)
 
-    def __truediv__(self, other: int) -> Dim:  # type: ignore[override]  # exact, so it stays an int
+    def __truediv__(self, other: int) -> Dim:
         if other == 0 or int(self) % int(other):
             raise BadInput(f"{_named(self)} is not divisible by {_named(other)}")
         return _apply("/", self, other)

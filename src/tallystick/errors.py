@@ -21,7 +21,8 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
 
 def shown(value: object, *, most: int = 60) -> str:
     """The user's own value as a message shows it: on one line, cut when long."""
-    kind = {str: "the string ", list: "the list ", dict: "the object "}.get(type(value), "")
+    kinds: dict[type, str] = {str: "the string ", list: "the list ", dict: "the object "}
+    kind = kinds.get(type(value), "")
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"  # str() of it can be slow, or refused
     text = repr(value)

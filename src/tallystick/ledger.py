@@ -42,8 +42,8 @@ BITS = {
     "complex32": 32, "qint8": 8, "quint8": 8, "qint32": 32, "float4_e2m1fn": 4,
 }  # fmt: skip
 
-# The numbers in a dotted name that stand alone, as torch numbers the modules of a list.
-NUMBERS = re.compile(r"(?<![^.])(0|[1-9]\d{0,8})(?![^.])")
+# The numbers that torch gives to the modules of a list: whole parts of a dotted name before its last.
+_NUMBERS = re.compile(r"\.(\d{1,9})(?=\.)")
 
 # One config can ask for 10^12 layers; the counts stand, but nobody can be shown each tensor.
 MOST_LISTED = 20_000_000
@@ -77,7 +77,7 @@ class Entry(NamedTuple):
     @property
     def copies(self) -> int:
         """How many tensors this entry stands for."""
-        return int(math.prod(axis.count for axis in self.axes))
+        return int(math.prod(axis.length for axis in self.axes))
 
     def numbered(self, number: int) -> Entry:
         """One item of a stack: its first ``{}`` filled in."""
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
         if not self.axes:
             yield self
             return
-        for number in range(self.axes[0].start, self.axes[0].start + self.axes[0].count):
+        for number in range(self.axes[0].start, self.axes[0].start + self.axes[0].length):
             yield from self.numbered(number).unrolled()
 
 
@@ -97,7 +97,7 @@ class Axis(NamedTuple):
     """The numbers `start`, `start + 1`, … that one ``{}`` of a name stands for."""
 
     start: int
-    count: int
+    length: int
 
 
 class Tie(NamedTuple):
@@ -242,7 +242,7 @@ class Ledger:
         """The lines of a breakdown: what `by` gives, with shares, and shapes where single tensors are asked for."""
         total = self.total
         if what != "tensor":
-            rows = [
+            rows: list[dict[str, Any]] = [
                 {what: name, "parameters": count, "share": _share(count, total)}
                 for name, count in self.by(what).items()
             ]
@@ -314,22 +314,22 @@ def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
             yield from stacks
             continue
         first = min(entry.axes[0].start for entry in stacks)
-        last = max(entry.axes[0].start + entry.axes[0].count for entry in stacks)
+        last = max(entry.axes[0].start + entry.axes[0].length for entry in stacks)
         for number in range(first, last):
-            inside = [entry for entry in stacks if 0 <= number - entry.axes[0].start < entry.axes[0].count]
+            inside = [entry for entry in stacks if 0 <= number - entry.axes[0].start < entry.axes[0].length]
             yield from _in_printing_order(entry.numbered(number) for entry in inside)
 
 
-def template_of(name: str) -> tuple[str, tuple[int, ...]]:
-    """A name with ``{}`` for its numbers, and the numbers.
+def template_of(name: str) -> tuple[str, tuple[str, ...]]:
+    """A name with ``{}`` for its numbers, and the numbers as written.
 
     >>> template_of("h.11.attn.c_attn.weight")
-    ('h.{}.attn.c_attn.weight', (11,))
+    ('h.{}.attn.c_attn.weight', ('11',))
     """
     if "{" in name or "}" in name:
         return name, ()
-    parts = NUMBERS.split(name)
-    return "{}".join(parts[::2]), tuple(map(int, parts[1::2]))
+    parts = _NUMBERS.split("." + name)  # with a dot before it, a first number is a part as any other
+    return ".{}".join(parts[::2])[1:], tuple(parts[1::2])
 
 
 def layer_of(name: str) -> str:

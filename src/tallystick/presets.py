@@ -38,7 +38,7 @@ def _bloom(d: int, layers: int, heads: int, dtype: str = "float16") -> Preset:
     }  # fmt: skip
 
 
-def _decoder(  # noqa: PLR0913  # as many sizes as the design has
+def _decoder(  # as many sizes as the design has
     model_type: str, vocabulary: int, d: int, inner: int, layers: int, heads: int, key_value_heads: int, **more: Any
 ) -> Preset:
     """The design that Llama began: its sizes, and with `more` whatever else the config states."""

@@ -70,7 +70,7 @@ def formula(ledger: Ledger) -> Formula:
     entries = [entry for entry in _rolled(described.parameters) if entry.size]
     steps = tuple(_step(entry, described.symbols) for entry in entries)
     groups = [
-        (axes[0].count if axes else 1, _collected(list(group)))
+        (axes[0].length if axes else 1, _collected(list(group)))
         for axes, group in groupby((entry for entry in entries if entry.unique), key=lambda entry: entry.axes[:1])
     ]
     terms = [term for count, inner in groups for term in _times(count, inner)]
@@ -109,7 +109,7 @@ def _factors(entry: Entry) -> list[int]:
     if not entry.unique:
         return [0]
     sizes = list(entry.shape) if entry.unique == entry.size else [entry.unique]  # a view that overlaps in part
-    return [axis.count for axis in entry.axes] + sizes
+    return [axis.length for axis in entry.axes] + sizes
 
 
 def _product(factors: Iterable[int]) -> Expression:

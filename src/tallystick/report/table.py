@@ -1,4 +1,4 @@
-"""One table, four ways out: terminal, Markdown, CSV. (JSON is the answers' own `to_dict`.)"""
+"""One table, three ways out: terminal, Markdown, CSV. JSON is the answers' own `to_dict`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ def show_count(ledger: Ledger, out: Console, *, by: str = "role", style: str = "
     if style == "csv":
         draw(table, out, style=style)
         return
-    heading = ledger.source if ledger.architecture in (None, ledger.source) else f"{ledger.source} ({ledger.architecture})"
+    heading = (
+        ledger.source if ledger.architecture in (None, ledger.source) else f"{ledger.source} ({ledger.architecture})"
+    )
     totals = ledger.totals
     bold = "**" if style == "markdown" else ""
     out.print(Text(f"{heading}: {bold}{exact(ledger.total)}{bold} parameters ({rough(ledger.total)})", style="bold"))
@@ -108,7 +110,13 @@ def show_formula(formula: Formula, out: Console, *, steps: bool = False, latex: 
     if formula.symbols:
         out.print(Text("where " + ", ".join(f"{key} = {exact(value)}" for key, value in formula.symbols.items())))
     if steps:
-        columns = [Column("role"), Column("tensor"), Column("product"), Column("in numbers"), Column("parameters", True)]
+        columns = [
+            Column("role"),
+            Column("tensor"),
+            Column("product"),
+            Column("in numbers"),
+            Column("parameters", True),
+        ]
         rows = [
             [step.role, step.what, step.expression.replace("*", "·"), step.substituted, exact(step.value)]
             for step in formula.steps
@@ -121,7 +129,12 @@ def show_formula(formula: Formula, out: Console, *, steps: bool = False, latex: 
 def show_presets(rows: Iterable[Mapping[str, Any]], out: Console, *, style: str = "table") -> None:
     """The names that are known, with their counts."""
     machine = style == "csv"
-    columns: Sequence[Column] = [Column("name"), Column("architecture"), Column("parameters", True), Column("active", True)]
+    columns: Sequence[Column] = [
+        Column("name"),
+        Column("architecture"),
+        Column("parameters", True),
+        Column("active", True),
+    ]
     number = str if machine else exact
     cells = [[row["name"], row["architecture"], number(row["parameters"]), number(row["active"])] for row in rows]
     draw(Table(columns, cells), out, style=style)

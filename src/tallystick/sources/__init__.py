@@ -54,7 +54,9 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
 
             return ledger_from_factory(word, overrides)
         if os.sep not in word and "." not in word:
-            raise BadInput(f"there is no preset or file {word!r}{nearest(word, PRESETS)}; tallystick presets lists the names")
+            raise BadInput(
+                f"there is no preset or file {word!r}{nearest(word, PRESETS)}; tallystick presets lists the names"
+            )
     return _from_path(path, overrides)
 
 
@@ -67,7 +69,9 @@ def _exists(path: Path) -> bool:
 
 def _is_module(source: object) -> bool:
     # By the names of its classes: asking isinstance would import torch for who has no module to count.
-    return any(kind.__module__ == "torch.nn.modules.module" and kind.__name__ == "Module" for kind in type(source).__mro__)
+    return any(
+        kind.__module__ == "torch.nn.modules.module" and kind.__name__ == "Module" for kind in type(source).__mro__
+    )
 
 
 # Weights in formats that are not read (yet), by the ends of their names.
@@ -92,6 +96,4 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
         return ledger_from_checkpoint(path, overrides, source=name)
     if path.name.endswith(_OTHER_WEIGHTS):
         raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or a .safetensors file")
-    return ledger_from_config(
-        read_toml(path) if path.suffix == ".toml" else read_json(path), overrides, source=name
-    )
+    return ledger_from_config(read_toml(path) if path.suffix == ".toml" else read_json(path), overrides, source=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from tallystick.errors import BadInput, shown
 from tallystick.ledger import Entry, Ledger, Tie, size_in_bytes
 from tallystick.sources.config import CONFIG, ledger_from_config, model_type_of
 from tallystick.sources.files import read_json
-from tallystick.sources.matching import Match, match
+from tallystick.sources.matching import match
 from tallystick.sources.names import is_buffer, role_of
 from tallystick.sources.rollup import roll_up
 from tallystick.sources.safetensors import Header, read_header

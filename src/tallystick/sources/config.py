@@ -99,7 +99,9 @@ def _class_note(values: Mapping[str, Any], family: Architecture) -> list[str]:
     classes = _classes(values)
     if not classes or not family.class_name or family.class_name in classes:
         return []
-    return [f"the config names {classes[0][:60]!r}; counted as {family.class_name}, the causal language model of its type"]
+    return [
+        f"the config names {classes[0][:60]!r}; counted as {family.class_name}, the causal language model of its type"
+    ]
 
 
 def _book_note(ledger: Ledger) -> str:

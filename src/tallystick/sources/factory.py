@@ -48,7 +48,9 @@ def _find(module_name: str, path: str) -> Any:
         found: Any = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
-            raise BadInput(f"there is no module {module_name!r} here, nor any installed (looked in {os.getcwd()})") from None
+            raise BadInput(
+                f"there is no module {module_name!r} here, nor any installed (looked in {os.getcwd()})"
+            ) from None
         raise BadInput(f"importing {module_name} raised {_described(error)}") from error
     except Exception as error:
         raise BadInput(f"importing {module_name} raised {_described(error)}") from error

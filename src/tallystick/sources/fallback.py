@@ -52,7 +52,12 @@ def _builder(config: Any) -> Any:
     """The first of transformers' families that builds this config: causal language models before all others."""
     import transformers
 
-    for auto in ("AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForImageTextToText", "AutoModelForMaskedLM"):
+    for auto in (
+        "AutoModelForCausalLM",
+        "AutoModelForSeq2SeqLM",
+        "AutoModelForImageTextToText",
+        "AutoModelForMaskedLM",
+    ):
         family = getattr(transformers, auto)
         if type(config) in family._model_mapping:
             return family

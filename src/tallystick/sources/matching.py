@@ -44,7 +44,8 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
 
     def look(entry: Entry) -> None:
         bare = entry.name.removeprefix(taken)
-        template, numbers = (bare, ()) if entry.axes else template_of(bare)
+        template, written = (bare, ()) if entry.axes else template_of(bare)
+        numbers = tuple(map(int, written))
         # The head stands outside the prefix, so a name that needs no prefix is taken as it is.
         runs = expected.get(put + template) or expected.get(template) or []
         if entry.axes:
@@ -76,13 +77,14 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
 def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:
     """Described entries by template, with runs of one stack joined: layers 0 to 2 and 3 to 60 of one shape are 0 to 60."""
     by_template: dict[str, list[Entry]] = {}
-    for entry in rolled:
-        entry = _all_numbers_as_axes(entry)
+    for entry in map(_all_numbers_as_axes, rolled):
         runs = by_template.setdefault(entry.name, [])
         if runs and runs[-1].shape == entry.shape and runs[-1].axes[1:] == entry.axes[1:] and entry.axes:
-            first = Axis(runs[-1].axes[0].start, runs[-1].axes[0].count + entry.axes[0].count)
-            entry = runs.pop()._replace(axes=(first, *entry.axes[1:]))
-        runs.append(entry)
+            before = runs.pop()
+            first = Axis(before.axes[0].start, before.axes[0].length + entry.axes[0].length)
+            runs.append(before._replace(axes=(first, *entry.axes[1:])))
+        else:
+            runs.append(entry)
     return by_template
 
 
@@ -90,12 +92,13 @@ def _all_numbers_as_axes(entry: Entry) -> Entry:
     """`h.{}.ff.layers.2.weight` as `h.{}.ff.layers.{}.weight`, whose last axis is the number 2 alone."""
     axes = iter(entry.axes)
     parts, all_axes = [], []
-    for part in entry.name.split("."):
-        if part == "{}" or part.isdecimal():
+    *above, last = entry.name.split(".")
+    for part in above:
+        number = part == "{}" or part.isdecimal()
+        if number:
             all_axes.append(next(axes) if part == "{}" else Axis(int(part), 1))
-            part = "{}"
-        parts.append(part)
-    return entry._replace(name=".".join(parts), axes=tuple(all_axes))
+        parts.append("{}" if number else part)
+    return entry._replace(name=".".join([*parts, last]), axes=tuple(all_axes))
 
 
 def _prefix(real: Iterable[Entry], expected: Mapping[str, object]) -> tuple[str, str]:
@@ -111,11 +114,11 @@ def _prefix(real: Iterable[Entry], expected: Mapping[str, object]) -> tuple[str,
 
 
 def _within(numbers: tuple[int, ...], axes: tuple[Axis, ...]) -> bool:
-    return all(axis.start <= number < axis.start + axis.count for number, axis in zip(numbers, axes, strict=True))
+    return all(axis.start <= number < axis.start + axis.length for number, axis in zip(numbers, axes, strict=True))
 
 
 def _unseen(told: Entry, seen: set[tuple[int, ...]] | None) -> list[str]:
     if seen is None:
         return []
-    grid = product(*(range(axis.start, axis.start + axis.count) for axis in told.axes))
+    grid = product(*(range(axis.start, axis.start + axis.length) for axis in told.axes))
     return [told.name.format(*numbers) for numbers in grid if numbers not in seen]

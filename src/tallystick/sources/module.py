@@ -52,7 +52,9 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
     lazy = [item.name for item in found if is_lazy(item.tensor)]
     found = [item for item in found if not is_lazy(item.tensor)]
     entries = _entries(found)
-    notes = [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
+    notes = (
+        [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
+    )
     inner = _unwrapped(module)
     config = getattr(inner, "config", None)
     described = _described(config)
@@ -178,9 +180,7 @@ def _told(entries: list[Entry], described: Ledger) -> tuple[list[Entry], dict[st
     return told, {"missing": found.missing, "unexpected": unexpected, "misshaped": found.misshaped}
 
 
-def _untied_notes(
-    entries: list[Entry], described: Ledger | None, mismatches: Mapping[str, list[str]]
-) -> list[str]:
+def _untied_notes(entries: list[Entry], described: Ledger | None, mismatches: Mapping[str, list[str]]) -> list[str]:
     """A head that could share the token embedding's storage and does not: how much it costs, and what was meant."""
     embedding = next((e for e in entries if e.role == "token_embedding" and not e.buffer), None)
     if embedding is None:

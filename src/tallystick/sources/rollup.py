@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from tallystick.ledger import NUMBERS, Axis, Entry
+from tallystick.ledger import Axis, Entry, template_of
+
 
 def roll_up(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> Iterator[Entry]:
     """Entries for tensors given as (name, dtype, shape), each its own storage; roles are not told yet.
 
     Names form a stack where their numbers fill a whole grid; those that do not stay single.
     """
-    stacks: dict[tuple[str, str, tuple[int, ...]], list[list[str]]] = {}
+    stacks: dict[tuple[str, str, tuple[int, ...]], list[tuple[str, ...]]] = {}
     for name, dtype, shape in tensors:
-        parts = NUMBERS.split(name) if "{" not in name and "}" not in name else [name]
-        stacks.setdefault(("{}".join(parts[::2]), dtype, shape), []).append(parts[1::2])
+        template, numbers = template_of(name)
+        stacks.setdefault((template, dtype, shape), []).append(numbers)
     for (template, dtype, shape), rows in stacks.items():
         size = math.prod(shape)
         axes = _grid(rows)
@@ -32,9 +33,13 @@ def roll_up(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> Iterator[Ent
 
 def _grid(rows: Sequence[Sequence[str]]) -> tuple[Axis, ...] | None:
     """The ranges that the rows fill, or None where they leave a hole. Rows are distinct, as names are."""
-    columns = [{int(number) for number in set(column)} for column in zip(*rows, strict=True)]
+    columns = [set(column) for column in zip(*rows, strict=True)]
     if math.prod(map(len, columns)) != len(rows):
         return None
-    axes = tuple(Axis(min(column), len(column)) for column in columns)
-    full = all(axis.start + axis.count - 1 == max(column) for axis, column in zip(axes, columns, strict=True))
+    axes = tuple(Axis(min(map(int, column)), len(column)) for column in columns)
+    # Comparing as text also leaves out 007, which no range would give back as it was.
+    full = all(
+        column == set(map(str, range(axis.start, axis.start + axis.length)))
+        for axis, column in zip(axes, columns, strict=True)
+    )
     return axes if full else None

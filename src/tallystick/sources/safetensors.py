@@ -184,7 +184,9 @@ def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
     for name, _, _, start, end in tensors:
         if start != filled:
             what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"
-            raise BadInput(f"tensor {shown(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})")
+            raise BadInput(
+                f"tensor {shown(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})"
+            )
         filled = end
     if filled != data_bytes:
         what = "the file is truncated" if filled > data_bytes else "the file has bytes that no tensor holds"

@@ -1,0 +1,35 @@
+# make demo | test | lint | bench: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST_WORKERS ?= auto
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/ready
+	$(BIN)/python examples/demo.py
+
+test: .venv/ready
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --cov --cov-report=term-missing:skip-covered
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/ready-for-bench
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/exactness.py
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "tallystick needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint]"
+	@touch $@
+
+.venv/ready-for-bench: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint,bench]"
+	@touch $@
+
+clean:
+	rm -rf .venv .demo .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
