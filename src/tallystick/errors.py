@@ -10,6 +10,10 @@ class BadInput(ValueError):
     The command line prints it after ``tallystick:`` and exits with 2.
     """
 
+    def __init__(self, message: str) -> None:
+        # A path or another library's error may hold line breaks, and what a terminal obeys.
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in message))
+
 
 def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     """`"; nearest: gpt2, gpt2-xl"`, or `""` where nothing known looks like `word`."""
@@ -25,5 +29,10 @@ def shown(value: object, *, most: int = 60) -> str:
     kind = kinds.get(type(value), "")
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"  # str() of it can be slow, or refused
+    return kind + quoted(value, most=most)
+
+
+def quoted(value: object, *, most: int = 60) -> str:
+    """A word of the user's files as a message quotes it: on one line, with nothing that a terminal obeys, cut when long."""
     text = repr(value)
-    return kind + (text if len(text) <= most else text[: most - 1] + "…")
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except BadInput as error:
-        print("tallystick:", " ".join(str(error).splitlines()), file=sys.stderr)  # noqa: T201
+        print("tallystick:", error, file=sys.stderr)  # noqa: T201
         return 2
     except BrokenPipeError:  # the reader, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

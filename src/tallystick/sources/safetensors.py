@@ -15,13 +15,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from tallystick.errors import BadInput, nearest, shown
+from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import BITS
 from tallystick.sources.files import open_regular, refuse_pointer
 
 LENGTH_BYTES = 8
 LARGEST_HEADER = 100_000_000  # the limit of the format's own library
 LARGEST_TENSOR = 2**63 - 1  # elements
+MOST_DIMENSIONS = 64  # as many as numpy has; torch's own kernels stop there too
 
 # The format's words for dtypes, and torch's.
 DTYPES = {
@@ -35,7 +36,7 @@ DTYPES = {
 # Every quantifier that could be tried twice is possessive (*+): no header can make the scan backtrack.
 _SPACE = r"[ \t\r\n]*+"
 _STRING = r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
-_SIZE = r"(?:0|[1-9]\d{0,18}+)"
+_SIZE = r"(?:0|[1-9][0-9]{0,18}+)"  # \d would take every script's digits
 _LIST = rf"\[({_SPACE}(?:{_SIZE}{_SPACE}(?:,{_SPACE}{_SIZE}{_SPACE})*+)?+)\]"
 _FIELD = (
     rf'(?:"dtype"{_SPACE}:{_SPACE}({_STRING})|"shape"{_SPACE}:{_SPACE}{_LIST}'
@@ -46,6 +47,8 @@ _NAMED = re.compile(_NAME)
 _ENTRY = re.compile(rf"{_NAME}(?:{_FIELD}){{3}}\}}{_SPACE}([,}}])")  # dtype, shape and data_offsets, in any order
 _TEXT = re.compile(rf"({_STRING}){_SPACE}:{_SPACE}({_STRING}){_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))")
 _END = re.compile(rf"\}}{_SPACE}([,}}])")
+_EMPTY = re.compile(rf"\{{{_SPACE}\}}{_SPACE}")
+_METADATA = "__metadata__"
 _WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": […]}'
 
 
@@ -98,7 +101,7 @@ def _scan(text: str) -> Header:
     position, after = 1, ","
     if not text.startswith("{"):
         raise _unexpected(text, 0, "a { at its start")
-    if text.rstrip(" \t\r\n") == "{}":
+    if _EMPTY.fullmatch(text):
         return Header([], {})
     while after == ",":
         entry = _ENTRY.match(text, position)
@@ -110,23 +113,20 @@ def _scan(text: str) -> Header:
         token, dtype, shape, offsets, after = entry.groups()
         if dtype is None or shape is None or offsets is None:
             raise _unexpected(text, position, _WANTED)
-        name = token[1:-1]
-        if "\\" in name or not name.isprintable():
-            name = _string(token)
+        name = _string(token)
+        if name == _METADATA:
+            raise BadInput(f"the header's {_METADATA} holds more than text")
         layout = layouts.get((dtype, shape))
         if layout is None:
             layout = layouts[dtype, shape] = _layout(name, dtype, shape)
-        start, comma, end = offsets.partition(",")
-        if not comma or "," in end:
-            raise BadInput(f"tensor {shown(name)} has the data_offsets [{offsets[:60]}], expected a start and an end")
-        tensor = StoredTensor(name, layout[0], layout[1], int(start), int(end))
+        tensor = StoredTensor(name, layout[0], layout[1], *_offsets(name, offsets))
         if layout[2] != (tensor.end - tensor.start) * 8:
             raise BadInput(
-                f"tensor {shown(name)} of shape {shown(list(tensor.shape))} and dtype {tensor.dtype} needs"
-                f" {layout[2] / 8:,.12g} bytes, its data_offsets [{offsets}] span {tensor.end - tensor.start:,}"
+                f"tensor {quoted(name)} of shape {tensor.shape} and dtype {tensor.dtype} needs {layout[2] / 8:,.12g}"
+                f" bytes, its data_offsets [{tensor.start}, {tensor.end}] span {tensor.end - tensor.start:,}"
             )
         if tensors.setdefault(name, tensor) is not tensor:
-            raise BadInput(f"the header has the tensor {shown(name)} twice")
+            raise BadInput(f"the header has the tensor {quoted(name)} twice")
         position = entry.end()
     if text[position:].strip(" \t\r\n"):  # the format pads with spaces
         raise _unexpected(text, position, "nothing after the header's end")
@@ -136,7 +136,7 @@ def _scan(text: str) -> Header:
 def _metadata(text: str, position: int) -> tuple[dict[str, str], int, str]:
     """The ``__metadata__`` at a position, where it ends, and what stands after it."""
     start = _NAMED.match(text, position)
-    if start is None or start[1] != '"__metadata__"':
+    if start is None or _string(start[1]) != _METADATA:
         raise _unexpected(text, position, _WANTED)
     found: dict[str, str] = {}
     position = start.end()
@@ -151,10 +151,13 @@ def _metadata(text: str, position: int) -> tuple[dict[str, str], int, str]:
 
 def _string(token: str, *, printable: bool = True) -> str:
     """A JSON string's value. Names must be printable: they end up on terminals."""
+    value = token[1:-1]
     try:
-        value: str = json.loads(token) if "\\" in token else token[1:-1]
+        if "\\" in token:
+            value = json.loads(token)
+            value.encode()  # half of a surrogate pair, such as \ud800 alone, is no character
     except ValueError:
-        raise BadInput(f"the header holds the malformed string {shown(token)}") from None
+        raise BadInput(f"the header holds the malformed string {quoted(token)}") from None
     if printable and not value.isprintable():
         raise BadInput(f"the header names {shown(value)}, which holds characters that cannot be shown")
     return value
@@ -164,12 +167,22 @@ def _layout(name: str, dtype_token: str, shape_text: str) -> tuple[str, tuple[in
     """The dtype, shape and bits that tensors of one kind have in common."""
     word = _string(dtype_token)
     if word not in DTYPES:
-        raise BadInput(f"tensor {shown(name)} has the unknown dtype {shown(word)}{nearest(word, DTYPES)}")
+        raise BadInput(f"tensor {quoted(name)} has the unknown dtype {quoted(word)}{nearest(word, DTYPES)}")
+    if shape_text.count(",") >= MOST_DIMENSIONS:
+        raise BadInput(f"tensor {quoted(name)} has more than {MOST_DIMENSIONS} dimensions")
     shape = tuple(int(size) for size in shape_text.split(",") if size.strip())
-    elements = math.prod(shape)
-    if elements > LARGEST_TENSOR:
-        raise BadInput(f"tensor {shown(name)} has the shape {shown(list(shape))}: more than 2^63 elements")
-    return DTYPES[word], shape, elements * BITS[DTYPES[word]]
+    if math.prod(size or 1 for size in shape) > LARGEST_TENSOR:  # a zero does not excuse the sizes beside it
+        raise BadInput(f"tensor {quoted(name)} has the shape {shape}: more than 2^63 elements")
+    return DTYPES[word], shape, math.prod(shape) * BITS[DTYPES[word]]
+
+
+def _offsets(name: str, text: str) -> tuple[int, int]:
+    """Where a tensor's bytes start and end."""
+    start, comma, end = text.partition(",")
+    if not comma or "," in end:
+        found = " ".join(text[:60].split())
+        raise BadInput(f"tensor {quoted(name)} has data_offsets [{found}], expected a start and an end")
+    return int(start), int(end)
 
 
 def _unexpected(text: str, position: int, expected: str) -> BadInput:
@@ -185,7 +198,7 @@ def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
         if start != filled:
             what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"
             raise BadInput(
-                f"tensor {shown(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})"
+                f"tensor {quoted(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})"
             )
         filled = end
     if filled != data_bytes:
