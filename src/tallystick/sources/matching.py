@@ -114,6 +114,8 @@ def _prefix(real: Iterable[Entry], expected: Mapping[str, object]) -> tuple[str,
 
 
 def _within(numbers: tuple[int, ...], axes: tuple[Axis, ...]) -> bool:
+    if len(numbers) != len(axes):  # a real name may hold a {} of its own
+        return False
     return all(axis.start <= number < axis.start + axis.length for number, axis in zip(numbers, axes, strict=True))
 
 

@@ -16,11 +16,12 @@ def roll_up(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> Iterator[Ent
 
     Names form a stack where their numbers fill a whole grid; those that do not stay single.
     """
-    stacks: dict[tuple[str, str, tuple[int, ...]], list[tuple[str, ...]]] = {}
+    stacks: dict[tuple[str, int, str, tuple[int, ...]], list[tuple[str, ...]]] = {}
     for name, dtype, shape in tensors:
         template, numbers = template_of(name)
-        stacks.setdefault((template, dtype, shape), []).append(numbers)
-    for (template, dtype, shape), rows in stacks.items():
+        # A name may hold a {} of its own, which stands for no number.
+        stacks.setdefault((template, len(numbers), dtype, shape), []).append(numbers)
+    for (template, _, dtype, shape), rows in stacks.items():
         size = math.prod(shape)
         axes = _grid(rows)
         if axes is not None:
