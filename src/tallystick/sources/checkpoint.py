@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tallystick import architectures
-from tallystick.errors import BadInput, shown
+from tallystick.errors import BadInput, quoted, shown
 from tallystick.ledger import Entry, Ledger, Tie, size_in_bytes
 from tallystick.sources.config import CONFIG, ledger_from_config, model_type_of
 from tallystick.sources.files import read_json
@@ -19,7 +20,10 @@ from tallystick.sources.safetensors import Header, read_header
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
-_SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.safetensors")
+_SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
+
+# Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
+MOST_DESCRIBED = 1_000_000
 
 
 def find_checkpoint(folder: Path) -> Path | None:
@@ -63,9 +67,11 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
     if told is not None:
         entries = told.entries
         notes += told.notes
-    else:
+    entries += _aliases(entries, header.metadata, {tensor.name for tensor in header.tensors})
+    if told is None:
         notes += _notes_by_name(entries)
-    entries += _aliases(entries, header.metadata)
+    if shard := _SHARD.fullmatch(path.name):
+        notes.append(f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole")
     return Ledger(
         entries,
         source=source,
@@ -88,12 +94,12 @@ def _read_index(path: Path) -> Header:
     shards: dict[str, set[str]] = {}
     for name, shard in weight_map.items():
         if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", "..") or "\\" in shard:
-            raise BadInput(f"{path} puts {name!r} in {shown(shard)}, which is no file name in its own folder")
+            raise BadInput(f"{path} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder")
         shards.setdefault(shard, set()).add(name)
-    absent = [shard for shard in shards if not (path.parent / shard).exists()]
+    absent = [shard for shard in shards if not os.path.exists(path.parent / shard)]
     if absent:
         raise BadInput(
-            f"{path} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(absent[:3])}"
+            f"{path} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
             + (", …" if len(absent) > 3 else "")
         )
     whole = Header([], {})
@@ -101,10 +107,13 @@ def _read_index(path: Path) -> Header:
         header = read_header(path.parent / shard)
         held = {tensor.name for tensor in header.tensors}
         if not names <= held:
-            raise BadInput(f"{path} puts {min(names - held)!r} in {shard}, which does not hold it")
+            raise BadInput(f"{path} puts {quoted(min(names - held))} in {quoted(shard)}, which does not hold it")
         elsewhere = [name for name in held if weight_map.get(name, shard) != shard]
         if elsewhere:
-            raise BadInput(f"{path} puts {min(elsewhere)!r} in {weight_map[min(elsewhere)]}, but {shard} holds it too")
+            name = min(elsewhere)
+            raise BadInput(
+                f"{path} puts {quoted(name)} in {quoted(weight_map[name])}, but {quoted(shard)} holds it too"
+            )
         whole.tensors.extend(header.tensors)
         whole.metadata.update(header.metadata)
     if len({tensor.name for tensor in whole.tensors}) < len(whole.tensors):
@@ -115,13 +124,23 @@ def _read_index(path: Path) -> Header:
 def _described(config: Path, overrides: Mapping[str, Any]) -> tuple[list[Ledger], list[str]]:
     """The ledgers that the config beside a checkpoint describes, one for each layout; none where it is not known."""
     try:
+        if overrides and not config.exists():
+            raise BadInput(f"there is no {config} to set {', '.join(overrides)} in")
         values = read_json(config)
-        model_type = model_type_of(values, str(config)) if isinstance(values, dict) else ""
+        if not isinstance(values, dict):
+            raise BadInput(f"{config} holds {shown(values)}, expected an object with a model_type")
+        model_type = model_type_of({**values, **overrides}, str(config))
         if architectures.find(model_type) is None:
-            return [], [f"{config.name} says {model_type or shown(values)}, which is not known natively: roles by name"]
-        return [
+            unknown = f"{config.name} says {quoted(model_type)}, which is not known natively"
+            if overrides:
+                raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
+            return [], [f"{unknown}: roles by name"]
+        ledgers = [
             ledger_from_config(values, overrides, source=str(config), single_experts=single) for single in (False, True)
-        ], []
+        ]
+        if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
+            raise BadInput(f"{config} describes more than {MOST_DESCRIBED:,} tensors")
+        return ledgers, []
     except BadInput as error:
         if overrides:
             raise  # the user asked for that config to be read
@@ -195,15 +214,17 @@ class _ByConfig:
         return absent
 
 
-def _aliases(entries: list[Entry], metadata: Mapping[str, str]) -> list[Entry]:
+def _aliases(entries: list[Entry], metadata: Mapping[str, str], stored: set[str]) -> list[Entry]:
     """`__metadata__` maps a name that was dropped on saving to the stored name that it shares with."""
-    if not metadata:
+    # Most metadata says {"format": "pt"} and names nothing: told before a large checkpoint is unrolled.
+    named = {name for name in metadata.values() if name in stored}
+    if not named:
         return []
     singles = {single.name: single for entry in entries for single in entry.unrolled()}
     return [
-        singles[name]._replace(name=alias, unique=0)
+        singles[name]._replace(name=alias, unique=0, role=role_of(alias))
         for alias, name in metadata.items()
-        if name in singles and alias not in singles
+        if name in named and alias not in singles
     ]
 
 
