@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tallystick.errors import BadInput, nearest, shown
+from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
 _FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -48,23 +48,20 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
             ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
         return ledger
     path = Path(word)
-    if not _exists(path):
+    if not word or not _exists(path):  # Path("") would be the current folder, which nobody named
         if _FACTORY.fullmatch(word):
             from tallystick.sources.factory import ledger_from_factory
 
             return ledger_from_factory(word, overrides)
-        if os.sep not in word and "." not in word:
+        if os.sep not in word:
             raise BadInput(
-                f"there is no preset or file {word!r}{nearest(word, PRESETS)}; tallystick presets lists the names"
+                f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; tallystick presets lists the names"
             )
     return _from_path(path, overrides)
 
 
 def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a name too long, a null byte: the opening says it
-        return False
+    return os.path.exists(path)  # never raises, as Path.exists does for a name that is too long
 
 
 def _is_module(source: object) -> bool:
@@ -84,11 +81,11 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
     from tallystick.sources.files import read_json, read_toml
 
     name = str(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         from tallystick.sources.checkpoint import find_checkpoint
 
         path = find_checkpoint(path) or path / CONFIG
-        if not path.exists():
+        if not _exists(path):
             raise BadInput(f"{name} holds neither a {CONFIG} nor safetensors files")
     if path.name.endswith((".safetensors", ".safetensors.index.json")):
         from tallystick.sources.checkpoint import ledger_from_checkpoint

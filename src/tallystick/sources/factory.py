@@ -30,7 +30,7 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
             raise BadInput(f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one")
         try:
             target = target(**arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise BadInput(f"{name} raised {_described(error)}") from error
     elif arguments:
         raise BadInput(f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to")
@@ -52,7 +52,7 @@ def _find(module_name: str, path: str) -> Any:
                 f"there is no module {module_name!r} here, nor any installed (looked in {os.getcwd()})"
             ) from None
         raise BadInput(f"importing {module_name} raised {_described(error)}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script without a main guard exits when it is imported
         raise BadInput(f"importing {module_name} raised {_described(error)}") from error
     for part in path.split("."):
         try:
@@ -60,10 +60,12 @@ def _find(module_name: str, path: str) -> Any:
         except AttributeError:
             known = [name for name in dir(found) if not name.startswith("_")]
             raise BadInput(f"{module_name} has no {path!r}{nearest(part, known)}") from None
+        except Exception as error:  # a module's own __getattr__, a property
+            raise BadInput(f"{module_name}:{path} raised {_described(error)}") from error
     return found
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     """The user's own error on one line: what, and where it was raised."""
     text = " ".join(str(error).split())[:300]
     frames = extract_tb(error.__traceback__)
@@ -71,5 +73,7 @@ def _described(error: Exception) -> str:
         where = f" ({error.filename}, line {error.lineno})"
         text = error.msg
     else:
-        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        # A call with the wrong arguments fails in this file, which is not where the user should look.
+        theirs = frames and frames[-1].filename != __file__
+        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if theirs else ""
     return f"{type(error).__name__}: {text}{where}"

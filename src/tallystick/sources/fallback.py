@@ -32,7 +32,8 @@ def ledger_by_transformers(model_type: str, values: Mapping[str, Any], *, source
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
-        kept = {key: value for key, value in values.items() if key != "model_type"}
+        # auto_map names code to download, for which transformers would ask on the terminal.
+        kept = {key: value for key, value in values.items() if key not in ("model_type", "auto_map")}
         config = transformers.AutoConfig.for_model(model_type, **kept)
         with torch.device("meta"):
             model = _builder(config).from_config(config)
