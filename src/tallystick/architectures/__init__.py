@@ -12,7 +12,8 @@ from tallystick.blueprint import REGISTRY, Architecture
 
 def known() -> list[str]:
     """Every native model type, in alphabetical order."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
+    names = (path.stem for folder in __path__ for path in Path(folder).glob("*.py"))
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 def find(model_type: str) -> Architecture | None:

@@ -1,0 +1,130 @@
+"""The formula against SymPy and against other configs: it must hold at values that it was not derived from."""
+
+import json
+
+import pytest
+import sympy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import configs
+import tallystick
+from tallystick.presets import PRESETS
+from tallystick.sources.config import ledger_from_config
+
+ALL = {**configs.CONFIGS, **configs.SKELETONS}
+GPT2 = "vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd"
+
+
+def value_of(formula, symbols):
+    return int(sympy.sympify(formula.expression).subs(symbols))
+
+
+def test_gpt2_reads_as_it_is_taught():
+    formula = tallystick.formula("gpt2")
+    assert formula.expression == GPT2
+    assert formula.text == ("vocab_size·n_embd + n_positions·n_embd + n_layer·(12·n_embd² + 13·n_embd) + 2·n_embd")
+    assert formula.value == 124_439_808
+    assert formula.symbols == {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12}
+
+
+def test_gpt2_formula_at_the_other_sizes():
+    formula = tallystick.formula("gpt2")
+    for d, layers, truth in ((1024, 24, 354_823_168), (1280, 36, 774_030_080), (1600, 48, 1_557_611_200)):
+        assert value_of(formula, {**formula.symbols, "n_embd": d, "n_layer": layers}) == truth
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_has_a_formula_that_gives_its_count(name):
+    ledger = tallystick.count(name)
+    formula = tallystick.formula(ledger)
+    assert value_of(formula, formula.symbols) == formula.value == ledger.total
+    assert sum(step.value for step in formula.steps) == formula.value
+    assert {str(symbol) for symbol in sympy.sympify(formula.expression).free_symbols} <= set(formula.symbols)
+
+
+@pytest.mark.parametrize("model_type", sorted(ALL))
+@settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_the_steps_and_the_expression_agree_for_any_config(model_type, data):
+    ledger = ledger_from_config(data.draw(ALL[model_type]), {}, source="test")
+    formula = tallystick.formula(ledger)
+    assert value_of(formula, formula.symbols) == formula.value == ledger.total
+    for step in formula.steps:
+        assert int(sympy.sympify(step.expression).subs(formula.symbols)) == step.value
+        assert int(sympy.sympify(step.substituted.replace(",", "").replace("×", "*"))) == step.value
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes"),
+    [
+        ("llama", {"hidden_size": 96, "num_attention_heads": 6, "num_hidden_layers": 5, "vocab_size": 77}),
+        ("llama", {"intermediate_size": 50, "num_hidden_layers": 1}),
+        ("mixtral", {"num_local_experts": 5, "intermediate_size": 9, "num_key_value_heads": 4}),
+        ("deepseek_v3", {"first_k_dense_replace": 7, "n_routed_experts": 12, "n_shared_experts": 3, "q_lora_rank": 5}),
+        ("deepseek_v3", {"first_k_dense_replace": 61, "kv_lora_rank": 3, "v_head_dim": 4}),
+        ("gpt_oss", {"num_local_experts": 9, "head_dim": 16, "hidden_size": 20}),
+        ("falcon", {"hidden_size": 142, "vocab_size": 5}),
+        ("opt", {"max_position_embeddings": 9, "ffn_dim": 8}),
+        ("gemma2", {"head_dim": 10, "num_key_value_heads": 2}),
+    ],
+)
+def test_the_formula_of_one_config_gives_the_count_of_another(model_type, changes):
+    formula = tallystick.formula({"model_type": model_type})
+    other = tallystick.count({"model_type": model_type, **changes})
+    assert value_of(formula, {**formula.symbols, **changes}) == other.total != formula.value
+
+
+def test_a_stated_default_and_an_absent_one_differ_in_words_only():
+    absent = tallystick.formula({"model_type": "gpt2"})
+    stated = tallystick.formula({"model_type": "gpt2", "n_inner": 3072})
+    assert absent.value == stated.value
+    assert "n_inner" in stated.expression
+    assert "n_inner" not in absent.expression
+
+
+def test_the_books_keys_are_the_symbols():
+    book = {"vocab_size": 50257, "context_length": 1024, "emb_dim": 768, "n_heads": 12, "n_layers": 12}
+    formula = tallystick.formula(book)
+    assert formula.value == 163_009_536
+    assert {"emb_dim", "n_layers", "context_length", "vocab_size"} <= set(formula.symbols)
+
+
+def test_steps_show_each_product_with_its_numbers():
+    steps = {step.what: step for step in tallystick.formula("gpt2").steps}
+    step = steps["transformer.h.*.attn.c_attn.weight"]
+    assert (step.role, step.expression, step.value) == ("attention", "n_layer*n_embd*3*n_embd", 21_233_664)
+    assert step.substituted == "12 × 768 × 3 × 768"
+    assert steps["lm_head.weight (is transformer.wte.weight)"].value == 0
+
+
+def test_parentheses_where_a_difference_is_multiplied():
+    formula = tallystick.formula("deepseek-v3")
+    assert "(num_hidden_layers - first_k_dense_replace)*(" in formula.expression
+    assert formula.value == 671_026_404_352
+
+
+def test_a_live_module_has_its_formula_in_plain_numbers():
+    from torch import nn
+
+    model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(3)), nn.Linear(4, 2, bias=False))
+    formula = tallystick.formula(tallystick.count(model))
+    assert formula.symbols == {}
+    assert value_of(formula, {}) == formula.value == 3 * 20 + 8
+    assert [step.expression for step in formula.steps] == ["3*4*4", "3*4", "2*4"]
+
+
+def test_json_and_latex_are_whole():
+    out = tallystick.formula("gpt2").to_dict()
+    assert {"expression", "symbols", "latex", "value", "steps"} <= out.keys()
+    assert out["steps"][0].keys() == {"role", "what", "expression", "substituted", "value"}
+    json.dumps(out)
+    assert out["latex"].startswith(r"\mathrm{vocab\_size} \cdot \mathrm{n\_embd} + ")
+    assert r"\mathrm{n\_embd}^{2}" in out["latex"]
+    assert out["latex"].count("{") == out["latex"].count("}")
+
+
+def test_a_division_reads_as_one():
+    formula = tallystick.formula({"model_type": "falcon"})
+    assert "2*hidden_size**2/num_attention_heads" in formula.expression
+    assert "2·hidden_size²/num_attention_heads" in formula.text

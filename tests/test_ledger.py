@@ -1,0 +1,152 @@
+"""The ledger's own arithmetic, on ledgers small enough to count by hand."""
+
+from fractions import Fraction
+
+import pytest
+
+import tallystick
+from tallystick import BadInput, Entry, Ledger
+from tallystick.blueprint import Axis, Embedding, Experts, Group, Head, Linear, Model, Repeat, Stack, Tensor, lay_out
+from tallystick.dims import Dim, write
+
+
+def ledger_of(model, **more):
+    return Ledger(lay_out(model, dtype="float32"), source="test", kind="config", **more)
+
+
+@pytest.fixture
+def small():
+    """5 × 2 tied, three blocks of 2 × 2 + 2, and a final 2."""
+    block = Group(fc=Linear(2, 2))
+    return ledger_of(
+        Model(
+            wte=Embedding(5, 2),
+            h=Repeat(3, block),
+            ln=Group(weight=Tensor((2,), "norm")),
+            lm_head=Head(2, 5),
+            tie=("lm_head.weight", "wte.weight"),
+        )
+    )
+
+
+def test_totals_by_hand(small):
+    assert small.totals == {
+        "unique": 30,
+        "by_name": 40,
+        "trainable": 30,
+        "embedding": 10,
+        "non_embedding": 20,
+        "active": 30,
+        "buffers": 0,
+        "bytes": 120,
+    }
+
+
+def test_single_tensors_come_in_printing_order(small):
+    assert [entry.name for entry in small.entries] == [
+        "wte.weight",
+        *(f"h.{layer}.fc.{leaf}" for layer in range(3) for leaf in ("weight", "bias")),
+        "ln.weight",
+        "lm_head.weight",
+    ]
+
+
+def test_breakdowns_add_up_to_the_total(small):
+    for what in ("role", "layer", "tensor", "dtype"):
+        assert sum(small.by(what).values()) == small.total
+        assert sum(row["parameters"] for row in small.rows(what)) == small.total
+    assert small.by("layer") == {"wte": 10, "h.0": 6, "h.1": 6, "h.2": 6, "ln": 2, "lm_head": 0}
+    assert small.by("role") == {"token_embedding": 10, "norm": 2, "head": 0, "other": 18}
+
+
+def test_an_unknown_breakdown_is_refused(small):
+    with pytest.raises(BadInput, match="colour"):
+        small.by("colour")
+
+
+def test_the_split_does_not_move_with_the_tie():
+    tied, untied = tallystick.count("gpt2"), tallystick.count("gpt2", tie_word_embeddings=False)
+    assert tied.totals["non_embedding"] == untied.totals["non_embedding"] == 85_056_000
+    assert untied.total - tied.total == 38_597_376
+
+
+def test_stacks_of_two_kinds_are_numbered_on():
+    ledger = ledger_of(
+        Model(h=Stack((2, Group(a=Linear(2, 2, bias=False))), (1, Group(a=Linear(2, 2, bias=False), b=Linear(1, 1)))))
+    )
+    assert list(ledger.by("layer")) == ["h.0", "h.1", "h.2"]
+    assert [entry.name for entry in ledger.entries][-3:] == ["h.2.a.weight", "h.2.b.weight", "h.2.b.bias"]
+
+
+def test_active_leaves_out_idle_experts():
+    ledger = ledger_of(Model(h=Repeat(2, Group(e=Experts(1, 4, w=Tensor((4, 3))), x=Linear(2, 2)))))
+    assert (ledger.total, ledger.totals["active"]) == (36, 18)
+    unknown = Ledger([Entry("e", (4,), "experts", "float32", "e", 4)], source="t", kind="safetensors")
+    assert unknown.totals["active"] is None
+    assert Ledger([unknown.rolled[0]._replace(active=Fraction(1, 4))], source="t", kind="config").totals["active"] == 1
+
+
+def test_a_tensor_shared_by_all_layers():
+    entries = [Entry("h.{}.w", (4,), "mlp", "float32", "h.0.w", 0, axes=(Axis(1, 2),))]
+    ledger = Ledger([Entry("h.0.w", (4,), "mlp", "float32", "h.0.w", 4), *entries], source="t", kind="config")
+    assert (ledger.total, ledger.totals["by_name"]) == (4, 12)
+    assert [(tie.names, tie.parameters) for tie in ledger.ties] == [(("h.0.w", "h.1.w", "h.2.w"), 8)]
+
+
+def test_a_trillion_layers_are_counted_and_not_listed():
+    ledger = tallystick.count("gpt2", n_layer=10**12)
+    assert ledger.total == 50257 * 768 + 1024 * 768 + 10**12 * (12 * 768**2 + 13 * 768) + 2 * 768
+    with pytest.raises(BadInput, match="too many to list"):
+        ledger.by("tensor")
+
+
+def test_to_dict_is_the_contract():
+    out = tallystick.count("gpt2").to_dict()
+    assert list(out) == ["source", "kind", "architecture", "totals", "ties", "components", "notes"]
+    assert out["source"] == "gpt2"
+    assert out["kind"] == "preset"
+    assert out["ties"] == [
+        {"names": ["transformer.wte.weight", "lm_head.weight"], "relation": "tied", "parameters": 38_597_376}
+    ]
+    assert out["components"][0] == {"role": "token_embedding", "parameters": 38_597_376, "share": 0.310169}
+    row = tallystick.count("gpt2").to_dict(by="tensor")["rows"][-1]
+    assert row["shares_with"] == "transformer.wte.weight"
+    assert row["shape"] == [50257, 768]
+
+
+def test_pandas_and_html():
+    ledger = tallystick.count("gpt2")
+    frame = ledger.to_pandas()
+    assert frame["parameters"].sum() == ledger.total
+    assert ledger.to_pandas("role").shape == (6, 3)
+    page = tallystick.count({"model_type": "gpt2"})._repr_html_()
+    assert "124,439,808" in page
+    evil = Ledger(ledger.rolled, source="<script>", kind="config", notes=["<b>"])._repr_html_()
+    assert "<script>" not in evil
+    assert "<p><b></p>" not in evil
+    assert "<p>&lt;b&gt;</p>" in evil
+
+
+# -- dims -----------------------------------------------------------------------------------------
+
+
+def test_a_dim_remembers_where_it_came_from():
+    d, heads = Dim(12, "d"), Dim(4, "h")
+    assert repr(2 * (d + 1) - heads) == "Dim(22, '2*(d + 1) - h')"
+    assert repr(heads * (d / heads)) == "Dim(12, 'h*d/h')"
+    assert repr(1 - d) == "Dim(-11, '1 - d')"
+    assert write(("-", "a", ("-", "b", "c"))) == "a - (b - c)"
+    assert write(("/", "a", ("*", "b", "c"))) == "a/(b*c)"
+
+
+def test_a_quotient_must_be_whole():
+    with pytest.raises(BadInput, match="d = 12 is not divisible by h = 5"):
+        Dim(12, "d") / Dim(5, "h")
+
+
+@pytest.mark.parametrize(
+    "operation", [lambda d: d // 2, lambda d: d % 2, lambda d: d**2, lambda d: -d, lambda d: 2 // d]
+)
+def test_an_operation_that_would_drop_the_expression_is_refused(operation):
+    with pytest.raises(TypeError, match="expression"):
+        operation(Dim(12, "d"))
