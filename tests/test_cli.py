@@ -157,6 +157,12 @@ def test_the_books_dtype_object():
     assert ledger.totals["bytes"] == 2 * ledger.total
 
 
+def test_numpy_integers_are_integers():
+    import numpy as np
+
+    assert tallystick.count({"model_type": "gpt2", "n_layer": np.int64(24)}, n_head=np.int32(12)).total == 209_494_272
+
+
 def test_a_class_that_is_not_the_one_counted_is_said():
     ledger = tallystick.count({"model_type": "gpt2", "architectures": ["GPT2ForSequenceClassification"]})
     assert any("GPT2ForSequenceClassification" in note for note in ledger.notes)

@@ -6,6 +6,7 @@ complaint about them names the key that the user wrote.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -63,8 +64,8 @@ class Config:
         self._where = where
         self._keys = keys
         # A config that holds both a key and its alias means the alias: transformers sets that one last.
-        stated = {key: values[alias] for alias, key in (aliases or {}).items() if values.get(alias) is not None}
-        self._values = {**values, **stated}
+        self._written = {key: alias for alias, key in (aliases or {}).items() if values.get(alias) is not None}
+        self._values = {**values, **{key: values[alias] for key, alias in self._written.items()}}
         self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
         # Mixtures of experts exist in two layouts with one count: published one expert by one
         # (`experts.0.w1.weight`), held fused by transformers 5 (`experts.gate_up_proj`).
@@ -97,6 +98,7 @@ class Config:
         """Refuse a width that its heads do not divide, where no shape depends on the quotient."""
         value, divisor = getattr(self, name), getattr(self, by)
         if int(value) % int(divisor):
+            name, by = self._written.get(name, name), self._written.get(by, by)
             raise self.refuse(f"{name} = {int(value)} is not divisible by {by} = {int(divisor)}")
 
     @property
@@ -124,18 +126,19 @@ class Config:
         if name not in self._values:
             if key is REQUIRED:
                 raise self.refuse(f"{name} is missing")
-            value: object = key.default
+            value: Any = key.default
         else:
             value = self._values[name]
         if value is None and key.nullable:
             return None
-        if not isinstance(value, int) or isinstance(value, bool) or not key.least <= value <= LARGEST:
+        number = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else None
+        if number is None or not key.least <= number <= LARGEST:
             kind = "a positive integer" if key.least else "an integer of 0 or more"
-            limit = " below 2^63" if isinstance(value, int) and value > LARGEST else ""
+            limit = " below 2^63" if number is not None and number > LARGEST else ""
             null = " or null" if key.nullable else ""
-            raise self.refuse(f"{name} is {shown(value)}, expected {kind}{limit}{null}")
-        self.symbols[name] = int(value)
-        return Dim(int(value), name)
+            raise self.refuse(f"{self._written.get(name, name)} is {shown(value)}, expected {kind}{limit}{null}")
+        self.symbols[name] = number
+        return Dim(number, name)
 
 
 def merged(
@@ -148,16 +151,16 @@ def merged(
 ) -> dict[str, Any]:
     """A config with the user's ``--set`` values in place; a key that nothing reads is refused, not ignored."""
     known = set(known) | set(aliases) | set(values) | set(COMMON_KEYS)
+    aliases = {"torch_dtype": "dtype", **aliases}
     out = dict(values)
     for named, value in overrides.items():
         if named not in known:
             raise BadInput(f"{where} has no key {named!r} to set{nearest(named, known)}")
-        # The alias and the key are one thing: the override must win over whichever the config holds.
+        # An alias and its key are one thing: the override must win over whichever the config holds.
         key = aliases.get(named, named)
-        for other in [alias for alias, target in aliases.items() if target == key]:
-            out.pop(other, None)
-        if key in ("dtype", "torch_dtype"):
-            out.pop("torch_dtype", None)
-            key = "dtype"
+        for alias in [alias for alias, target in aliases.items() if target == key]:
+            out.pop(alias, None)
         out[key] = value
+        if named != key and value is not None:
+            out[named] = value  # so that a complaint about it uses the user's own word
     return out

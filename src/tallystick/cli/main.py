@@ -23,15 +23,27 @@ SOURCE_HELP = (
 EXAMPLES = """\
 examples:
   tallystick count gpt2                             how many parameters, and where
-  tallystick count gpt2 --set tie_word_embeddings=false
   tallystick count ./checkpoint --by layer          a folder with config.json and safetensors
-  tallystick count my_model:build                   an nn.Module that your own code builds
-  tallystick count llama-3-8b --format json | jq .totals.unique
   tallystick formula gpt2 --steps                   each product with its numbers
   tallystick presets                                the names that it knows
 
 shell completion:
   tallystick --print-completion bash > ~/.local/share/bash-completion/completions/tallystick
+"""
+COUNT_EXAMPLES = """\
+examples:
+  tallystick count llama-3-8b
+  tallystick count gpt2 --set tie_word_embeddings=false n_layer=24
+  tallystick count config.json --by layer
+  tallystick count ./checkpoint --by tensor --format csv
+  tallystick count model.safetensors --format json
+  tallystick count my_model:build                   an nn.Module that your own code builds
+"""
+FORMULA_EXAMPLES = """\
+examples:
+  tallystick formula gpt2
+  tallystick formula config.json --steps            each product with its numbers
+  tallystick formula deepseek-v3 --latex
 """
 
 
@@ -51,24 +63,33 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    command = commands.add_parser("count", help="how many parameters, and where", description="Count a model exactly.")
+    command = _add_command(commands, "count", "how many parameters, and where", COUNT_EXAMPLES)
     _add_source(command)
     command.add_argument("--by", choices=("role", "layer", "tensor", "dtype"), help="what to break the count down by")
     _add_format(command, "table", "json", "csv", "markdown")
     command.set_defaults(run=_count)
 
-    command = commands.add_parser(
-        "formula", help="the closed form of the count", description="Derive the formula of a count from its shapes."
-    )
+    command = _add_command(commands, "formula", "the closed form of the count, in the config's keys", FORMULA_EXAMPLES)
     _add_source(command)
     command.add_argument("--steps", action="store_true", help="show each product with its numbers")
     command.add_argument("--latex", action="store_true", help="print LaTeX alone")
     _add_format(command, "text", "json")
     command.set_defaults(run=_formula)
 
-    command = commands.add_parser("presets", help="the names that it knows", description="List the known names.")
+    command = _add_command(commands, "presets", "the names that it knows, with their counts")
     _add_format(command, "table", "json", "csv", "markdown")
     command.set_defaults(run=_presets)
+    return parser
+
+
+def _add_command(commands: Any, name: str, summary: str, examples: str | None = None) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     return parser
 
 
