@@ -356,6 +356,20 @@ def test_the_other_spellings_of_grouped_heads_are_refused_too():
 
 
 @pytest.mark.parametrize(
+    "override", [{"intermediate_size": 24}, {"num_key_value_heads": 1}, {"skip": ["mlp"]}, {"intermediate_size": 12}]
+)
+def test_layers_with_sizes_of_their_own_are_refused_as_transformers_does(override: dict[str, Any]):
+    values = small("llama", per_layer_config={"0": override})
+    try:
+        true = truth(values)
+    except RuntimeError:
+        with pytest.raises(BadInput, match="test: per_layer_config gives single layers their own"):
+            count(values)
+    else:
+        assert_equal(values, true)
+
+
+@pytest.mark.parametrize(
     ("values", "key"),
     [
         ({"emb_dim": 8, "n_kv_groups": 2}, "n_kv_groups"),

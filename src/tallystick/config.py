@@ -66,6 +66,7 @@ class Config:
         # A config that holds both a key and its alias means the alias: transformers sets that one last.
         self._written = {key: alias for alias, key in (aliases or {}).items() if values.get(alias) is not None}
         self._values = {**values, **{key: values[alias] for key, alias in self._written.items()}}
+        self._refuse_own_sizes_of_layers(values.get("per_layer_config"))
         self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
         # Mixtures of experts exist in two layouts with one count: published one expert by one
         # (`experts.0.w1.weight`), held fused by transformers 5 (`experts.gate_up_proj`).
@@ -89,6 +90,13 @@ class Config:
     def refuse(self, why: str) -> BadInput:
         """The error for values that contradict each other; the caller raises it."""
         return BadInput(f"{self._where}: {why}")
+
+    def _refuse_own_sizes_of_layers(self, layers: object) -> None:
+        """Refuse transformers' `per_layer_config` where it changes a tensor: it builds no such model either."""
+        for layer in layers.values() if isinstance(layers, Mapping) else ():
+            for key, value in layer.items() if isinstance(layer, Mapping) else ():
+                if key in self._keys and value != self._values.get(key):
+                    raise self.refuse(f"per_layer_config gives single layers their own {key}, which cannot be counted")
 
     def states(self, name: str) -> bool:
         """Whether the config holds a key, declared or not, with a value other than null, false and 0."""

@@ -39,8 +39,8 @@ OFFSET = 2
 def opt(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias = c.hidden_size, c.ffn_dim, c.enable_bias
-    width = c.word_embed_proj_dim or d
-    projects = width != d
+    projects = c.word_embed_proj_dim not in (None, d)  # most published files state the width itself
+    width = c.word_embed_proj_dim if projects else d
     final_norm = c.do_layer_norm_before and not c._remove_final_layer_norm
     norm = LayerNorm(d) if c.layer_norm_elementwise_affine else Group()
     block = Group(
