@@ -200,7 +200,7 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
 @drawn
 def test_both_layouts_of_experts_count_the_same(model_type: str, data: st.DataObject):
     values = data.draw(configs.CONFIGS[model_type])
-    fused, single = count(values), count(values, single_experts=True)
+    fused, single = count(values), count(values, published=True)
     assert single.totals == fused.totals
     assert single.by("role") == fused.by("role")
     assert [tie.names for tie in single.ties] == [tie.names for tie in fused.ties]
@@ -208,7 +208,7 @@ def test_both_layouts_of_experts_count_the_same(model_type: str, data: st.DataOb
 
 def test_published_names_of_mixtral():
     values = small("mixtral", num_local_experts=2)
-    shapes = {entry.name: tuple(entry.shape) for entry in count(values, single_experts=True).entries}
+    shapes = {entry.name: tuple(entry.shape) for entry in count(values, published=True).entries}
     assert {name.removeprefix("model.layers.1."): shape for name, shape in shapes.items() if ".1.block_" in name} == {
         "block_sparse_moe.gate.weight": (2, 16),
         "block_sparse_moe.experts.0.w1.weight": (12, 16),
@@ -222,7 +222,7 @@ def test_published_names_of_mixtral():
 
 def test_published_names_of_deepseek_v3():
     values = small("deepseek_v3", n_routed_experts=1, num_experts_per_tok=1)
-    shapes = {entry.name: tuple(entry.shape) for entry in count(values, single_experts=True).entries}
+    shapes = {entry.name: tuple(entry.shape) for entry in count(values, published=True).entries}
     assert {name.removeprefix("model.layers.3."): shape for name, shape in shapes.items() if ".3.mlp" in name} == {
         "mlp.experts.0.gate_proj.weight": (6, 16),
         "mlp.experts.0.up_proj.weight": (6, 16),

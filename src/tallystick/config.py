@@ -59,7 +59,7 @@ class Config:
         *,
         where: str,
         aliases: Mapping[str, str] | None = None,
-        single_experts: bool = False,
+        published: bool = False,
     ) -> None:
         self._where = where
         self._keys = keys
@@ -68,9 +68,9 @@ class Config:
         self._values = {**values, **{key: values[alias] for key, alias in self._written.items()}}
         self._refuse_own_sizes_of_layers(values.get("per_layer_config"))
         self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
-        # Mixtures of experts exist in two layouts with one count: published one expert by one
-        # (`experts.0.w1.weight`), held fused by transformers 5 (`experts.gate_up_proj`).
-        self.single_experts = single_experts
+        # Some models exist in two layouts with one count: mixtures of experts are published one expert by one
+        # (`experts.0.w1.weight`) and held fused by transformers 5 (`experts.gate_up_proj`), which renamed heads too.
+        self.published = published
 
     def __getattr__(self, name: str) -> Any:
         keys = self.__dict__.get("_keys", {})

@@ -84,7 +84,7 @@ def experts(c: Config, d: int, inner: int, *, of: str, names: tuple[str, str, st
     `names` are those of gate, up and down where experts are held one by one.
     """
     used, count = experts_used(c, of), getattr(c, of)
-    if c.single_experts:
+    if c.published:
         gate, up, down = names
         projections = {gate: Linear(d, inner, bias=False), up: Linear(d, inner, bias=False)}
         return ExpertStack(used, count, Group(**projections, **{down: Linear(inner, d, bias=False)}))

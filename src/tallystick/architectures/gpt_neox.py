@@ -35,12 +35,13 @@ def gpt_neox(c: Config) -> Model:
         attention=Attention(query_key_value=Linear(d, 3 * d, bias=bias), dense=Linear(d, d, bias=bias)),
         mlp=MLP(dense_h_to_4h=Linear(d, inner), dense_4h_to_h=Linear(inner, d)),
     )
+    head = "embed_out" if c.published else "lm_head"
     return Model(
         gpt_neox=Group(
             embed_in=Embedding(c.vocab_size, d),
             layers=Repeat(c.num_hidden_layers, block),
             final_layer_norm=LayerNorm(d),
         ),
-        lm_head=Head(d, c.vocab_size),
-        tie=("lm_head.weight", "gpt_neox.embed_in.weight") if c.tie_word_embeddings else None,
+        **{head: Head(d, c.vocab_size)},
+        tie=(f"{head}.weight", "gpt_neox.embed_in.weight") if c.tie_word_embeddings else None,
     )

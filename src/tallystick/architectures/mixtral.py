@@ -27,7 +27,7 @@ def mixtral(c: Config) -> Model:
     )
     block = Group(
         self_attn=attention(c, head_dim(c)),
-        **{"block_sparse_moe" if c.single_experts else "mlp": moe},
+        **{"block_sparse_moe" if c.published else "mlp": moe},
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),
     )

@@ -136,7 +136,8 @@ def _described(config: Path, overrides: Mapping[str, Any]) -> tuple[list[Ledger]
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
             return [], [f"{unknown}: roles by name"]
         ledgers = [
-            ledger_from_config(values, overrides, source=str(config), single_experts=single) for single in (False, True)
+            ledger_from_config(values, overrides, source=str(config), published=published)
+            for published in (False, True)
         ]
         if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
             raise BadInput(f"{config} describes more than {MOST_DESCRIBED:,} tensors")
@@ -151,7 +152,7 @@ class _ByConfig:
     """Stored entries with what the config says of them: roles, ties, and where the two disagree."""
 
     def __init__(self, stored: list[Entry], candidates: list[Ledger]) -> None:
-        # One model, two layouts of its experts: the one that agrees best with the names is the file's.
+        # One model, two layouts: the one that agrees best with the names is the file's.
         pairs = [(match(stored, ledger), ledger) for ledger in candidates]
         self.found, self.described = max(pairs, key=lambda pair: pair[0].agreeing)
         self.notes: list[str] = []

@@ -27,7 +27,7 @@ def ledger_from_config(
     *,
     source: str,
     kind: str = "config",
-    single_experts: bool = False,
+    published: bool = False,
 ) -> Ledger:
     """The ledger of the model that a config describes.
 
@@ -36,7 +36,7 @@ def ledger_from_config(
         overrides: keys to set over it; one that nothing reads raises `BadInput`.
         source: what the user named, for messages.
         kind: ``"config"`` or ``"preset"``.
-        single_experts: lay experts out one by one, as published, not fused as transformers 5 holds them.
+        published: use the names of published files (experts one by one), not those of transformers 5 (experts fused).
     """
     if not isinstance(values, Mapping):
         raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
@@ -47,7 +47,7 @@ def ledger_from_config(
 
         return ledger_by_transformers(model_type, {**values, **overrides}, source=source)
     settings = merged(values, overrides, known=family.keys, aliases=family.aliases, where=source)
-    config = Config(settings, family.keys, where=source, aliases=family.aliases, single_experts=single_experts)
+    config = Config(settings, family.keys, where=source, aliases=family.aliases, published=published)
     dtype = config.dtype or "float32"
     model = family.build(config)
     ledger = Ledger(
