@@ -19,8 +19,9 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     """`"; nearest: gpt2, gpt2-xl"`, or `""` where nothing known looks like `word`."""
     from difflib import get_close_matches  # only a failing call pays for it
 
-    matches = get_close_matches(word.lower(), list(known), n=most, cutoff=0.5)
-    return f"; nearest: {', '.join(matches)}" if matches else ""
+    folded = {name.lower(): name for name in known}
+    matches = get_close_matches(word.lower(), folded, n=most, cutoff=0.5)
+    return f"; nearest: {', '.join(folded[match] for match in matches)}" if matches else ""
 
 
 def shown(value: object, *, most: int = 60) -> str:

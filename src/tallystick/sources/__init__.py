@@ -85,7 +85,7 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
         from tallystick.sources.checkpoint import find_checkpoint
 
         path = find_checkpoint(path) or path / CONFIG
-        if not _exists(path):
+        if not os.path.lexists(path):  # a link to nothing is named when it is opened
             raise BadInput(f"{name} holds neither a {CONFIG} nor safetensors files")
     if path.name.endswith((".safetensors", ".safetensors.index.json")):
         from tallystick.sources.checkpoint import ledger_from_checkpoint

@@ -45,7 +45,7 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
     def look(entry: Entry) -> None:
         bare = entry.name.removeprefix(taken)
         template, written = (bare, ()) if entry.axes else template_of(bare)
-        numbers = tuple(map(int, written))
+        numbers = tuple(int(number) for number in written if number == str(int(number)))  # 007 is no layer's number
         # The head stands outside the prefix, so a name that needs no prefix is taken as it is.
         runs = expected.get(put + template) or expected.get(template) or []
         if entry.axes:
@@ -114,7 +114,7 @@ def _prefix(real: Iterable[Entry], expected: Mapping[str, object]) -> tuple[str,
 
 
 def _within(numbers: tuple[int, ...], axes: tuple[Axis, ...]) -> bool:
-    if len(numbers) != len(axes):  # a real name may hold a {} of its own
+    if len(numbers) != len(axes):  # a real name may hold a {} of its own, or a 007
         return False
     return all(axis.start <= number < axis.start + axis.length for number, axis in zip(numbers, axes, strict=True))
 
