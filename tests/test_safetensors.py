@@ -1,0 +1,404 @@
+"""The header reader against the format's own library: what that writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from checkpoints import header_of, write, write_raw
+from tallystick.errors import BadInput
+from tallystick.ledger import BITS
+from tallystick.sources.safetensors import DTYPES, LARGEST_HEADER, StoredTensor, read_header
+
+# More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=100000 draws anew in every run.
+EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
+drawn = settings(
+    max_examples=int(EXAMPLES or 1500),
+    derandomize=EXAMPLES is None,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+TORCH_DTYPES = [
+    torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
+    torch.uint64, torch.uint32, torch.uint16, torch.uint8, torch.bool, torch.complex64,
+    torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu,
+]  # fmt: skip
+
+
+def by_library(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Names, shapes and dtypes as the format's own library reads them."""
+    with safe_open(path, "pt") as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # no mapping
+        return {name: (tuple(one.get_shape()), DTYPES[one.get_dtype()]) for name, one in slices.items()}
+
+
+def by_us(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
+    return {tensor.name: (tensor.shape, tensor.dtype) for tensor in read_header(path).tensors}
+
+
+# -- what the library writes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TORCH_DTYPES, ids=str)
+def test_every_dtype_that_torch_can_save(tmp_path: Path, dtype: torch.dtype):
+    tensors = {"scalar": torch.zeros((), dtype=dtype), "matrix": torch.zeros(2, 3, dtype=dtype)}
+    try:
+        save_file(tensors, tmp_path / "a.safetensors")
+    except KeyError:
+        pytest.skip("this version of safetensors cannot save it")
+    name = str(dtype).removeprefix("torch.")
+    assert by_us(tmp_path / "a.safetensors") == {"scalar": ((), name), "matrix": ((2, 3), name)}
+    assert BITS[name] == 8 * torch.zeros((), dtype=dtype).element_size()
+
+
+@pytest.mark.parametrize("word", sorted(DTYPES))
+def test_every_dtype_of_the_format(tmp_path: Path, word: str):
+    """Eight elements are whole bytes in each of them; the library takes just as many bytes as we do."""
+    size = BITS[DTYPES[word]]
+    header = {"a": {"dtype": word, "shape": [8], "data_offsets": [0, size]}}
+    assert by_us(write_raw(tmp_path / "a.safetensors", header, size)) == {"a": ((8,), DTYPES[word])}
+    assert by_library(tmp_path / "a.safetensors") == {"a": ((8,), DTYPES[word])}
+
+
+def test_the_library_knows_no_dtype_that_we_do_not(tmp_path: Path):
+    path = write_raw(tmp_path / "a.safetensors", {"a": {"dtype": "?", "shape": [], "data_offsets": [0, 0]}})
+    with pytest.raises(SafetensorError, match="expected one of") as error, safe_open(path, "pt"):
+        pass
+    listed = str(error.value).partition("expected one of ")[2].partition(" at line")[0]
+    assert {word.strip("`, ") for word in listed.split()} == set(DTYPES)
+
+
+def test_tensors_without_elements(tmp_path: Path):
+    tensors = {"none": torch.zeros(0), "rows": torch.zeros(0, 4), "columns": torch.zeros(4, 0), "one": torch.zeros(1)}
+    save_file(tensors, tmp_path / "a.safetensors")
+    assert by_us(tmp_path / "a.safetensors") == by_library(tmp_path / "a.safetensors")
+    assert by_us(tmp_path / "a.safetensors")["columns"] == ((4, 0), "float32")
+
+
+def test_metadata(tmp_path: Path):
+    metadata = {"format": "pt", "título": 'a "quoted"\n\ttext \\ with é and 😀', "empty": ""}
+    save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors", metadata=metadata)
+    assert read_header(tmp_path / "a.safetensors").metadata == metadata
+
+
+@pytest.mark.parametrize(
+    "name", ["w", "größe.重み.😀", 'a"b', "a\\b", "a/b", "", "{}", "h.{}.w", "007", "a b", "N" * 5000]
+)
+def test_names_come_back_as_they_were(tmp_path: Path, name: str):
+    save_file({name: torch.zeros(2)}, tmp_path / "a.safetensors")
+    assert by_us(tmp_path / "a.safetensors") == {name: ((2,), "float32")}
+
+
+def test_escapes_are_read(tmp_path: Path):
+    header = '{"\\u0061\\/\\ud83d\\ude00":{"dtype":"\\u00468_E4M3","shape":[4],"data_offsets":[0,4]}}'
+    path = write_raw(tmp_path / "a.safetensors", header.replace("\\u00468", "\\u0046\\u0038"), 4)
+    assert by_us(path) == by_library(path) == {"a/😀": ((4,), "float8_e4m3fn")}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)], ids=str)
+def test_fields_in_any_order(tmp_path: Path, order: tuple[int, ...]):
+    fields = [("dtype", "F16"), ("shape", [2, 3]), ("data_offsets", [0, 12])]
+    path = write_raw(tmp_path / "a.safetensors", {"a": dict(fields[place] for place in order)}, 12)
+    assert by_us(path) == by_library(path) == {"a": ((2, 3), "float16")}
+
+
+@pytest.mark.parametrize("space", ["", " ", "\n", "\r\n\t  "], ids=repr)
+def test_any_whitespace_between_words(tmp_path: Path, space: str):
+    told = {"a": {"dtype": "F16", "shape": [2, 3], "data_offsets": [0, 12]}, "b": header_of({"b": []}, dtype="U8")["b"]}
+    told["b"]["data_offsets"] = [12, 13]
+    text = json.dumps({"__metadata__": {"x": "y", "z": ""}, **told}, separators=(",", ":"))
+    for mark in "{}[]:,":
+        text = text.replace(mark, f"{space}{mark}{space}")
+    path = write_raw(tmp_path / "a.safetensors", text.lstrip(), 13)
+    assert by_us(path) == by_library(path) == {"a": ((2, 3), "float16"), "b": ((), "uint8")}
+    assert read_header(path).metadata == {"x": "y", "z": ""}
+
+
+@pytest.mark.parametrize("header", ["{}", "{ }", "{}   ", '{"__metadata__":{}}', '{"__metadata__" : { } } '])
+def test_a_file_without_tensors(tmp_path: Path, header: str):
+    path = write_raw(tmp_path / "a.safetensors", header)
+    assert read_header(path) == ([], {})
+    assert by_library(path) == {}
+
+
+def test_tensors_come_in_the_order_of_their_bytes(tmp_path: Path):
+    header = header_of({"first": (2,), "second": (3,)})
+    path = write_raw(tmp_path / "a.safetensors", dict(reversed(header.items())), 20)
+    assert read_header(path).tensors == [
+        StoredTensor("first", "float32", (2,), 0, 8),
+        StoredTensor("second", "float32", (3,), 8, 20),
+    ]
+
+
+# -- what breaks the format -----------------------------------------------------------------------
+
+A = {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}
+BROKEN: dict[str, tuple[Any, int, str]] = {  # header, bytes of data, what the message must say
+    "no object": ("[]", 0, "expected a {"),
+    "a space before it": (" {}", 0, "expected a {"),
+    "a byte order mark": ("\ufeff{}", 0, "expected a {"),
+    "nothing": ("", 0, "expected a {"),
+    "not closed": ('{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}', 4, "malformed"),
+    "zeros after it": ("{}\0\0", 0, "malformed at character 1"),
+    "words after it": (json.dumps({"a": A}) + " x", 4, "nothing after the header's end"),
+    "a comma too many": (json.dumps({"a": A})[:-1] + ",}", 4, "malformed"),
+    "a comma too many in a tensor": ('{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4],}}', 4, "malformed"),
+    "a comma too many in a shape": ('{"a":{"dtype":"U8","shape":[4,],"data_offsets":[0,4]}}', 4, "malformed"),
+    "a field missing": ({"a": {"dtype": "U8", "shape": [4]}}, 4, "malformed"),
+    "a field twice": ('{"a":{"dtype":"U8","dtype":"U8","data_offsets":[0,4]}}', 4, "malformed"),
+    "a field in addition": ({"a": {**A, "extra": 1}}, 4, "malformed"),
+    "a number for a tensor": ({"a": 1}, 0, "malformed"),
+    "another quote": ("{'a':{'dtype':'U8','shape':[4],'data_offsets':[0,4]}}", 4, "malformed"),
+    "a control character in a name": ('{"a\n":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}', 4, "malformed"),
+    "an escaped control character": ({"a\x1b[2J": A}, 4, "cannot be shown"),
+    "a NUL": ({"a\0": A}, 4, "cannot be shown"),
+    "half a surrogate pair": ('{"__metadata__":{"a":"\\ud800"}}', 0, "malformed string"),
+    "an unknown escape": ('{"\\x41":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}', 4, "malformed string"),
+    "not UTF-8": (b'{"\xff":{}}', 0, "not UTF-8 at its byte 2"),
+    "metadata that is no text": ({"__metadata__": {"a": 1}}, 0, "malformed"),
+    "metadata twice": ('{"__metadata__":{},"__metadata__":{}}', 0, "malformed"),
+    "a tensor as metadata": ({"__metadata__": A}, 4, "more than text"),
+    "a tensor as metadata, escaped": (json.dumps({"__metadata__": A}).replace("_m", "\\u005fm"), 4, "more than text"),
+    "a negative size": ({"a": {**A, "shape": [-4]}}, 4, "malformed"),
+    "a fraction": ({"a": {**A, "shape": [4.0]}}, 4, "malformed"),
+    "an exponent": ('{"a":{"dtype":"U8","shape":[4e0],"data_offsets":[0,4]}}', 4, "malformed"),
+    "a leading zero": ('{"a":{"dtype":"U8","shape":[04],"data_offsets":[0,4]}}', 4, "malformed"),
+    "another script's digit": ('{"a":{"dtype":"U8","shape":[1٢],"data_offsets":[0,12]}}', 12, "malformed"),
+    "a nested shape": ({"a": {**A, "shape": [[4]]}}, 4, "malformed"),
+    "a flag for a size": ({"a": {**A, "shape": [True]}}, 1, "malformed"),
+    "a negative offset": ({"a": {**A, "data_offsets": [-4, 0]}}, 4, "malformed"),
+    "offsets reversed": ({"a": {**A, "data_offsets": [4, 0]}}, 4, "span -4"),
+    "one offset": ({"a": {**A, "data_offsets": [4]}}, 4, r"data_offsets \[4\], expected a start and an end"),
+    "three offsets": ({"a": {**A, "data_offsets": [0, 2, 4]}}, 4, "expected a start and an end"),
+    "no offset": ({"a": {**A, "data_offsets": []}}, 4, "expected a start and an end"),
+    "bytes that the shape does not need": ({"a": {**A, "data_offsets": [0, 5]}}, 5, "needs 4 bytes"),
+    "bytes that the dtype does not need": ({"a": {**A, "dtype": "F16"}}, 4, "dtype float16 needs 8 bytes"),
+    "half a byte": ({"a": {"dtype": "F4", "shape": [3], "data_offsets": [0, 2]}}, 2, r"needs 1\.5 bytes"),
+    "an unknown dtype": ({"a": {**A, "dtype": "U9"}}, 4, "unknown dtype 'U9'; nearest: U8"),
+    "a dtype in small letters": ({"a": {**A, "dtype": "u8"}}, 4, "unknown dtype 'u8'"),
+    "a shape beyond 2^63": ({"a": {**A, "shape": [2**32, 2**31]}}, 4, "more than 2.63 elements"),
+    "one beyond 2^63 with a zero": ({"a": {**A, "shape": [2**40, 2**40, 0]}}, 0, "more than 2.63 elements"),
+    "a size of twenty digits": ({"a": {**A, "shape": [10**19]}}, 4, "malformed"),
+    "sixty-five dimensions": ({"a": {**A, "shape": [1] * 65}}, 1, "more than 64 dimensions"),
+    "one name twice": ('{"a":%s,"a":%s}' % ((json.dumps(A),) * 2), 4, "the tensor 'a' twice"),
+    "one name twice, escaped": ('{"a":%s,"\\u0061":%s}' % ((json.dumps(A),) * 2), 4, "the tensor 'a' twice"),
+    "an overlap": ({"a": A, "b": {**A, "data_offsets": [2, 6]}}, 6, "'b' starts at byte 2 of the data and overlaps"),
+    "the same bytes twice": ({"a": A, "b": A}, 4, "overlaps"),
+    "a gap": ({"a": A, "b": {**A, "data_offsets": [5, 9]}}, 9, "leaves a gap"),
+    "a gap at the start": ({"a": {**A, "data_offsets": [1, 5]}}, 5, "leaves a gap"),
+    "an empty tensor inside another": (
+        {"a": A, "b": {"dtype": "U8", "shape": [0], "data_offsets": [2, 2]}}, 4, "overlaps"
+    ),
+    "data cut off": ({"a": A}, 3, "truncated: the tensors end at byte 4"),
+    "data in addition": ({"a": A}, 5, "bytes that no tensor holds"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_headers_are_refused(tmp_path: Path, what: str):
+    header, data, message = BROKEN[what]
+    path = write_raw(tmp_path / "a.safetensors", header, data)
+    with pytest.raises(BadInput, match=message) as error:
+        read_header(path)
+    assert str(error.value).isprintable()
+    assert str(path) in str(error.value)
+    assert len(str(error.value)) < 400 + len(str(path))
+
+
+def test_lengths_that_cannot_be(tmp_path: Path):
+    path = tmp_path / "a.safetensors"
+    for length, message in [(3, "truncated"), (LARGEST_HEADER, "truncated"), (2**64 - 1, "claims 18,446"), (1, "malf")]:
+        write_raw(path, "{}", length=length)
+        with pytest.raises(BadInput, match=message):
+            read_header(path)
+    write_raw(path, "{}", length=LARGEST_HEADER + 1)
+    with pytest.raises(BadInput, match="claims 100,000,001 bytes, more than the format's 100,000,000"):
+        read_header(path)
+    for short in (b"", b"{}", b"\0" * 7):
+        path.write_bytes(short)
+        with pytest.raises(BadInput, match="is empty" if not short else "too short"):
+            read_header(path)
+
+
+def test_the_largest_header_is_the_librarys(tmp_path: Path):
+    """A hole in the file reads as zeros, so both refuse the header; only one of them for its length."""
+    for length, refused in [(LARGEST_HEADER, False), (LARGEST_HEADER + 1, True)]:
+        with (tmp_path / "a.safetensors").open("wb") as file:
+            file.write(length.to_bytes(8, "little"))
+            file.truncate(8 + length)
+        with pytest.raises(SafetensorError) as error, safe_open(tmp_path / "a.safetensors", "pt"):
+            pass
+        assert ("too large" in str(error.value)) is refused
+
+
+# -- whatever a file may hold ---------------------------------------------------------------------
+
+
+@st.composite
+def headers(draw: DrawFn) -> tuple[bytes, int]:
+    """A sound header and the bytes of data that it asks for."""
+    names = draw(st.lists(st.sampled_from(["a", "b.0.w", "b.1.w", "é", "wte.weight", 'q"\\']), unique=True, max_size=4))
+    shapes = {name: draw(st.lists(st.integers(0, 5), max_size=3)) for name in names}
+    words = {name: draw(st.sampled_from(["F32", "BF16", "U8", "I64", "BOOL", "F8_E4M3"])) for name in names}
+    told = header_of(shapes, dtypes=words)
+    data = max((one["data_offsets"][1] for one in told.values()), default=0)
+    if draw(st.booleans()):
+        told["__metadata__"] = draw(st.dictionaries(st.sampled_from(["format", "a"]), st.sampled_from(["pt", "b.0.w"])))
+    order = draw(st.permutations(list(told)))
+    spaced = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:\r")]))
+    text = json.dumps({name: told[name] for name in order}, separators=spaced, ensure_ascii=draw(st.booleans()))
+    return (text + " " * draw(st.integers(0, 8))).encode(), data
+
+
+PIECES = [
+    b'"', b"{", b"}", b"[", b"]", b",", b":", b" ", b"\\", b"0", b"9", b"-", b".", b"e", b"\n", b"\0", b"\xff", b"\xc3",
+    b"\\u0000", b"\\ud800", b"null", b"true", b"4294967296", b"9223372036854775808", b"18446744073709551615", b"F32",
+    b"F64", b"U8", b"F4", b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},', b'"__metadata__":{},', b"dtype",
+    b'"extra":1,', "٢".encode(),
+]  # fmt: skip
+
+
+@st.composite
+def files(draw: DrawFn) -> bytes:
+    """A sound file with a few things done to it."""
+    header, data = draw(headers())
+    edited = bytearray(header)
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(edited)))
+        match draw(st.sampled_from(["flip", "insert", "delete", "number", "word", "repeat"])):
+            case "flip" if at < len(edited):
+                edited[at] ^= 1 << draw(st.integers(0, 7))
+            case "insert":
+                edited[at:at] = draw(st.sampled_from(PIECES))
+            case "delete":
+                del edited[at : at + draw(st.integers(1, 12))]
+            case "number":
+                digits = [place for place, byte in enumerate(edited) if chr(byte).isdigit()]
+                if digits:
+                    place = draw(st.sampled_from(digits))
+                    edited[place : place + 1] = draw(st.sampled_from([b"0", b"1", b"8", b"00", b"16", b"-1", b"1.0"]))
+            case "word":
+                words = [b"F32", b"BF16", b"U8", b"I64", b"shape", b"dtype", b"data_offsets", b"__metadata__"]
+                old, new = draw(st.sampled_from(words)), draw(st.sampled_from(words))
+                edited = edited.replace(old, new, draw(st.integers(1, 2)))
+            case "repeat":
+                part = bytes(edited[at : at + draw(st.integers(1, 60))])
+                edited[at:at] = part
+    length = max(0, len(edited) + draw(st.sampled_from([0] * 8 + [1, -1, 8, 2**40])))
+    content = length.to_bytes(8, "little") + bytes(edited) + bytes(data)
+    end = draw(st.sampled_from([0] * 8 + [1, 7]))
+    return content[: len(content) - end] + bytes(draw(st.sampled_from([0] * 8 + [1])))
+
+
+@drawn
+@given(content=files())
+@example(content=b"")
+@example(content=b"version https://git-lfs.github.com/spec/v1\n")
+def test_no_file_is_read_otherwise_than_by_the_library(tmp_path_factory: pytest.TempPathFactory, content: bytes):
+    """Refused in one line, or read as the library reads it: nothing else, whatever the bytes are."""
+    path = tmp_path_factory.getbasetemp() / "mutated.safetensors"
+    path.write_bytes(content)
+    try:
+        ours = by_us(path)
+    except BadInput as error:
+        refusal = str(error)
+    else:
+        assert ours == by_library(path)
+        return
+    assert refusal.isprintable()
+    assert len(refusal) < 400 + len(str(path))
+
+
+@drawn
+@given(header=headers())
+def test_sound_files_are_read(tmp_path_factory: pytest.TempPathFactory, header: tuple[bytes, int]):
+    """The drawn headers are sound before anything is done to them: the test above has something to break."""
+    path = write_raw(tmp_path_factory.getbasetemp() / "sound.safetensors", *header)
+    assert by_us(path) == by_library(path)
+
+
+# -- what a file may cost -------------------------------------------------------------------------
+
+KILOBYTES = 200 * 1024
+COSTLY = {
+    "lists nested": "[" * KILOBYTES,
+    "objects nested": '{"a":' * (KILOBYTES // 5),
+    "a shape nested": '{"a":{"dtype":"U8","shape":' + "[" * KILOBYTES,
+    "quotes": "{" + '"' * KILOBYTES,
+    "backslashes": '{"' + "\\" * KILOBYTES,
+    "escaped quotes": '{"' + '\\"' * (KILOBYTES // 2),
+    "escapes in a name": '{"' + "\\u0041" * (KILOBYTES // 6) + '":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}',
+    "commas": "{" + "," * KILOBYTES,
+    "spaces": "{" + " " * KILOBYTES,
+    "spaces in a tensor": '{"a":{' + " " * KILOBYTES + '"dtype"',
+    "digits": '{"a":{"dtype":"U8","shape":[' + "1" * KILOBYTES,
+    "sizes": '{"a":{"dtype":"U8","shape":[' + "1," * (KILOBYTES // 2) + '1],"data_offsets":[0,1]}}',
+    "large sizes": '{"a":{"dtype":"U8","shape":['
+    + "9999999999999999999," * (KILOBYTES // 20)
+    + '9],"data_offsets":[]}}',
+    "spaced sizes": '{"a":{"dtype":"U8","shape":[' + "1 , " * (KILOBYTES // 4) + "x",
+    "offsets": '{"a":{"dtype":"U8","shape":[0],"data_offsets":[' + "0," * (KILOBYTES // 2) + "0]}}",
+    "metadata": '{"__metadata__":{' + '"a":"b",' * (KILOBYTES // 8) + "}}",
+    "fields": '{"a":{' + '"dtype":"U8",' * (KILOBYTES // 13) + "}}",
+    "wide characters": '{"' + "😀" * (KILOBYTES // 4) + '":{}}',
+}
+
+
+@pytest.mark.parametrize("what", COSTLY)
+def test_no_header_costs_more_than_a_few_times_its_size(tmp_path: Path, what: str):
+    """And the scan comes to an end: a pattern that backtracks would be at it for years."""
+    path = write_raw(tmp_path / "a.safetensors", COSTLY[what])
+    tracemalloc.start()
+    try:
+        read_header(path)
+    except BadInput:
+        pass
+    finally:
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert most < 10 * path.stat().st_size + 64 * 1024
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(("{}", LARGEST_HEADER), id="a header of 100 MB"),
+        pytest.param(("{}", 2**63), id="a header of 2^63 bytes"),
+        pytest.param(({"a": {"dtype": "F64", "shape": [10**18], "data_offsets": [0, 8 * 10**18]}}, None), id="10^18"),
+        pytest.param(({"a": {"dtype": "U8", "shape": [10**9] * 60, "data_offsets": [0, 0]}}, None), id="10^540"),
+    ],
+)
+def test_a_claim_costs_nothing(tmp_path: Path, claim: tuple[Any, int | None]):
+    path = write_raw(tmp_path / "a.safetensors", claim[0], length=claim[1])
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadInput):
+            read_header(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 256 * 1024
+
+
+def test_data_is_not_read(tmp_path: Path):
+    path = write(tmp_path / "a.safetensors", {"a": (2**30,)})
+    tracemalloc.start()
+    try:
+        read_header(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 256 * 1024
