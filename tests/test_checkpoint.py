@@ -1,0 +1,709 @@
+"""Checkpoints as they are found: published layouts, what transformers saves, shards, ties, and configs that disagree."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import save_model
+
+from checkpoints import gpt2_published, write, write_config, write_sharded
+from tallystick import BadInput, Ledger, count
+from tallystick.sources import checkpoint
+
+GPT2 = 124_439_808
+MASKS = 12 * 1024 * 1024
+
+# A GPT-2 small enough to name each of its tensors; what is left out has the type's own default.
+TINY = {"model_type": "gpt2", "n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 20, "n_positions": 6}
+TINY_SHAPES = gpt2_published(layers=2, width=8, vocabulary=20, positions=6)
+TINY_UNIQUE = 20 * 8 + 6 * 8 + 2 * (12 * 8 * 8 + 13 * 8) + 2 * 8
+
+LLAMA = {
+    "model_type": "llama", "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 3, "num_attention_heads": 2,
+    "num_key_value_heads": 1, "vocab_size": 20,
+}  # fmt: skip
+
+
+def llama_shapes(*, head: bool = True, embedding: bool = True, prefix: str = "model.") -> dict[str, tuple[int, ...]]:
+    """The tensors of `LLAMA`, by hand."""
+    block = {
+        "self_attn.q_proj.weight": (8, 8), "self_attn.k_proj.weight": (4, 8), "self_attn.v_proj.weight": (4, 8),
+        "self_attn.o_proj.weight": (8, 8), "mlp.gate_proj.weight": (12, 8), "mlp.up_proj.weight": (12, 8),
+        "mlp.down_proj.weight": (8, 12), "input_layernorm.weight": (8,), "post_attention_layernorm.weight": (8,),
+    }  # fmt: skip
+    return {
+        **({f"{prefix}embed_tokens.weight": (20, 8)} if embedding else {}),
+        **{f"{prefix}layers.{layer}.{name}": shape for layer in range(3) for name, shape in block.items()},
+        f"{prefix}norm.weight": (8,),
+        **({"lm_head.weight": (20, 8)} if head else {}),
+    }
+
+
+LLAMA_BODY = 3 * (2 * 64 + 2 * 32 + 3 * 96 + 16) + 8
+LLAMA_UNTIED = LLAMA_BODY + 2 * 160
+
+
+def noted(ledger: Ledger, words: str) -> bool:
+    return any(words in note for note in ledger.notes)
+
+
+def roles(ledger: Ledger) -> dict[str, int]:
+    """Where the parameters are; a tied head, which has none of its own, is known to a config alone."""
+    return {role: parameters for role, parameters in ledger.by("role").items() if parameters}
+
+
+def names(ledger: Ledger) -> set[str]:
+    return {entry.name for entry in ledger.entries}
+
+
+# -- GPT-2 as it is published ---------------------------------------------------------------------
+
+
+def test_gpt2_as_published(tmp_path: Path):
+    """No prefix, no head, a causal mask in each layer that looks like a bias."""
+    write(tmp_path / "model.safetensors", gpt2_published(), metadata={"format": "pt"})
+    write_config(tmp_path, {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]})
+    ledger = count(tmp_path)
+    assert ledger.kind == "safetensors"
+    assert ledger.architecture == "gpt2"
+    assert ledger.totals == {
+        "unique": GPT2,
+        "by_name": GPT2 + 50_257 * 768,
+        "stored": 137_022_720,
+        "trainable": GPT2,
+        "embedding": (50_257 + 1024) * 768,
+        "non_embedding": GPT2 - (50_257 + 1024) * 768,
+        "active": GPT2,
+        "buffers": MASKS,
+        "bytes": 4 * GPT2,
+        "stored_bytes": 4 * 137_022_720,
+    }
+    assert [(tie.names, tie.relation, tie.parameters) for tie in ledger.ties] == [
+        (("wte.weight", "lm_head.weight"), "tied", 50_257 * 768)
+    ]
+    assert ledger.mismatches == {}
+    assert ledger.by("role") == count("gpt2").by("role")
+    assert ledger.to_dict()["mismatches"] == {}
+    assert noted(ledger, "12 stored tensors are buffers")
+
+
+def test_gpt2_as_published_without_its_config(tmp_path: Path):
+    path = write(tmp_path / "model.safetensors", gpt2_published(), metadata={"format": "pt"})
+    ledger = count(str(path))
+    assert (ledger.total, ledger.totals["stored"], ledger.totals["buffers"]) == (GPT2, 137_022_720, MASKS)
+    assert roles(ledger) == roles(count("gpt2"))
+    assert ledger.architecture is None
+    assert ledger.ties == ()
+    assert noted(ledger, "12 stored tensors are taken as buffers by their well-known names")
+    assert noted(ledger, "such as h.0.attn.bias")
+    assert noted(ledger, "no LM head is stored")
+    assert "mismatches" not in ledger.to_dict()
+
+
+def test_a_file_its_folder_and_its_config_say_one_thing(tmp_path: Path):
+    file = write(tmp_path / "model.safetensors", TINY_SHAPES)
+    config = write_config(tmp_path, TINY)
+    assert count(tmp_path).total == count(str(file)).total == count(file).total == count(config).total == TINY_UNIQUE
+    assert count(tmp_path).source == str(tmp_path)
+    assert count(config).kind == "config"
+
+
+# -- what transformers saves ----------------------------------------------------------------------
+
+SMALL = {
+    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "ffn_dim": 12, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "num_hidden_layers": 2, "max_position_embeddings": 10,
+}  # fmt: skip
+MORE: dict[str, dict[str, Any]] = {
+    "deepseek_v3": {
+        "num_hidden_layers": 4, "moe_intermediate_size": 6, "num_key_value_heads": 4, "n_routed_experts": 8,
+        "num_experts_per_tok": 2, "q_lora_rank": 6, "kv_lora_rank": 6, "qk_rope_head_dim": 4, "v_head_dim": 4, "qk_nope_head_dim": 4,
+    },
+    "mixtral": {"num_local_experts": 4},
+    "gpt_oss": {"num_local_experts": 4},
+    "gptj": {"rotary_dim": 4},
+    "bloom": {"n_head": 4},
+    "opt": {"word_embed_proj_dim": 16},
+}  # fmt: skip
+NATIVE = [
+    "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gpt2", "gpt_neox", "gpt_oss", "gptj", "granite", "llama",
+    "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
+]  # fmt: skip
+
+
+def small_model(model_type: str, **more: Any) -> Any:
+    """A model of a few thousand parameters, with random weights."""
+    known = transformers.AutoConfig.for_model(model_type)
+    values = {key: value for key, value in {**SMALL, **MORE.get(model_type, {})}.items() if hasattr(known, key)}
+    values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2, **more}
+    torch.manual_seed(0)
+    return transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(model_type, **values))
+
+
+def parameters(model: Any) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("tied", [True, False, None], ids=["tied", "untied", "as its type is"])
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_what_transformers_saves(tmp_path: Path, model_type: str, tied: bool | None):
+    model = small_model(model_type, **({} if tied is None else {"tie_word_embeddings": tied}))
+    model.save_pretrained(tmp_path)
+    ledger = count(tmp_path)
+    assert ledger.total == ledger.totals["trainable"] == parameters(model)
+    assert ledger.mismatches == {}
+    assert ledger.architecture == model_type
+    config = count(tmp_path / "config.json")
+    assert ledger.by("role") == config.by("role")
+    assert ledger.totals["active"] == config.totals["active"]
+    assert len(ledger.ties) == len(config.ties) == len(model.all_tied_weights_keys)
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_what_transformers_saves_without_its_config(tmp_path: Path, model_type: str):
+    """Roles by name alone are those of the config, and the stored tensors are all counted."""
+    model = small_model(model_type)
+    model.save_pretrained(tmp_path)
+    described = count(tmp_path)
+    (tmp_path / "config.json").unlink()
+    ledger = count(tmp_path)
+    assert ledger.total == parameters(model)
+    assert roles(ledger) == roles(described)
+    assert ledger.totals["buffers"] == described.totals["buffers"]
+    assert ledger.totals["active"] == (None if "experts" in described.by("role") else ledger.total)
+
+
+def test_what_transformers_saves_in_shards(tmp_path: Path):
+    model = small_model("llama", num_hidden_layers=6)
+    model.save_pretrained(tmp_path, max_shard_size=8_000)
+    assert len(list(tmp_path.glob("*.safetensors"))) > 2
+    assert count(tmp_path).total == parameters(model)
+    assert count(tmp_path / "model.safetensors.index.json").total == parameters(model)
+    assert count(tmp_path).mismatches == {}
+
+
+@pytest.mark.parametrize("model_type", ["mixtral", "deepseek_v3"])
+def test_experts_in_both_layouts(tmp_path: Path, model_type: str):
+    """Published one by one, held fused by transformers 5: one count, and no mismatch in either."""
+    model = small_model(model_type)
+    ledgers = []
+    for name, state in [("fused", model.state_dict()), ("published", None)]:
+        folder = tmp_path / name
+        model.save_pretrained(folder)
+        if state is not None:
+            tensors = {name: tuple(tensor.shape) for name, tensor in state.items()}
+            write(folder / "model.safetensors", tensors)
+        ledgers.append(count(folder))
+    fused, published = ledgers
+    assert any(".experts.0." in name for name in names(published))
+    assert not any(".experts.0." in name for name in names(fused))
+    for ledger in ledgers:
+        assert ledger.mismatches == {}
+        assert ledger.total == parameters(model)
+        assert ledger.by("role") == fused.by("role")
+        assert ledger.totals["active"] == fused.totals["active"] < ledger.total
+
+
+# -- shards ---------------------------------------------------------------------------------------
+
+
+def llama_in_shards(folder: Path, **more: Any) -> Path:
+    shapes = list(llama_shapes().items())
+    write_config(folder, LLAMA)
+    return write_sharded(folder, dict(shapes[:10]), dict(shapes[10:20]), dict(shapes[20:]), **more)
+
+
+def test_shards_are_one_checkpoint(tmp_path: Path):
+    index = llama_in_shards(tmp_path)
+    for source in (tmp_path, index, str(index)):
+        ledger = count(source)
+        assert ledger.total == LLAMA_UNTIED
+        assert ledger.mismatches == {}
+        assert names(ledger) == set(llama_shapes())
+
+
+def test_one_shard_says_that_it_is_one(tmp_path: Path):
+    llama_in_shards(tmp_path)
+    ledger = count(tmp_path / "model-00002-of-00003.safetensors")
+    assert ledger.total < LLAMA_UNTIED
+    assert noted(ledger, "this is shard 2 of 3 alone")
+    assert "lm_head.weight" in ledger.mismatches["missing"]
+
+
+def test_missing_shards_are_named(tmp_path: Path):
+    llama_in_shards(tmp_path)
+    for number in (3, 1):
+        (tmp_path / f"model-0000{number}-of-00003.safetensors").unlink()
+    with pytest.raises(
+        BadInput, match=r"3 shards, of which 2 are not beside it: 'model-00001-of-00003.safetensors', 'm"
+    ):
+        count(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "shard",
+    [
+        "../x.safetensors", "/etc/passwd", "sub/x.safetensors", "./x.safetensors", "..", ".", "", "..\\x", "x/", "//x",
+        None, 1, [], {}, ["model-00001-of-00003.safetensors"],
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_an_index_names_no_path_outside_its_folder(tmp_path: Path, shard: Any):
+    folder = tmp_path / "model"
+    (folder / "sub").mkdir(parents=True)
+    for place in (tmp_path, folder, folder / "sub"):
+        write(place / "x.safetensors", {"extra.weight": (1,)})
+    llama_in_shards(folder, weight_map={"extra.weight": shard})
+    with pytest.raises(BadInput, match=r"'extra.weight' in .*, which is no file name in its own folder"):
+        count(folder)
+
+
+@pytest.mark.parametrize(
+    "shard", ["x\0.safetensors", "N" * 5000, "\x1b[2J.safetensors", "a\nb.safetensors", "\ud800"], ids=ascii
+)
+def test_odd_names_of_shards_are_not_there(tmp_path: Path, shard: str):
+    llama_in_shards(tmp_path, weight_map={"extra.weight": shard})
+    with pytest.raises(BadInput, match="4 shards, of which 1 are not beside it") as error:
+        count(tmp_path)
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 300 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [{}, [], "x", 1, None, {"weight_map": []}, {"weight_map": {}}, {"weight_map": "x"}, {"weight_map": None}],
+    ids=repr,
+)
+def test_an_index_without_a_weight_map(tmp_path: Path, index: Any):
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(json.dumps(index))
+    with pytest.raises(BadInput, match="it has no weight_map"):
+        count(path)
+
+
+def test_an_index_that_puts_a_tensor_where_it_is_not(tmp_path: Path):
+    llama_in_shards(tmp_path, weight_map={"absent.weight": "model-00001-of-00003.safetensors"})
+    with pytest.raises(
+        BadInput, match=r"puts 'absent.weight' in 'model-00001-of-00003.safetensors', which does not hold it"
+    ):
+        count(tmp_path)
+
+
+def test_a_tensor_in_two_shards(tmp_path: Path):
+    write_sharded(tmp_path, {"a.weight": (2,), "b.weight": (2,)}, {"b.weight": (2,), "c.weight": (2,)})
+    with pytest.raises(BadInput, match=r"puts 'b.weight' in 'model-00002-of-00002.safetensors', but 'model-00001-of-"):
+        count(tmp_path)
+
+
+def test_a_tensor_in_two_shards_that_the_index_does_not_list(tmp_path: Path):
+    index = write_sharded(tmp_path, {"a.weight": (2,), "b.weight": (2,)}, {"b.weight": (2,), "c.weight": (2,)})
+    told = json.loads(index.read_text())
+    del told["weight_map"]["b.weight"]
+    index.write_text(json.dumps(told))
+    with pytest.raises(BadInput, match="two of its shards hold a tensor of one name"):
+        count(tmp_path)
+
+
+def test_a_broken_shard_is_named(tmp_path: Path):
+    llama_in_shards(tmp_path)
+    shard = tmp_path / "model-00002-of-00003.safetensors"
+    os.truncate(shard, shard.stat().st_size - 1)
+    with pytest.raises(BadInput, match=r"model-00002-of-00003\.safetensors: the file is truncated"):
+        count(tmp_path)
+
+
+def test_a_cache_of_symbolic_links(tmp_path: Path):
+    """As huggingface_hub keeps them: names in a snapshot, contents in blobs that are called by their hashes."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "0a1b"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    llama_in_shards(blobs)
+    for number, path in enumerate(sorted(blobs.iterdir())):
+        path.rename(blobs / f"{number:040x}")
+        (snapshot / path.name).symlink_to(f"../../blobs/{number:040x}")
+    ledger = count(snapshot)
+    assert ledger.total == LLAMA_UNTIED
+    assert ledger.mismatches == {}
+    assert ledger.architecture == "llama"
+
+
+def test_a_link_to_nothing(tmp_path: Path):
+    (tmp_path / "model.safetensors").symlink_to("gone")
+    with pytest.raises(BadInput, match=r"model\.safetensors: No such file"):
+        count(tmp_path)
+
+
+# -- which file of a folder -----------------------------------------------------------------------
+
+
+def test_the_file_that_loaders_would_take(tmp_path: Path):
+    write(tmp_path / "model.fp16.safetensors", {"wte.weight": (1, 1)})
+    assert count(tmp_path).total == 1
+    write(tmp_path / "model.safetensors", {"wte.weight": (2, 1)})
+    assert count(tmp_path).total == 2
+    write_sharded(tmp_path, {"wte.weight": (3, 1)}, {"lm_head.weight": (1, 1)})
+    assert count(tmp_path).total == 4
+
+
+def test_a_folder_of_several_files_is_not_guessed(tmp_path: Path):
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.safetensors", {"wte.weight": (1, 1)})
+    with pytest.raises(BadInput, match=r"holds 2 safetensors files and no model\.safetensors\.index\.json: name one"):
+        count(tmp_path)
+
+
+# -- ties -----------------------------------------------------------------------------------------
+
+
+def tie_of(ledger: Ledger) -> tuple[tuple[str, ...], str, int]:
+    (tie,) = ledger.ties
+    return tie.names, tie.relation, tie.parameters
+
+
+def test_a_tied_head_that_is_not_stored(tmp_path: Path):
+    write(tmp_path / "model.safetensors", llama_shapes(head=False))
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    ledger = count(tmp_path)
+    assert (ledger.total, ledger.totals["by_name"]) == (LLAMA_BODY + 160, LLAMA_BODY + 320)
+    assert tie_of(ledger) == (("model.embed_tokens.weight", "lm_head.weight"), "tied", 160)
+    assert ledger.mismatches == {}
+
+
+def test_a_tied_head_that_is_stored(tmp_path: Path):
+    """Whether the two are equal, no header tells: counted once, as the config says, and said."""
+    write(tmp_path / "model.safetensors", llama_shapes())
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    ledger = count(tmp_path)
+    assert (ledger.total, ledger.totals["by_name"]) == (LLAMA_BODY + 160, LLAMA_BODY + 320)
+    assert ledger.totals["stored"] == LLAMA_BODY + 320
+    assert tie_of(ledger) == (("model.embed_tokens.weight", "lm_head.weight"), "unknown", 160)
+    assert noted(ledger, "lm_head.weight is stored although the config ties it to model.embed_tokens.weight")
+    assert ledger.mismatches == {}
+
+
+def test_a_tied_embedding_that_is_not_stored(tmp_path: Path):
+    """Some savers keep the head and drop the embedding."""
+    write(tmp_path / "model.safetensors", llama_shapes(embedding=False))
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_BODY + 160
+    assert set(tie_of(ledger)[0]) == {"model.embed_tokens.weight", "lm_head.weight"}
+    assert tie_of(ledger)[1:] == ("tied", 160)
+    assert ledger.mismatches == {}
+    assert ledger.totals["embedding"] == 160
+
+
+def test_neither_side_of_a_tie_is_stored(tmp_path: Path):
+    write(tmp_path / "model.safetensors", llama_shapes(head=False, embedding=False))
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_BODY
+    assert set(ledger.mismatches["missing"]) == {"model.embed_tokens.weight", "lm_head.weight"}
+
+
+def test_an_untied_head_that_is_missing(tmp_path: Path):
+    write(tmp_path / "model.safetensors", llama_shapes(head=False))
+    write_config(tmp_path, LLAMA)
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_BODY + 160
+    assert ledger.ties == ()
+    assert ledger.mismatches == {"missing": ("lm_head.weight",)}
+    assert noted(ledger, "1 tensor is described by the config and not there: lm_head.weight")
+
+
+def test_metadata_that_names_a_tie(tmp_path: Path):
+    """`safetensors.torch.save_model` keeps one name of a shared tensor and notes the others."""
+    model = torch.nn.ModuleDict({"wte": torch.nn.Embedding(5, 3), "lm_head": torch.nn.Linear(3, 5, bias=False)})
+    model["lm_head"].weight = model["wte"].weight
+    save_model(model, str(tmp_path / "model.safetensors"))
+    ledger = count(tmp_path / "model.safetensors")
+    assert ledger.total == 15
+    assert ledger.totals["by_name"] == 30
+    assert set(tie_of(ledger)[0]) == {"wte.weight", "lm_head.weight"}
+    assert tie_of(ledger)[1:] == ("tied", 15)
+    assert {entry.name: entry.role for entry in ledger.entries} == {
+        "wte.weight": "token_embedding",
+        "lm_head.weight": "head",
+    }
+    assert not noted(ledger, "no LM head is stored")
+
+
+def test_metadata_that_names_a_tie_beside_a_config(tmp_path: Path):
+    metadata = {"format": "pt", "lm_head.weight": "model.embed_tokens.weight"}
+    write(tmp_path / "model.safetensors", llama_shapes(head=False), metadata=metadata)
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    ledger = count(tmp_path)
+    assert (ledger.total, ledger.totals["by_name"]) == (LLAMA_BODY + 160, LLAMA_BODY + 320)
+    assert tie_of(ledger) == (("model.embed_tokens.weight", "lm_head.weight"), "tied", 160)
+
+
+def test_metadata_that_contradicts_an_untied_config(tmp_path: Path):
+    """Loaded by the config the head would be made anew: the file's word for the tie does not hide that."""
+    metadata = {"lm_head.weight": "model.embed_tokens.weight"}
+    write(tmp_path / "model.safetensors", llama_shapes(head=False), metadata=metadata)
+    write_config(tmp_path, LLAMA)
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_BODY + 160
+    assert ledger.mismatches["missing"] == ("lm_head.weight",)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"format": "pt"}, {"gone": "absent"}, {"wte.weight": "wpe.weight"}, {"wte.weight": "wte.weight"}],
+    ids=str,
+)
+def test_metadata_that_names_no_tie(tmp_path: Path, metadata: dict[str, str]):
+    write(tmp_path / "model.safetensors", {"wte.weight": (3, 2), "wpe.weight": (3, 2)}, metadata=metadata)
+    ledger = count(tmp_path)
+    assert ledger.total == ledger.totals["by_name"] == 12
+    assert ledger.ties == ()
+
+
+# -- where a file and its config disagree ---------------------------------------------------------
+
+
+def test_disagreements_are_named(tmp_path: Path):
+    shapes = dict(llama_shapes())
+    del shapes["model.layers.1.mlp.up_proj.weight"]
+    shapes["model.layers.2.mlp.down_proj.weight"] = (8, 13)
+    shapes["model.layers.0.self_attn.q_proj.bias"] = (8,)
+    shapes["value_head.weight"] = (1, 8)
+    write(tmp_path / "model.safetensors", shapes)
+    write_config(tmp_path, LLAMA)
+    ledger = count(tmp_path)
+    assert {kind: set(found) for kind, found in ledger.mismatches.items()} == {
+        "missing": {"model.layers.1.mlp.up_proj.weight"},
+        "unexpected": {"model.layers.0.self_attn.q_proj.bias", "value_head.weight"},
+        "misshaped": {"model.layers.2.mlp.down_proj.weight: (8, 13) where the config says (8, 12)"},
+    }
+    assert ledger.total == LLAMA_UNTIED - 96 + 8 + 8 + 8
+    assert ledger.to_dict()["mismatches"] == {kind: list(found) for kind, found in ledger.mismatches.items()}
+    for words in ("1 tensor is described", "2 tensors are there and not described", "1 tensor is of another shape"):
+        assert noted(ledger, words)
+
+
+def test_a_resized_embedding(tmp_path: Path):
+    """Tokens were added and the config was left as it was."""
+    shapes = {**llama_shapes(), "model.embed_tokens.weight": (22, 8), "lm_head.weight": (22, 8)}
+    write(tmp_path / "model.safetensors", shapes)
+    write_config(tmp_path, LLAMA)
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_UNTIED + 2 * 16
+    assert set(ledger.mismatches) == {"misshaped"}
+    assert len(ledger.mismatches["misshaped"]) == 2
+    assert ledger.by("role")["head"] == ledger.by("role")["token_embedding"] == 176
+
+
+@pytest.mark.parametrize(("layers", "kind"), [(2, "unexpected"), (4, "missing")])
+def test_another_number_of_layers(tmp_path: Path, layers: int, kind: str):
+    write(tmp_path / "model.safetensors", llama_shapes())
+    write_config(tmp_path, {**LLAMA, "num_hidden_layers": layers})
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_UNTIED
+    assert set(ledger.mismatches) == {kind}
+    assert set(ledger.mismatches[kind]) == {
+        name.replace(".2.", f".{max(layers - 1, 2)}.") for name in llama_shapes() if ".2." in name
+    }
+    assert ledger.by("role") == count(LLAMA).by("role")
+
+
+def test_a_bare_body_beside_a_config(tmp_path: Path):
+    """A base model's file has no `model.` before its names."""
+    write(tmp_path / "model.safetensors", llama_shapes(prefix="", head=False))
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_BODY + 160
+    assert ledger.mismatches == {}
+    assert tie_of(ledger)[:2] == (("embed_tokens.weight", "lm_head.weight"), "tied")
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "base_model.model."])
+def test_a_wrappers_prefix(tmp_path: Path, prefix: str):
+    write(tmp_path / "model.safetensors", {f"{prefix}{name}": shape for name, shape in llama_shapes().items()})
+    write_config(tmp_path, LLAMA)
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_UNTIED
+    assert ledger.mismatches == {}
+    assert ledger.by("role") == count(LLAMA).by("role")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("{", "is not JSON"),
+        ("", "is empty"),
+        ("[]", "holds the list"),
+        ("{}", "is no model config"),
+        ('{"model_type": "gpt2", "n_embd": "8"}', "n_embd is the string '8'"),
+        ('{"model_type": "gpt2", "n_embd": 7}', "divisible"),
+        ('{"model_type": "gpt2", "n_layer": 1000000000000}', "describes more than 1,000,000 tensors"),
+        ('{"model_type": 5}', "model_type is 5"),
+    ],
+)
+def test_a_broken_config_beside_a_sound_checkpoint(tmp_path: Path, config: str, words: str):
+    write(tmp_path / "model.safetensors", TINY_SHAPES)
+    (tmp_path / "config.json").write_text(config)
+    ledger = count(tmp_path)
+    assert ledger.total == TINY_UNIQUE
+    assert ledger.architecture is None
+    assert noted(ledger, "the config beside the checkpoint was not used")
+    assert noted(ledger, words)
+
+
+@pytest.mark.parametrize("model_type", ["mamba", "x\nyz\x1b[2J", "\ud800"], ids=ascii)
+def test_an_unknown_model_type_beside_a_checkpoint(tmp_path: Path, model_type: str):
+    write(tmp_path / "model.safetensors", TINY_SHAPES)
+    write_config(tmp_path, {"model_type": model_type})
+    ledger = count(tmp_path)
+    assert ledger.total == TINY_UNIQUE
+    assert noted(ledger, "which is not known natively: roles by name")
+    assert all(note.isprintable() for note in ledger.notes)
+
+
+# -- overrides ------------------------------------------------------------------------------------
+
+
+def test_overrides_are_set_over_the_config_beside(tmp_path: Path):
+    write(tmp_path / "model.safetensors", llama_shapes())
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    assert count(tmp_path).total == LLAMA_BODY + 160
+    assert count(tmp_path, tie_word_embeddings=False).total == LLAMA_UNTIED
+    assert set(count(tmp_path, num_hidden_layers=2).mismatches) == {"unexpected"}
+    with pytest.raises(BadInput, match="has no key 'n_hidden_layers' to set; nearest: num_hidden_layers"):
+        count(tmp_path, n_hidden_layers=2)
+    with pytest.raises(BadInput, match="num_hidden_layers is the string 'two'"):
+        count(tmp_path, num_hidden_layers="two")
+
+
+def test_overrides_that_nothing_reads_are_refused(tmp_path: Path):
+    write(tmp_path / "model.safetensors", llama_shapes())
+    with pytest.raises(BadInput, match=r"there is no .*config\.json to set num_hidden_layers in"):
+        count(tmp_path, num_hidden_layers=2)
+    write_config(tmp_path, {"model_type": "mamba"})
+    with pytest.raises(BadInput, match="nothing reads num_hidden_layers"):
+        count(tmp_path, num_hidden_layers=2)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(BadInput, match="is not JSON"):
+        count(tmp_path, num_hidden_layers=2)
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def test_numbers_that_leave_holes(tmp_path: Path):
+    shapes = {f"h.{number}.mlp.c_fc.weight": (2, 3) for number in (0, 1, 2, 5, 11)}
+    path = write(tmp_path / "a.safetensors", shapes)
+    ledger = count(path)
+    assert ledger.total == 30
+    assert [entry.name for entry in ledger.entries] == list(shapes)
+    assert list(ledger.by("layer")) == ["h.0", "h.1", "h.2", "h.5", "h.11"]
+
+
+def test_numbers_that_leave_holes_in_a_grid(tmp_path: Path):
+    """Five of six: two layers of three experts, of which one is not there."""
+    pairs = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2)]
+    shapes = {f"layers.{layer}.experts.{expert}.w1.weight": (2,) for layer, expert in pairs}
+    ledger = count(write(tmp_path / "a.safetensors", shapes))
+    assert ledger.total == 10
+    assert names(ledger) == set(shapes)
+
+
+def test_a_stack_whose_shapes_differ(tmp_path: Path):
+    shapes = {f"h.{number}.mlp.c_fc.weight": (2, 3 + number % 2) for number in range(6)}
+    ledger = count(write(tmp_path / "a.safetensors", shapes))
+    assert ledger.total == 3 * 6 + 3 * 8
+    assert {entry.name: entry.shape for entry in ledger.entries} == shapes
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        ["h.{}.w", "h.0.w", "h.1.w"], ["{", "}", "{}", "{0}", "{0.w}.1.w"], ["h.00.w", "h.01.w", "h.0.w", "h.1.w"],
+        ["0.w", "1.w"], ["h.0", "h.1"], ["h.9999999999.w", "h.0.w"], ["h.-1.w", "h.0.w"], ["h.٣.w", "h.3.w"],
+        ["h.1.2.w", "h.1.3.w", "h.2.2.w"], ["0.0.0", "0.0.1", "0.1.0"], ["", ".", "..", ".0.", "0"], ["%s", "%d.0.w"],
+        ["weight"], ["h.0.w", "h.0.w.0"],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_odd_names_are_kept(tmp_path: Path, odd: list[str]):
+    path = write(tmp_path / "model.safetensors", dict.fromkeys(odd, (2,)))
+    ledger = count(path)
+    assert sorted(entry.name for entry in ledger.entries) == sorted(odd)
+    assert ledger.total == 2 * len(odd)
+    assert ledger.ties == ()
+    assert ledger.by("tensor") == dict.fromkeys(names(ledger), 2)
+
+
+def test_odd_names_beside_a_config(tmp_path: Path):
+    odd = {"transformer.h.{}.ln_1.weight": (8,), "h.{}.ln_1.weight": (8,), "h.00.ln_1.weight": (8,), "{": (1,)}
+    write(tmp_path / "model.safetensors", {**TINY_SHAPES, **odd})
+    write_config(tmp_path, TINY)
+    ledger = count(tmp_path)
+    assert ledger.total == TINY_UNIQUE + 25
+    assert set(ledger.mismatches) == {"unexpected"}
+    assert set(ledger.mismatches["unexpected"]) == set(odd)
+
+
+# -- bytes ----------------------------------------------------------------------------------------
+
+
+def test_bytes_of_mixed_dtypes(tmp_path: Path):
+    """Parameters in `bytes`, whatever is in the file in `stored_bytes`."""
+    shapes = {"wte.weight": (5, 3), "h.0.attn.bias": (1, 1, 4, 4), "h.0.mlp.c_fc.weight": (3, 7), "ln_f.weight": (3,)}
+    dtypes = {"wte.weight": "BF16", "h.0.attn.bias": "BOOL", "h.0.mlp.c_fc.weight": "F8_E4M3"}
+    ledger = count(write(tmp_path / "a.safetensors", shapes, dtypes=dtypes))
+    assert ledger.totals["unique"] == 15 + 21 + 3
+    assert ledger.totals["bytes"] == 2 * 15 + 21 + 4 * 3
+    assert ledger.totals["stored"] == 15 + 16 + 21 + 3
+    assert ledger.totals["stored_bytes"] == 2 * 15 + 16 + 21 + 4 * 3
+    assert ledger.by("dtype") == {"bfloat16": 15, "float8_e4m3fn": 21, "float32": 3}
+    assert {row["dtype"]: row["bytes"] for row in ledger.rows("dtype")} == {
+        "bfloat16": 30,
+        "float8_e4m3fn": 21,
+        "float32": 12,
+    }
+
+
+def test_stored_bytes_are_the_files(tmp_path: Path):
+    """All bytes after the header, buffers and a head stored twice included."""
+    path = write(tmp_path / "model.safetensors", {**llama_shapes(), "model.rotary_emb.inv_freq": (2,)}, dtype="BF16")
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    ledger = count(tmp_path)
+    header = int.from_bytes(path.read_bytes()[:8], "little")
+    assert ledger.totals["stored_bytes"] == path.stat().st_size - 8 - header
+    assert ledger.totals["bytes"] == 2 * ledger.total
+    assert ledger.totals["buffers"] == 2
+
+
+def test_packed_integers_are_said(tmp_path: Path):
+    shapes = {"layers.0.mlp.up_proj.qweight": (4, 4), "layers.0.mlp.up_proj.scales": (4,)}
+    dtypes = {"layers.0.mlp.up_proj.qweight": "I32"}
+    ledger = count(write(tmp_path / "a.safetensors", shapes, dtypes=dtypes))
+    assert noted(ledger, "1 tensors hold integers, as packed quantised weights do")
+
+
+def test_an_empty_checkpoint(tmp_path: Path):
+    ledger = count(write(tmp_path / "a.safetensors", {}))
+    assert ledger.total == ledger.totals["stored"] == 0
+    assert ledger.rows("role") == []
+
+
+def test_a_large_checkpoint_is_read_by_its_header(tmp_path: Path):
+    """A file of 600 GB, all of it a hole: only its header is ever there."""
+    shapes = {f"model.layers.{layer}.mlp.up_proj.weight": (2**15, 2**15) for layer in range(140)}
+    try:
+        path = write(tmp_path / "model.safetensors", shapes)
+    except OSError:
+        pytest.skip("this file system holds no file of that size")
+    assert count(path).total == 140 * 2**30
+
+
+def test_the_description_has_a_limit():
+    """It is far above the largest models, of some 100,000 tensors."""
+    assert checkpoint.MOST_DESCRIBED > 500_000
