@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import json
 import os
 import sys
@@ -115,6 +116,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A short run makes many small objects and keeps most: looking for cycles among them so often is wasted.
     gc.set_threshold(200_000)
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path or a tensor's name may hold what the terminal's encoding lacks: escaped, not a traceback.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         parser = build_parser()
         if "--print-completion" in arguments:
@@ -201,5 +205,5 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print_json(answer: object) -> None:
-    json.dump(answer, sys.stdout, indent=2, ensure_ascii=False)
+    json.dump(answer, sys.stdout, indent=2, ensure_ascii=(sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"))
     sys.stdout.write("\n")
