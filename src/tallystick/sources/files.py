@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, quoted
 
 # A config or an index is text written by a program; the largest real index is under 20 MB.
 LARGEST_JSON = 100_000_000
@@ -20,16 +20,17 @@ def open_regular(path: Path) -> tuple[BinaryIO, int]:
     """The file opened for reading, and its size in bytes. Pipes and devices are refused, not waited for."""
     try:
         status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise BadInput(f"{path} is a folder, expected a file")
         if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path} is not a regular file")
+            folder = stat.S_ISDIR(status.st_mode)
+            raise BadInput(f"{path} is {'a folder, expected a file' if folder else 'not a regular file'}")
         # Without O_NONBLOCK, a file swapped for a FIFO after the look above would hang the open.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
+    except BadInput:  # a ValueError itself
+        raise
     except ValueError as error:  # an embedded null byte
-        raise BadInput(f"{str(path)!r} is no path: {error}") from None
+        raise BadInput(f"{quoted(str(path))} is no path: {error}") from None
     file = os.fdopen(descriptor, "rb")
     if status.st_size == 0:
         file.close()
@@ -74,9 +75,12 @@ def read_toml(path: Path) -> dict[str, Any]:
     """A whole TOML file."""
     import tomllib
 
+    text = read_text(path)
     try:
-        return tomllib.loads(read_text(path))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path} is not TOML: {error}") from None
     except RecursionError:
         raise BadInput(f"{path} is nested too deeply to be a config") from None
+    except ValueError:  # an integer of thousands of digits
+        raise BadInput(f"{path} holds a number too long to be a size") from None
