@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tallystick.dims import Dim
-from tallystick.errors import BadInput, nearest, shown
+from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import BITS
 
 # Tensors are indexed by signed 64-bit integers: nothing larger can be a size.
@@ -139,7 +139,7 @@ class Config:
             value = self._values[name]
         if value is None and key.nullable:
             return None
-        number = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else None
+        number = _whole(value)
         if number is None or not key.least <= number <= LARGEST:
             kind = "a positive integer" if key.least else "an integer of 0 or more"
             limit = " below 2^63" if number is not None and number > LARGEST else ""
@@ -147,6 +147,14 @@ class Config:
             raise self.refuse(f"{self._written.get(name, name)} is {shown(value)}, expected {kind}{limit}{null}")
         self.symbols[name] = number
         return Dim(number, name)
+
+
+def _whole(value: Any) -> int | None:
+    """The value of an integer of any kind, NumPy's and torch's too; None of anything else."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
 
 
 def merged(
@@ -158,12 +166,12 @@ def merged(
     where: str,
 ) -> dict[str, Any]:
     """A config with the user's ``--set`` values in place; a key that nothing reads is refused, not ignored."""
-    known = set(known) | set(aliases) | set(values) | set(COMMON_KEYS)
+    known = {key for key in (*known, *aliases, *values, *COMMON_KEYS) if isinstance(key, str)}
     aliases = {"torch_dtype": "dtype", **aliases}
     out = dict(values)
     for named, value in overrides.items():
         if named not in known:
-            raise BadInput(f"{where} has no key {named!r} to set{nearest(named, known)}")
+            raise BadInput(f"{where} has no key {quoted(named)} to set{nearest(named, known)}")
         # An alias and its key are one thing: the override must win over whichever the config holds.
         key = aliases.get(named, named)
         for alias in [alias for alias, target in aliases.items() if target == key]:

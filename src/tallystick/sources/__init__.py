@@ -30,7 +30,7 @@ def read(source: Any, overrides: Mapping[str, Any]) -> Ledger:
         from tallystick.sources.module import ledger_from_module
 
         return ledger_from_module(source)
-    if callable(getattr(source, "to_dict", None)):  # a transformers config object
+    if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):  # a transformers config object
         return ledger_from_config(source.to_dict(), overrides, source=type(source).__name__)
     raise BadInput(f"cannot count {shown(source)}: expected a name, a path, a dictionary, a config or an nn.Module")
 

@@ -45,7 +45,7 @@ def ledger_from_config(
     if family is None:
         from tallystick.sources.fallback import ledger_by_transformers
 
-        return ledger_by_transformers(model_type, {**values, **overrides}, source=source)
+        return ledger_by_transformers(model_type, values, overrides, source=source)
     settings = merged(values, overrides, known=family.keys, aliases=family.aliases, where=source)
     config = Config(settings, family.keys, where=source, aliases=family.aliases, published=published)
     dtype = config.dtype or "float32"

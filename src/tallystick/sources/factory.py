@@ -13,7 +13,7 @@ from importlib import import_module
 from traceback import extract_tb
 from typing import Any
 
-from tallystick.errors import BadInput, nearest
+from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import Ledger
 
 
@@ -49,7 +49,7 @@ def _find(module_name: str, path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise BadInput(
-                f"there is no module {module_name!r} here, nor any installed (looked in {os.getcwd()})"
+                f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})"
             ) from None
         raise BadInput(f"importing {module_name} raised {_described(error)}") from error
     except (Exception, SystemExit) as error:  # a script without a main guard exits when it is imported
@@ -59,7 +59,7 @@ def _find(module_name: str, path: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             known = [name for name in dir(found) if not name.startswith("_")]
-            raise BadInput(f"{module_name} has no {path!r}{nearest(part, known)}") from None
+            raise BadInput(f"{module_name} has no {quoted(path)}{nearest(part, known)}") from None
         except Exception as error:  # a module's own __getattr__, a property
             raise BadInput(f"{module_name}:{path} raised {_described(error)}") from error
     return found

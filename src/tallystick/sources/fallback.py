@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tallystick import architectures
-from tallystick.errors import BadInput, nearest, shown
+from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
 
-def ledger_by_transformers(model_type: str, values: Mapping[str, Any], *, source: str) -> Ledger:
+def ledger_by_transformers(
+    model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
+) -> Ledger:
     """The ledger of what transformers builds from a config. Needs the extra ``hf``; runs no remote code."""
     try:
         import torch
@@ -27,13 +29,17 @@ def ledger_by_transformers(model_type: str, values: Mapping[str, Any], *, source
             f"{source}: neither tallystick nor transformers {transformers.__version__} knows the model type"
             f" {shown(model_type)}{nearest(model_type, types)}"
         )
+    known = transformers.CONFIG_MAPPING[model_type]()
+    for key in overrides:  # transformers would keep any other key, and read it nowhere
+        if key not in values and not hasattr(known, key):
+            raise BadInput(f"{source} has no key {quoted(key)} to set{nearest(key, known.to_dict())}")
     from tallystick.sources.module import ledger_from_module
 
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
         # auto_map names code to download, for which transformers would ask on the terminal.
-        kept = {key: value for key, value in values.items() if key not in ("model_type", "auto_map")}
+        kept = {key: value for key, value in {**values, **overrides}.items() if key not in ("model_type", "auto_map")}
         config = transformers.AutoConfig.for_model(model_type, **kept)
         with torch.device("meta"):
             model = _builder(config).from_config(config)
