@@ -35,5 +35,8 @@ def shown(value: object, *, most: int = 60) -> str:
 
 def quoted(value: object, *, most: int = 60) -> str:
     """A word of the user's files as a message quotes it: on one line, with nothing that a terminal obeys, cut when long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # JSON just shallow enough to be read; integers of thousands of digits
+        return "(too deep or too long to show)"
     return text if len(text) <= most else text[: most - 1] + "…"
