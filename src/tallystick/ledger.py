@@ -77,7 +77,7 @@ class Entry(NamedTuple):
     @property
     def copies(self) -> int:
         """How many tensors this entry stands for."""
-        return int(math.prod(axis.length for axis in self.axes))
+        return int(math.prod(axis.length for axis in self.axes)) if self.axes else 1
 
     def numbered(self, number: int) -> Entry:
         """One item of a stack: its first ``{}`` filled in."""
