@@ -195,6 +195,15 @@ def test_a_type_that_is_not_native_is_built_by_transformers():
     assert [tie.relation for tie in ledger.ties] == ["tied"]
 
 
+@pytest.mark.parametrize("model_type", ["mamba2", "bamba"])
+def test_the_fallback_reads_the_infinities_of_a_saved_config(model_type, tmp_path):
+    import transformers
+
+    transformers.AutoConfig.for_model(model_type).save_pretrained(tmp_path)
+    assert "__float__" in (tmp_path / "config.json").read_text()
+    assert tallystick.count(tmp_path).architecture == model_type
+
+
 def test_importing_and_counting_load_neither_torch_nor_transformers():
     code = (
         "import sys, tallystick; tallystick.count('gpt2').to_dict(by='tensor')\n"

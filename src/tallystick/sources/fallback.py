@@ -39,7 +39,8 @@ def ledger_by_transformers(
     transformers.logging.set_verbosity_error()
     try:
         # auto_map names code to download, for which transformers would ask on the terminal.
-        kept = {key: value for key, value in {**values, **overrides}.items() if key not in ("model_type", "auto_map")}
+        stated = _with_floats({**values, **overrides})
+        kept = {key: value for key, value in stated.items() if key not in ("model_type", "auto_map")}
         config = transformers.AutoConfig.for_model(model_type, **kept)
         with torch.device("meta"):
             model = _builder(config).from_config(config)
@@ -53,6 +54,15 @@ def ledger_by_transformers(
     built = f"{model_type} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
     ledger.notes = (f"{built} on the meta device", *ledger.notes)
     return ledger
+
+
+def _with_floats(value: Any) -> Any:
+    """A config's values, with the infinities that transformers writes as ``{"__float__": "Infinity"}``."""
+    if isinstance(value, Mapping):
+        if value.keys() == {"__float__"}:
+            return float(value["__float__"])
+        return {key: _with_floats(inner) for key, inner in value.items()}
+    return [_with_floats(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _builder(config: Any) -> Any:

@@ -23,40 +23,27 @@ def roll_up(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> Iterator[Ent
         stacks.setdefault((template, len(numbers), dtype, shape), []).append(numbers)
     for (template, _, dtype, shape), rows in stacks.items():
         size = math.prod(shape)
-        whole = _grid(rows)
-        if whole is None and any(number != str(int(number)) for row in rows for number in row):
+        if any(number != str(int(number)) for column in zip(*rows, strict=True) for number in set(column)):
             for numbers in rows:  # 007 is no number that a range would give back as it was
                 name = template.format(*numbers)
                 yield Entry(name, shape, "other", dtype, name, size)
-            continue
-        for axes in [whole] if whole is not None else _grids([tuple(map(int, row)) for row in rows]):
-            yield Entry(template, shape, "other", dtype, template, size, axes=axes)
+        else:
+            for axes in _grids(rows):
+                yield Entry(template, shape, "other", dtype, template, size, axes=axes)
 
 
-def _grid(rows: Sequence[Sequence[int | str]]) -> tuple[Axis, ...] | None:
-    """The ranges that the rows fill, or None where they leave a hole. Rows are distinct, as names are."""
-    columns = [set(map(str, set(column))) for column in zip(*rows, strict=True)]
-    if math.prod(map(len, columns)) != len(rows):
-        return None
-    axes = tuple(Axis(min(map(int, column)), len(column)) for column in columns)
-    full = all(
-        column == set(map(str, range(axis.start, axis.start + axis.length)))
-        for axis, column in zip(axes, columns, strict=True)
-    )
-    return axes if full else None
-
-
-def _grids(rows: Sequence[tuple[int, ...]]) -> list[tuple[Axis, ...]]:
-    """The rows as grids: those of neighbouring first numbers joined where all their other numbers agree."""
-    whole = _grid(rows)
-    if whole is not None:
-        return [whole]
-    tails: dict[int, list[tuple[int, ...]]] = {}
-    for first, *tail in rows:
-        tails.setdefault(first, []).append(tuple(tail))
-    runs: list[tuple[Axis, list[tuple[Axis, ...]]]] = []
-    for first in sorted(tails):
-        below = _grids(tails[first])
+def _grids(rows: Sequence[Sequence[str]]) -> list[tuple[Axis, ...]]:
+    """The ranges that rows of numbers fill: one grid if they leave no hole, else several. No row comes twice."""
+    columns = [sorted(map(int, set(column))) for column in zip(*rows, strict=True)]
+    whole = math.prod(map(len, columns)) == len(rows)
+    if whole and all(column[-1] - column[0] + 1 == len(column) for column in columns):
+        return [tuple(Axis(column[0], len(column)) for column in columns)]
+    tails: dict[str, list[Sequence[str]]] = {}
+    for row in rows:
+        tails.setdefault(row[0], []).append(row[1:])
+    runs: list[tuple[Axis, list[tuple[Axis, ...]]]] = []  # neighbouring first numbers whose tails agree
+    for first in columns[0]:
+        below = _grids(tails[str(first)])
         if runs and sum(runs[-1][0]) == first and runs[-1][1] == below:
             runs[-1] = (Axis(runs[-1][0].start, runs[-1][0].length + 1), below)
         else:

@@ -40,7 +40,8 @@ _SIZE = r"(?:0|[1-9][0-9]{0,18}+)"  # \d would take every script's digits
 _LIST = rf"\[({_SPACE}(?:{_SIZE}{_SPACE}(?:,{_SPACE}{_SIZE}{_SPACE})*+)?+)\]"
 _FIELD = (
     rf'(?:"dtype"{_SPACE}:{_SPACE}({_STRING})|"shape"{_SPACE}:{_SPACE}{_LIST}'
-    rf'|"data_offsets"{_SPACE}:{_SPACE}{_LIST}){_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))'
+    rf'|"data_offsets"{_SPACE}:{_SPACE}\[{_SPACE}({_SIZE}){_SPACE},{_SPACE}({_SIZE}){_SPACE}\])'
+    rf"{_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))"
 )
 _NAME = rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}\{{{_SPACE}"
 _NAMED = re.compile(_NAME)
@@ -49,7 +50,7 @@ _TEXT = re.compile(rf"({_STRING}){_SPACE}:{_SPACE}({_STRING}){_SPACE}(?:,{_SPACE
 _END = re.compile(rf"\}}{_SPACE}([,}}])")
 _EMPTY = re.compile(rf"\{{{_SPACE}\}}{_SPACE}")
 _METADATA = "__metadata__"
-_WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": […]}'
+_WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": [start, end]}'
 
 
 class StoredTensor(NamedTuple):
@@ -99,6 +100,7 @@ def _scan(text: str) -> Header:
     metadata: dict[str, str] | None = None
     layouts: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {}  # the few that a model's many tensors share
     position, after = 1, ","
+    plain = "\\" not in text and text.isprintable()  # no string needs a look of its own
     if not text.startswith("{"):
         raise _unexpected(text, 0, "a { at its start")
     if _EMPTY.fullmatch(text):
@@ -110,16 +112,16 @@ def _scan(text: str) -> Header:
                 raise _unexpected(text, position, _WANTED)
             metadata, position, after = _metadata(text, position)
             continue
-        token, dtype, shape, offsets, after = entry.groups()
-        if dtype is None or shape is None or offsets is None:
+        token, dtype, shape, start, end, after = entry.groups()
+        if dtype is None or shape is None or start is None:
             raise _unexpected(text, position, _WANTED)
-        name = _string(token)
+        name = token[1:-1] if plain else _string(token)
         if name == _METADATA:
             raise BadInput(f"the header's {_METADATA} holds more than text")
         layout = layouts.get((dtype, shape))
         if layout is None:
             layout = layouts[dtype, shape] = _layout(name, dtype, shape)
-        tensor = StoredTensor(name, layout[0], layout[1], *_offsets(name, offsets))
+        tensor = StoredTensor(name, layout[0], layout[1], int(start), int(end))
         if layout[2] != (tensor.end - tensor.start) * 8:
             raise BadInput(
                 f"tensor {quoted(name)} of shape {tensor.shape} and dtype {tensor.dtype} needs {layout[2] / 8:,.12g}"
@@ -176,17 +178,8 @@ def _layout(name: str, dtype_token: str, shape_text: str) -> tuple[str, tuple[in
     return DTYPES[word], shape, math.prod(shape) * BITS[DTYPES[word]]
 
 
-def _offsets(name: str, text: str) -> tuple[int, int]:
-    """Where a tensor's bytes start and end."""
-    start, comma, end = text.partition(",")
-    if not comma or "," in end:
-        found = " ".join(text[:60].split())
-        raise BadInput(f"tensor {quoted(name)} has data_offsets [{found}], expected a start and an end")
-    return int(start), int(end)
-
-
 def _unexpected(text: str, position: int, expected: str) -> BadInput:
-    found = shown(text[position : position + 50]) if position < len(text) else "its end"
+    found = shown(text[position : position + 120], most=130) if position < len(text) else "its end"
     return BadInput(f"the header is malformed at character {position}: expected {expected}, found {found}")
 
 
