@@ -513,6 +513,16 @@ def test_another_number_of_layers(tmp_path: Path, layers: int, kind: str):
     assert ledger.by("role") == count(LLAMA).by("role")
 
 
+def test_a_bare_body_with_a_head(tmp_path: Path):
+    """The head stands outside the model, so its name is the same with and without the prefix."""
+    write(tmp_path / "model.safetensors", {**TINY_SHAPES, "lm_head.weight": (20, 8)})
+    write_config(tmp_path, {**TINY, "tie_word_embeddings": False})
+    ledger = count(tmp_path)
+    assert ledger.total == TINY_UNIQUE + 160
+    assert ledger.mismatches == {}
+    assert ledger.by("role")["head"] == 160
+
+
 def test_a_bare_body_beside_a_config(tmp_path: Path):
     """A base model's file has no `model.` before its names."""
     write(tmp_path / "model.safetensors", llama_shapes(prefix="", head=False))
@@ -624,7 +634,7 @@ def test_a_stack_whose_shapes_differ(tmp_path: Path):
 @pytest.mark.parametrize(
     "odd",
     [
-        ["h.{}.w", "h.0.w", "h.1.w"], ["{", "}", "{}", "{0}", "{0.w}.1.w"], ["h.00.w", "h.01.w", "h.0.w", "h.1.w"],
+        ["h.{}.w", "h.0.w", "h.1.w"], ["h.00.w", "h.01.w"], ["{", "}", "{}", "{0}", "{0.w}.1.w"], ["h.00.w", "h.01.w", "h.0.w", "h.1.w"],
         ["0.w", "1.w"], ["h.0", "h.1"], ["h.9999999999.w", "h.0.w"], ["h.-1.w", "h.0.w"], ["h.٣.w", "h.3.w"],
         ["h.1.2.w", "h.1.3.w", "h.2.2.w"], ["0.0.0", "0.0.1", "0.1.0"], ["", ".", "..", ".0.", "0"], ["%s", "%d.0.w"],
         ["weight"], ["h.0.w", "h.0.w.0"],
