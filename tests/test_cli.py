@@ -157,6 +157,14 @@ def test_the_books_dtype_object():
     assert ledger.totals["bytes"] == 2 * ledger.total
 
 
+def test_weights_that_are_not_read_are_said(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    (tmp_path / "training_args.bin").touch()
+    assert tallystick.count(tmp_path).notes == ()
+    (tmp_path / "pytorch_model.bin").touch()
+    assert "pytorch_model.bin" in tallystick.count(tmp_path).notes[0]
+
+
 def test_numpy_integers_are_integers():
     import numpy as np
 

@@ -209,6 +209,12 @@ def test_dtypes_and_bytes():
     assert ledger.totals["bytes"] == 3 * 2 + 5 * 8
 
 
+def test_packed_integers_are_said():
+    model = nn.Module()
+    model.packed = nn.Parameter(torch.zeros(4, 4, dtype=torch.uint8), requires_grad=False)
+    assert any("hold integers" in note for note in count(model).notes)
+
+
 def test_parametrizations_keep_the_count():
     class Double(nn.Module):
         def forward(self, weight):

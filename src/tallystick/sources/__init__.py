@@ -73,6 +73,7 @@ def _is_module(source: object) -> bool:
 
 # Weights in formats that are not read (yet), by the ends of their names.
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".gguf", ".npz", ".h5", ".msgpack", ".onnx")
+_BESIDE_WEIGHTS = ("training_args", "optimizer", "scheduler", "rng_state")  # what trainers leave beside them
 
 
 def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
@@ -81,10 +82,13 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
     from tallystick.sources.files import read_json, read_toml
 
     name = str(path)
+    notes: tuple[str, ...] = ()
     if os.path.isdir(path):
         from tallystick.sources.checkpoint import find_checkpoint
 
-        path = find_checkpoint(path) or path / CONFIG
+        checkpoint = find_checkpoint(path)
+        notes = _unread(path) if checkpoint is None else ()
+        path = checkpoint or path / CONFIG
         if not os.path.lexists(path):  # a link to nothing is named when it is opened
             raise BadInput(f"{name} holds neither a {CONFIG} nor safetensors files")
     if path.name.endswith((".safetensors", ".safetensors.index.json")):
@@ -93,4 +97,14 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
         return ledger_from_checkpoint(path, overrides, source=name)
     if path.name.endswith(_OTHER_WEIGHTS):
         raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or a .safetensors file")
-    return ledger_from_config(read_toml(path) if path.suffix == ".toml" else read_json(path), overrides, source=name)
+    values = read_toml(path) if path.suffix == ".toml" else read_json(path)
+    ledger = ledger_from_config(values, overrides, source=name)
+    ledger.notes += notes
+    return ledger
+
+
+def _unread(folder: Path) -> tuple[str, ...]:
+    """A note on weights that lie beside a config in a format that is not read."""
+    weights = [name for name in sorted(os.listdir(folder)) if name.endswith(_OTHER_WEIGHTS)]
+    weights = [name for name in weights if not name.startswith(_BESIDE_WEIGHTS)]
+    return (f"counted from the config: weights such as {quoted(weights[0])} are not read",) if weights else ()

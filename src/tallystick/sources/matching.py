@@ -6,7 +6,7 @@ Checkpoints of one model differ in a prefix (GPT-2's published file has `wte.wei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ WRAPPERS = ("module.", "_orig_mod.", "model.", "language_model.", "base_model.mo
 class Match(NamedTuple):
     """Real entries paired with described ones; a stack that agrees only in part is paired tensor by tensor."""
 
-    pairs: list[tuple[Entry, Entry | None]]  # (real, what describes it), in the real order
+    pairs: list[tuple[Entry, Entry | None]]  # (real, what the config calls so), in the real order
     missing: list[str]  # names that the config describes and that are not there
     misshaped: list[str]  # "name: (2, 3) where the config says (2, 4)"
     prefix: tuple[str, str]  # (taken from a real name, then put before it) to get the described one
@@ -26,12 +26,21 @@ class Match(NamedTuple):
     @property
     def agreeing(self) -> int:
         """Tensors that are there as described, less those that are not: how well the config fits."""
-        return sum(real.copies for real, told in self.pairs if told) - len(self.missing) - len(self.misshaped)
+        return sum(real.copies for real, told in self.pairs if told) - len(self.missing) - 2 * len(self.misshaped)
 
     def real_name(self, described: str) -> str:
         """What the real tensors would call a described name."""
         taken, put = self.prefix
         return taken + described.removeprefix(put)
+
+    def mismatches(self, *, excused: Container[str] = ()) -> dict[str, list[str]]:
+        """The names on which the two disagree, but for described ones that are absent for a reason."""
+        strange = (real for real, told in self.pairs if told is None and not real.buffer)
+        return {
+            "missing": [name for name in self.missing if name not in excused],
+            "unexpected": [single.name for real in strange for single in real.unrolled()],
+            "misshaped": self.misshaped,
+        }
 
 
 def match(real: Sequence[Entry], described: Ledger) -> Match:
@@ -64,7 +73,7 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
         elif (numbers_seen := seen.setdefault(told, set())) is not None:
             numbers_seen.add(numbers)
         shape = tuple(int(size) for size in told.shape)
-        pairs.append((entry, told if entry.shape == shape else None))
+        pairs.append((entry, told))
         if entry.shape != shape:
             misshaped.extend(f"{one.name}: {entry.shape} where the config says {shape}" for one in entry.unrolled())
 

@@ -15,6 +15,7 @@ from tallystick.ledger import BITS, Entry, Ledger
 from tallystick.sources.config import ledger_from_config
 from tallystick.sources.matching import match
 from tallystick.sources.names import role_of
+from tallystick.sources.notes import packed_note
 from tallystick.sources.storages import Storages, shape_of
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
     described = _described(config)
     mismatches: dict[str, list[str]] = {}
     if described is not None:
-        entries, mismatches = _told(entries, described)
-    notes += _untied_notes(entries, described, mismatches)
+        matched = match(entries, described)
+        entries = [real._replace(role=told.role, active=told.active) if told else real for real, told in matched.pairs]
+        mismatches = matched.mismatches()
+    notes += _untied_notes(entries, described)
     hidden = sum(item.tensor.numel() for item in _unsaved(module))
     if hidden:
         notes.append(f"{hidden:,} elements more are in buffers that a state dict leaves out")
@@ -71,7 +74,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
         source=source or type(inner).__name__,
         kind="module",
         architecture=model_type if isinstance(model_type, str) and model_type else type(inner).__name__,
-        notes=notes,
+        notes=notes + packed_note(entries),
         described=described,
         mismatches=mismatches,
     )
@@ -171,16 +174,7 @@ def _described(config: object) -> Ledger | None:
         return None  # the module itself is counted; its config is only a help
 
 
-def _told(entries: list[Entry], described: Ledger) -> tuple[list[Entry], dict[str, list[str]]]:
-    """Entries with roles and active shares from the config, and where the two disagree."""
-    found = match(entries, described)
-    told = [real._replace(role=told.role, active=told.active) if told else real for real, told in found.pairs]
-    misshaped = {line.split(":", 1)[0] for line in found.misshaped}
-    unexpected = [real.name for real, told in found.pairs if told is None and real.name not in misshaped]
-    return told, {"missing": found.missing, "unexpected": unexpected, "misshaped": found.misshaped}
-
-
-def _untied_notes(entries: list[Entry], described: Ledger | None, mismatches: Mapping[str, list[str]]) -> list[str]:
+def _untied_notes(entries: list[Entry], described: Ledger | None) -> list[str]:
     """A head that could share the token embedding's storage and does not: how much it costs, and what was meant."""
     embedding = next((e for e in entries if e.role == "token_embedding" and not e.buffer), None)
     if embedding is None:

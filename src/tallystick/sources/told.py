@@ -1,0 +1,65 @@
+"""What the config beside a checkpoint tells of its tensors: roles, ties, and where the two disagree."""
+
+from __future__ import annotations
+
+from tallystick.ledger import Entry, Ledger, Tie
+from tallystick.sources.matching import match
+from tallystick.sources.notes import mismatch_notes
+
+
+class ToldByConfig:
+    """Stored entries with what the config says of them: roles, ties, and where the two disagree."""
+
+    def __init__(self, stored: list[Entry], candidates: list[Ledger]) -> None:
+        # One model, two layouts: the one that agrees best with the names is the file's.
+        pairs = [(match(stored, ledger), ledger) for ledger in candidates]
+        self.found, self.described = max(pairs, key=lambda pair: pair[0].agreeing)
+        self.notes: list[str] = []
+        self.relations: dict[str, str] = {}
+        self.entries = self._told()
+        tied_away = {name for tie in self.described.ties for name in self._fold(tie)}
+        self.mismatches = self.found.mismatches(excused=tied_away)
+        self.notes += mismatch_notes(self.mismatches)
+        buffers = sum(real.copies for real, told in self.found.pairs if told is None and real.buffer)
+        if buffers:
+            self.notes.append(f"{buffers} stored tensors are buffers: the config's model has no such parameters")
+
+    def _told(self) -> list[Entry]:
+        order = {told.name: place for place, told in enumerate(self.described.rolled)}
+        entries = [
+            (
+                order.get(told.name, len(order)) if told else len(order),
+                real._replace(role=told.role, active=told.active, buffer=told.buffer) if told else real,
+            )
+            for real, told in self.found.pairs
+        ]
+        return [entry for _, entry in sorted(entries, key=lambda pair: pair[0])]
+
+    def _fold(self, tie: Tie) -> list[str]:
+        """Fold a described tie into the entries; returns its described names that are absent, and rightly so.
+
+        Loaders rebuild an absent name from the present one. Two present ones are told apart by their
+        values alone, which a header does not hold.
+        """
+        places = {entry.name: place for place, entry in enumerate(self.entries)}
+        present = [name for name in map(self.found.real_name, tie.names) if name in places]
+        if not present:
+            return []
+        holder = present[0]
+        held = self.entries[places[holder]]
+        for name in present[1:]:
+            entry = self.entries[places[name]]
+            if entry.shape != held.shape:  # they cannot be one; that one of them is misshaped is said already
+                continue
+            self.entries[places[name]] = entry._replace(storage=holder, unique=0)
+            self.relations[holder] = "unknown"
+            self.notes.append(
+                f"{name} is stored although the config ties it to {holder}: counted once, as the config's model has"
+                " it; whether the two hold equal values, their headers cannot tell"
+            )
+        absent = [name for name in tie.names if self.found.real_name(name) not in places]
+        roles = {entry.name: entry.role for entry in self.described.rolled}
+        for name in absent:
+            real = self.found.real_name(name)
+            self.entries.append(held._replace(name=real, storage=holder, unique=0, role=roles[name]))
+        return absent
