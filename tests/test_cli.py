@@ -192,6 +192,29 @@ def test_a_factory_from_the_current_directory(tmp_path):
     assert json.loads(done.stdout)["totals"]["unique"] == 16
 
 
+def test_what_a_factory_prints_does_not_run_into_the_answer(tmp_path):
+    (tmp_path / "loud.py").write_text(
+        "from torch import nn\nprint('imported')\ndef build():\n    print('built')\n    return nn.Linear(1, 1)\n"
+    )
+    done = process("-m", "tallystick", "count", "loud:build", "--format", "json", cwd=tmp_path)
+    assert json.loads(done.stdout)["totals"]["unique"] == 2
+    assert done.stderr.split() == ["imported", "built"]
+
+
+def test_the_error_of_a_factory_points_at_its_own_line(tmp_path):
+    (tmp_path / "wrong.py").write_text("from torch import nn\ndef build():\n    return nn.Linear(2, -1)\n")
+    done = process("-m", "tallystick", "count", "wrong:build", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "RuntimeError" in done.stderr
+    assert "wrong.py, line 3)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_million_layers_are_not_built_one_by_one():
+    with pytest.raises(tallystick.BadInput, match="num_layers is 1000000, too many"):
+        tallystick.count({"model_type": "gpt_neo", "num_layers": 10**6})
+
+
 def test_a_type_that_is_not_native_is_built_by_transformers():
     ledger = tallystick.count({"model_type": "gpt_neo", "num_layers": 2, "attention_types": [[["global", "local"], 1]]})
     from transformers import GPTNeoConfig, GPTNeoForCausalLM

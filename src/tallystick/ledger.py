@@ -43,7 +43,7 @@ BITS = {
 }  # fmt: skip
 
 # The numbers that torch gives to the modules of a list: whole parts of a dotted name before its last.
-_NUMBERS = re.compile(r"\.(\d{1,9})(?=\.)")
+_NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.)")
 
 # One config can ask for 10^12 layers; the counts stand, but nobody can be shown each tensor.
 MOST_LISTED = 20_000_000

@@ -9,18 +9,32 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from importlib import import_module
+from sysconfig import get_path
 from traceback import extract_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import Ledger
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_NOT_THEIRS = (__file__, "<frozen ", *{get_path("stdlib"), get_path("purelib"), get_path("platlib")})
 
 
 def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
     """Import `package.module:factory`, call it with the arguments that ``--set`` gave, count what comes back."""
     module_name, _, path = name.partition(":")
-    target = _find(module_name, path)
+    with redirect_stdout(sys.stderr):  # what the user's code prints must not run into the answer
+        target = _build(name, _find(module_name, path), arguments)
+    from tallystick.sources.module import ledger_from_module
+
+    return ledger_from_module(target, source=name)
+
+
+def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
     try:
         from torch import nn
     except ImportError:
@@ -36,9 +50,7 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
         raise BadInput(f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to")
     if not isinstance(target, nn.Module):
         raise BadInput(f"{name} returned a {type(target).__name__}, expected an nn.Module")
-    from tallystick.sources.module import ledger_from_module
-
-    return ledger_from_module(target, source=name)
+    return target
 
 
 def _find(module_name: str, path: str) -> Any:
@@ -68,12 +80,9 @@ def _find(module_name: str, path: str) -> Any:
 def _described(error: BaseException) -> str:
     """The user's own error on one line: what, and where it was raised."""
     text = " ".join(str(error).split())[:300]
-    frames = extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) and error.filename:
-        where = f" ({error.filename}, line {error.lineno})"
-        text = error.msg
-    else:
-        # A call with the wrong arguments fails in this file, which is not where the user should look.
-        theirs = frames and frames[-1].filename != __file__
-        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if theirs else ""
+        return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
+    # The last line of the user's own: not this file's, and not one inside torch that theirs led to.
+    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_NOT_THEIRS)]
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {text}{where}"

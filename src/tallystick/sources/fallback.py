@@ -9,6 +9,8 @@ from tallystick import architectures
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
+MOST_MODULES = 10_000
+
 
 def ledger_by_transformers(
     model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
@@ -35,6 +37,9 @@ def ledger_by_transformers(
             raise BadInput(f"{source} has no key {quoted(key)} to set{nearest(key, known.to_dict())}")
     from tallystick.sources.module import ledger_from_module
 
+    for key, value in {**values, **overrides}.items():  # each layer or expert is a Python object, even without memory
+        if ("layer" in str(key) or "expert" in str(key)) and isinstance(value, int) and value > MOST_MODULES:
+            raise BadInput(f"{source}: {key} is {shown(value)}, too many for transformers to build one by one")
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
