@@ -387,6 +387,17 @@ def test_a_tied_head_that_is_stored(tmp_path: Path):
     assert ledger.mismatches == {}
 
 
+def test_a_head_of_another_shape_cannot_be_the_tied_one(tmp_path: Path):
+    shapes = llama_shapes()
+    shapes["lm_head.weight"] = [24, 8]
+    write(tmp_path / "model.safetensors", shapes)
+    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
+    ledger = count(tmp_path)
+    assert ledger.total == LLAMA_BODY + 160 + 24 * 8
+    assert ledger.ties == ()
+    assert ledger.mismatches == {"misshaped": ("lm_head.weight: (24, 8) where the config says (20, 8)",)}
+
+
 def test_a_tied_embedding_that_is_not_stored(tmp_path: Path):
     """Some savers keep the head and drop the embedding."""
     write(tmp_path / "model.safetensors", llama_shapes(embedding=False))

@@ -96,6 +96,12 @@ def test_set_by_an_alias(run):
     assert out["totals"]["unique"] == 354_823_168
 
 
+def test_a_set_key_wins_over_an_alias_in_the_config():
+    aliased = {"model_type": "gpt2", "hidden_size": 1024, "n_head": 16}
+    assert tallystick.count(aliased, n_embd=768).total == 124_439_808
+    assert tallystick.count(aliased).total == tallystick.count("gpt2", n_embd=1024, n_head=16).total
+
+
 def test_presets_lists_every_name_with_its_count(run):
     rows = json.loads(run("presets", "--format", "json"))
     assert [row["name"] for row in rows] == list(PRESETS)
@@ -216,9 +222,13 @@ def test_a_million_layers_are_not_built_one_by_one():
 
 
 def test_a_type_that_is_not_native_is_built_by_transformers():
-    ledger = tallystick.count({"model_type": "gpt_neo", "num_layers": 2, "attention_types": [[["global", "local"], 1]]})
-    from transformers import GPTNeoConfig, GPTNeoForCausalLM
+    import transformers
 
+    verbosity = transformers.logging.get_verbosity()
+    ledger = tallystick.count({"model_type": "gpt_neo", "num_layers": 2, "attention_types": [[["global", "local"], 1]]})
+    from transformers import GPTNeoConfig, GPTNeoForCausalLM, logging
+
+    assert logging.get_verbosity() == verbosity
     truth = GPTNeoForCausalLM(GPTNeoConfig(num_layers=2, attention_types=[[["global", "local"], 1]]))
     assert ledger.total == sum(parameter.numel() for parameter in truth.parameters())
     assert (ledger.kind, ledger.architecture) == ("config", "gpt_neo")

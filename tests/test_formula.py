@@ -102,6 +102,7 @@ def test_parentheses_where_a_difference_is_multiplied():
     formula = tallystick.formula("deepseek-v3")
     assert "(num_hidden_layers - first_k_dense_replace)*(" in formula.expression
     assert formula.value == 671_026_404_352
+    assert formula.latex.count(r"\left(") == 3  # each of the two sums, and the difference before the second
 
 
 def test_a_live_module_has_its_formula_in_plain_numbers():
@@ -112,6 +113,16 @@ def test_a_live_module_has_its_formula_in_plain_numbers():
     assert formula.symbols == {}
     assert value_of(formula, {}) == formula.value == 3 * 20 + 8
     assert [step.expression for step in formula.steps] == ["3*4*4", "3*4", "2*4"]
+
+
+def test_an_overlap_is_no_product():
+    import torch
+    from torch import nn
+
+    flat = torch.zeros(20)
+    model = nn.ParameterDict({"a": nn.Parameter(flat[:12]), "b": nn.Parameter(flat[8:])})
+    formula = tallystick.formula(tallystick.count(model))
+    assert [(step.expression, step.value) for step in formula.steps] == [("12", 12), ("8", 8)]
 
 
 def test_json_and_latex_are_whole():

@@ -93,6 +93,11 @@ def test_a_tensor_shared_by_all_layers():
     assert [(tie.names, tie.parameters) for tie in ledger.ties] == [(("h.0.w", "h.1.w", "h.2.w"), 8)]
 
 
+def test_parts_of_a_byte_count_whole():
+    ledger = Ledger([Entry("w", (3,), "mlp", "float4_e2m1fn", "w", 3)], source="t", kind="config")
+    assert ledger.totals["bytes"] == 2
+
+
 def test_a_trillion_layers_are_counted_and_not_listed():
     ledger = tallystick.count("gpt2", n_layer=10**12)
     assert ledger.total == 50257 * 768 + 1024 * 768 + 10**12 * (12 * 768**2 + 13 * 768) + 2 * 768

@@ -134,6 +134,13 @@ def test_overlapping_views_are_counted_once():
     assert ledger.by("tensor") == {"a": 12, "b": 8, "c": 18, "d": 2}
 
 
+def test_views_that_start_together_are_not_thereby_equal():
+    flat = torch.randn(20)
+    ledger = count(Holder(a=flat[:5], b=flat))
+    assert ledger.total == 20
+    assert relations(ledger) == [(("a", "b"), "aliased", 5)]
+
+
 def test_a_view_that_bridges_two_slices():
     flat = torch.randn(30)
     assert count(Holder(a=flat[:10], b=flat[20:], c=flat[5:25])).total == 30
@@ -179,10 +186,10 @@ def test_buffers_are_counted_apart():
 
 
 def test_a_buffer_on_a_parameters_storage_takes_nothing_from_it():
-    model = nn.Module()
     weight = torch.ones(6)
-    model.register_buffer("shadow", weight)
-    model.weight = nn.Parameter(weight)
+    model = nn.Sequential(nn.Module(), nn.Module())
+    model[0].register_buffer("shadow", weight)  # seen first
+    model[1].weight = nn.Parameter(weight)
     assert count(model).total == 6
 
 
@@ -199,7 +206,8 @@ def test_uninitialised_parameters_are_named_not_guessed():
 
 
 def test_empty_tensors_share_nothing():
-    ledger = count(Holder(a=torch.empty(0, 3), b=torch.empty(0, 3)))
+    flat = torch.ones(6)
+    ledger = count(Holder(a=torch.empty(0, 3), b=torch.empty(0, 3), c=flat[:0], d=flat[:0]))
     assert (ledger.total, ledger.ties) == (0, ())
 
 

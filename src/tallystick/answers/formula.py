@@ -105,10 +105,9 @@ def _rolled(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def _factors(entry: Entry) -> list[int]:
-    """What is multiplied for an entry: how many layers, then each size. Nothing for a tensor that is tied."""
-    if not entry.unique:
-        return [0]
-    sizes = list(entry.shape) if entry.unique == entry.size else [entry.unique]  # a view that overlaps in part
+    """What is multiplied for an entry: how many layers, then each size; 0 for a tensor that is tied."""
+    # A view that overlaps another in part adds a number that is no product.
+    sizes = list(entry.shape) if entry.unique == entry.size else [entry.unique]
     return [axis.length for axis in entry.axes] + sizes
 
 
