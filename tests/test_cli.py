@@ -216,19 +216,27 @@ def test_the_error_of_a_factory_points_at_its_own_line(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+def test_transformers_is_left_as_talkative_as_it_was():
+    import transformers
+
+    before = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_info()
+    try:
+        tallystick.count({"model_type": "gpt_neo", "num_layers": 2, "attention_types": [[["global", "local"], 1]]})
+        assert transformers.logging.get_verbosity() == transformers.logging.INFO
+    finally:
+        transformers.logging.set_verbosity(before)
+
+
 def test_a_million_layers_are_not_built_one_by_one():
     with pytest.raises(tallystick.BadInput, match="num_layers is 1000000, too many"):
         tallystick.count({"model_type": "gpt_neo", "num_layers": 10**6})
 
 
 def test_a_type_that_is_not_native_is_built_by_transformers():
-    import transformers
-
-    verbosity = transformers.logging.get_verbosity()
     ledger = tallystick.count({"model_type": "gpt_neo", "num_layers": 2, "attention_types": [[["global", "local"], 1]]})
-    from transformers import GPTNeoConfig, GPTNeoForCausalLM, logging
+    from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
-    assert logging.get_verbosity() == verbosity
     truth = GPTNeoForCausalLM(GPTNeoConfig(num_layers=2, attention_types=[[["global", "local"], 1]]))
     assert ledger.total == sum(parameter.numel() for parameter in truth.parameters())
     assert (ledger.kind, ledger.architecture) == ("config", "gpt_neo")
