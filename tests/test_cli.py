@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tallystick
+from checkpoints import write
 from tallystick.cli.main import main
 from tallystick.presets import PRESETS
 
@@ -68,6 +69,25 @@ def test_a_pipe_cuts_no_name(run):
 def test_csv_adds_up(run, by):
     rows = list(csv.DictReader(io.StringIO(run("count", "gpt2", "--by", by, "--format", "csv"))))
     assert sum(int(row["parameters"]) for row in rows) == 124_439_808
+
+
+def test_a_checkpoint_of_two_dtypes_by_dtype(run, tmp_path):
+    write(
+        tmp_path / "model.safetensors",
+        {"wte.weight": (10, 4), "h.0.attn.bias": (1, 1, 4, 4), "h.0.mlp.c_fc.weight": (4, 16)},
+        dtypes={"wte.weight": "F16"},
+    )
+    lines = [line.split() for line in run("count", str(tmp_path), "--by", "dtype").splitlines()]
+    assert ["float16", "40", "38.5%", "80", "bytes"] in lines
+    assert ["float32", "64", "61.5%", "256", "bytes"] in lines
+    assert ["total", "104", "100.0%", "336", "bytes"] in lines
+    assert "buffer" in run("count", str(tmp_path), "--by", "tensor")
+
+
+def test_the_formula_of_a_file_that_its_config_does_not_describe(run, tmp_path):
+    write(tmp_path / "model.safetensors", {"wte.weight": (10, 4)})
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "n_embd": 4, "n_head": 2, "n_layer": 1}')
+    assert f"{tmp_path} has" in run("formula", str(tmp_path))
 
 
 def test_markdown_is_a_table(run):
