@@ -728,3 +728,19 @@ def test_a_large_checkpoint_is_read_by_its_header(tmp_path: Path):
 def test_the_description_has_a_limit():
     """It is far above the largest models, of some 100,000 tensors."""
     assert checkpoint.MOST_DESCRIBED > 500_000
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["h.0.w", "h.999999999.w"],  # a range over all between them would not end
+        [".".join(["0"] * 20_000), ".".join(["0"] * 19_999 + ["1", "w"])],  # nor may numbers nest without end
+        [f"h.{number}.w{number}" for number in range(0, 60_000, 2)],
+    ],
+    ids=["far apart", "many numbers", "many kinds"],
+)
+def test_names_made_to_be_slow(tmp_path: Path, names: list[str]):
+    write(tmp_path / "model.safetensors", {name: (place % 7 + 1,) for place, name in enumerate(names)})
+    ledger = count(tmp_path)
+    assert {entry.name for entry in ledger.entries} == set(names)
+    assert sum(ledger.by("layer").values()) == ledger.total

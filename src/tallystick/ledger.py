@@ -45,6 +45,8 @@ BITS = {
 # The numbers that torch gives to the modules of a list: whole parts of a dotted name before its last.
 _NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.)")
 
+MOST_NUMBERS = 8  # in one name; real ones have two or three
+
 # One config can ask for 10^12 layers; the counts stand, but nobody can be shown each tensor.
 MOST_LISTED = 20_000_000
 
@@ -306,18 +308,18 @@ def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
     """Single tensors layer by layer: a stack's neighbours with the same root are unrolled together."""
 
     def root(entry: Entry) -> str:
-        return entry.name.partition("{}")[0] if entry.axes else ""
+        return "." + entry.name.partition("{}")[0] if entry.axes else ""
 
     for prefix, neighbours in groupby(rolled, key=root):
-        stacks = list(neighbours)
-        if not prefix and not any(entry.axes for entry in stacks):
-            yield from stacks
+        if not prefix:
+            yield from neighbours
             continue
-        first = min(entry.axes[0].start for entry in stacks)
-        last = max(entry.axes[0].start + entry.axes[0].length for entry in stacks)
-        for number in range(first, last):
-            inside = [entry for entry in stacks if 0 <= number - entry.axes[0].start < entry.axes[0].length]
-            yield from _in_printing_order(entry.numbered(number) for entry in inside)
+        items: dict[int, list[Entry]] = {}
+        for entry in neighbours:
+            for number in range(entry.axes[0].start, entry.axes[0].start + entry.axes[0].length):
+                items.setdefault(number, []).append(entry.numbered(number))
+        for number in sorted(items):
+            yield from _in_printing_order(items[number])
 
 
 def template_of(name: str) -> tuple[str, tuple[str, ...]]:
@@ -329,6 +331,8 @@ def template_of(name: str) -> tuple[str, tuple[str, ...]]:
     if "{" in name or "}" in name:
         return name, ()
     parts = _NUMBERS.split("." + name)  # with a dot before it, a first number is a part as any other
+    if len(parts) > 2 * MOST_NUMBERS:
+        return name, ()
     return ".{}".join(parts[::2])[1:], tuple(parts[1::2])
 
 
