@@ -21,7 +21,7 @@ def ledger_by_transformers(
         import transformers
     except ImportError:
         raise BadInput(
-            f"{source}: the model type {shown(model_type)} is not known natively"
+            f"{source}: the model type {quoted(model_type)} is not known natively"
             f"{nearest(model_type, architectures.known())}; to have transformers build it:"
             " pip install 'tallystick[hf]'"
         ) from None
@@ -29,7 +29,7 @@ def ledger_by_transformers(
         types = {*transformers.CONFIG_MAPPING.keys(), *architectures.known()}
         raise BadInput(
             f"{source}: neither tallystick nor transformers {transformers.__version__} knows the model type"
-            f" {shown(model_type)}{nearest(model_type, types)}"
+            f" {quoted(model_type)}{nearest(model_type, types)}"
         )
     known = transformers.CONFIG_MAPPING[model_type]()
     for key in overrides:  # transformers would keep any other key, and read it nowhere

@@ -6,7 +6,7 @@ and the elements of it that they see. Addresses are never compared: on the meta 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tallystick import architectures
@@ -164,10 +164,10 @@ def _role(item: _Found) -> str:
 
 def _described(config: object) -> Ledger | None:
     """The ledger that a transformers config describes, where its type is native and it can be read."""
-    to_dict = getattr(config, "to_dict", None)
-    values: Any = to_dict() if callable(to_dict) else None
-    if not isinstance(values, Mapping) or architectures.find(str(values.get("model_type"))) is None:
+    model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
+    if not isinstance(model_type, str) or architectures.find(model_type) is None or not callable(to_dict):
         return None
+    values: Any = to_dict()
     try:
         return ledger_from_config(values, {}, source=type(config).__name__)
     except BadInput:
