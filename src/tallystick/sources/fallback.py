@@ -9,7 +9,7 @@ from tallystick import architectures
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
-MOST_MODULES = 10_000
+MOST_LAYERS = 10_000  # each is many Python objects, even on the meta device
 
 
 def ledger_by_transformers(
@@ -31,24 +31,24 @@ def ledger_by_transformers(
             f"{source}: neither tallystick nor transformers {transformers.__version__} knows the model type"
             f" {quoted(model_type)}{nearest(model_type, types)}"
         )
-    known = transformers.CONFIG_MAPPING[model_type]()
-    for key in overrides:  # transformers would keep any other key, and read it nowhere
-        if key not in values and not hasattr(known, key):
-            raise BadInput(f"{source} has no key {quoted(key)} to set{nearest(key, known.to_dict())}")
     from tallystick.sources.module import ledger_from_module
 
-    for key, value in {**values, **overrides}.items():  # each layer or expert is a Python object, even without memory
-        if ("layer" in str(key) or "expert" in str(key)) and isinstance(value, int) and value > MOST_MODULES:
+    for key, value in {**values, **overrides}.items():
+        if str(key).endswith(("layer", "layers")) and isinstance(value, int) and value > MOST_LAYERS:
             raise BadInput(f"{source}: {key} is {shown(value)}, too many for transformers to build one by one")
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
+        if overrides:
+            _refuse_unread(transformers.CONFIG_MAPPING[model_type](), values, overrides, source)
         # auto_map names code to download, for which transformers would ask on the terminal.
         stated = _with_floats({**values, **overrides})
         kept = {key: value for key, value in stated.items() if key not in ("model_type", "auto_map")}
         config = transformers.AutoConfig.for_model(model_type, **kept)
         with torch.device("meta"):
             model = _builder(config).from_config(config)
+    except BadInput:
+        raise
     except Exception as error:  # whatever a config makes transformers raise is the config's fault, said in one line
         raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}") from error
     finally:
@@ -59,6 +59,13 @@ def ledger_by_transformers(
     built = f"{model_type} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
     ledger.notes = (f"{built} on the meta device", *ledger.notes)
     return ledger
+
+
+def _refuse_unread(known: Any, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> None:
+    """A key that transformers does not know it would keep, and read nowhere."""
+    for key in overrides:
+        if key not in values and not hasattr(known, key):
+            raise BadInput(f"{source} has no key {quoted(key)} to set{nearest(key, known.to_dict())}")
 
 
 def _with_floats(value: Any) -> Any:
