@@ -130,7 +130,7 @@ def test_any_whitespace_between_words(tmp_path: Path, space: str):
 @pytest.mark.parametrize("header", ["{}", "{ }", "{}   ", '{"__metadata__":{}}', '{"__metadata__" : { } } '])
 def test_a_file_without_tensors(tmp_path: Path, header: str):
     path = write_raw(tmp_path / "a.safetensors", header)
-    assert read_header(path) == ([], {})
+    assert read_header(path)[:2] == ([], {})
     assert by_library(path) == {}
 
 

@@ -16,9 +16,10 @@ from tallystick.ledger import Entry, Ledger, Tie
 
 if TYPE_CHECKING:
     from tallystick.answers.formula import Formula
+    from tallystick.answers.ties import Ties
 
 __version__ = "0.1.0"
-__all__ = ["BadInput", "Entry", "Ledger", "Tie", "count", "formula"]
+__all__ = ["BadInput", "Entry", "Ledger", "Tie", "count", "formula", "ties"]
 
 
 def count(source: Any, /, **overrides: Any) -> Ledger:
@@ -52,3 +53,16 @@ def formula(source: Any, /, **overrides: Any) -> Formula:
     from tallystick.answers.formula import formula as derive
 
     return derive(source if isinstance(source, Ledger) else count(source, **overrides))
+
+
+def ties(source: Any, /, **overrides: Any) -> Ties:
+    """What is shared, what should be, and what was lost; values are compared where that decides it.
+
+    Takes what `count` takes, or a `Ledger`. A checkpoint's tensors are read in blocks, whatever their size.
+
+    >>> ties("gpt2").groups[0].names, ties("gpt2").verdict
+    (('transformer.wte.weight', 'lm_head.weight'), 'consistent')
+    """
+    from tallystick.answers.ties import ties as judge
+
+    return judge(source if isinstance(source, Ledger) else count(source, **overrides))

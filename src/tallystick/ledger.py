@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tallystick.errors import BadInput
 
@@ -110,6 +110,16 @@ class Tie(NamedTuple):
     parameters: int  # elements that sharing saves: those of all names, less the distinct ones
 
 
+class Values(Protocol):
+    """What a source offers to whoever must know values: it reads them only when asked."""
+
+    def relation(self, one: str, other: str) -> str:
+        """``copied``, ``untied`` or ``unknown``: how two tensors in separate memory compare."""
+
+    def duplicates(self) -> Iterable[Sequence[str]]:
+        """Names that look as if they were one tensor, whoever said so or not."""
+
+
 class Ledger:
     """Where every parameter of one model goes.
 
@@ -131,6 +141,8 @@ class Ledger:
         stored: tuple[int, int] | None = None,
         described: Ledger | None = None,
         mismatches: Mapping[str, Sequence[str]] | None = None,
+        meant: Iterable[Sequence[str]] | None = None,
+        values: Values | None = None,
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -142,6 +154,10 @@ class Ledger:
         self.stored = stored  # (elements, bytes) in a checkpoint's files, buffers and duplicates included
         self.described = described  # the ledger of the config beside a checkpoint or module
         self.mismatches = {kind: tuple(names) for kind, names in (mismatches or {}).items() if names}
+
+        # Names that config or model mean to be one tensor; None where neither says anything.
+        self.meant = None if meant is None else tuple(tuple(names) for names in meant)
+        self.values = values  # reads values where a relation depends on them; None where there are none
 
     # -- single tensors ---------------------------------------------------------------------------
 

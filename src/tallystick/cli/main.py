@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tallystick import __version__, count, formula
+from tallystick import __version__, count, formula, ties
 from tallystick.errors import BadInput
 
 SOURCE_HELP = (
@@ -26,6 +26,7 @@ examples:
   tallystick count gpt2                             how many parameters, and where
   tallystick count ./checkpoint --by layer          a folder with config.json and safetensors
   tallystick formula gpt2 --steps                   each product with its numbers
+  tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick presets                                the names that it knows
 
 shell completion:
@@ -45,6 +46,13 @@ examples:
   tallystick formula gpt2
   tallystick formula config.json --steps            each product with its numbers
   tallystick formula deepseek-v3 --latex
+"""
+
+
+TIES_EXAMPLES = """\
+examples:
+  tallystick ties ./checkpoint                      exit code 1 when config and weights contradict each other
+  tallystick ties my_model:build --format json
 """
 
 
@@ -76,6 +84,11 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("--latex", action="store_true", help="print LaTeX alone")
     _add_format(command, "text", "json")
     command.set_defaults(run=_formula)
+
+    command = _add_command(commands, "ties", "what is shared, what should be, and what was lost", TIES_EXAMPLES)
+    _add_source(command)
+    _add_format(command, "table", "json", "csv", "markdown")
+    command.set_defaults(run=_ties)
 
     command = _add_command(commands, "presets", "the names that it knows, with their counts")
     _add_format(command, "table", "json", "csv", "markdown")
@@ -164,6 +177,18 @@ def _formula(options: argparse.Namespace) -> int:
 
     show_formula(answer, console(), steps=options.steps, latex=options.latex)
     return 0
+
+
+def _ties(options: argparse.Namespace) -> int:
+    answer = ties(options.source, **_settings(options))
+    if options.format == "json":
+        _print_json(answer.to_dict())
+    else:
+        from tallystick.report.table import console
+        from tallystick.report.terminal import show_ties
+
+        show_ties(answer, console(), style=options.format)
+    return 1 if answer.verdict == "contradiction" else 0
 
 
 def _presets(options: argparse.Namespace) -> int:

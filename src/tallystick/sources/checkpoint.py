@@ -18,6 +18,7 @@ from tallystick.sources.notes import notes_by_name, packed_note
 from tallystick.sources.rollup import roll_up
 from tallystick.sources.safetensors import Header, read_header
 from tallystick.sources.told import ToldByConfig
+from tallystick.sources.values import StoredValues
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -53,10 +54,12 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
     Parameters are told from buffers by the config beside the file, or else by well-known names.
     `overrides` are set over that config.
     """
-    header = _read_index(path) if path.name.endswith(".json") else read_header(path)
+    files = _read_index(path) if path.name.endswith(".json") else [(path, read_header(path))]
+    tensors = [tensor for _, header in files for tensor in header.tensors]
+    aliases = {alias: name for _, header in files for alias, name in header.metadata.items()}
     entries = [
         entry._replace(role=role_of(entry.name), buffer=is_buffer(entry.name, entry.shape))
-        for entry in roll_up((tensor.name, tensor.dtype, tensor.shape) for tensor in header.tensors)
+        for entry in roll_up((tensor.name, tensor.dtype, tensor.shape) for tensor in tensors)
     ]
     stored = (
         sum(entry.size * entry.copies for entry in entries),
@@ -68,7 +71,7 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
     if told is not None:
         entries = told.entries
         notes += told.notes
-    entries += _aliases(entries, header.metadata, {tensor.name for tensor in header.tensors})
+    entries += _aliases(entries, aliases, {tensor.name for tensor in tensors})
     if told is None:
         notes += notes_by_name(entries)
     if shard := _SHARD.fullmatch(path.name):
@@ -83,11 +86,13 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
         stored=stored,
         described=told.described if told else None,
         mismatches=told.mismatches if told else None,
+        meant=told.meant if told else None,
+        values=StoredValues(files),
     )
 
 
-def _read_index(path: Path) -> Header:
-    """All shards that an index names, as one header."""
+def _read_index(path: Path) -> list[tuple[Path, Header]]:
+    """All shards that an index names, each with its header."""
     index = read_json(path)
     weight_map = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
@@ -103,7 +108,8 @@ def _read_index(path: Path) -> Header:
             f"{path} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
             + (", …" if len(absent) > 3 else "")
         )
-    whole = Header([], {})
+    files = []
+    found: set[str] = set()
     for shard, names in sorted(shards.items()):
         header = read_header(path.parent / shard)
         held = {tensor.name for tensor in header.tensors}
@@ -115,11 +121,11 @@ def _read_index(path: Path) -> Header:
             raise BadInput(
                 f"{path} puts {quoted(name)} in {quoted(weight_map[name])}, but {quoted(shard)} holds it too"
             )
-        whole.tensors.extend(header.tensors)
-        whole.metadata.update(header.metadata)
-    if len({tensor.name for tensor in whole.tensors}) < len(whole.tensors):
-        raise BadInput(f"{path}: two of its shards hold a tensor of one name that its weight_map does not list")
-    return whole
+        if not found.isdisjoint(held):
+            raise BadInput(f"{path}: two of its shards hold a tensor of one name that its weight_map does not list")
+        found |= held
+        files.append((path.parent / shard, header))
+    return files
 
 
 def _described(config: Path, overrides: Mapping[str, Any]) -> tuple[list[Ledger], list[str]]:

@@ -6,7 +6,7 @@ and the elements of it that they see. Addresses are never compared: on the meta 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tallystick import architectures
@@ -17,6 +17,7 @@ from tallystick.sources.matching import match
 from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_note
 from tallystick.sources.storages import Storages, shape_of
+from tallystick.sources.values import LiveValues
 
 if TYPE_CHECKING:
     import torch
@@ -64,7 +65,8 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
         matched = match(entries, described)
         entries = [real._replace(role=told.role, active=told.active) if told else real for real, told in matched.pairs]
         mismatches = matched.mismatches()
-    notes += _untied_notes(entries, described)
+    meant = _meant(inner, entries, described)
+    notes += _untied_notes(entries, meant)
     hidden = sum(item.tensor.numel() for item in _unsaved(module))
     if hidden:
         notes.append(f"{hidden:,} elements more are in buffers that a state dict leaves out")
@@ -77,6 +79,8 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
         notes=notes + packed_note(entries),
         described=described,
         mismatches=mismatches,
+        meant=meant,
+        values=LiveValues({item.name: item.tensor for item in found}, _head_pairs(entries)),
     )
 
 
@@ -174,22 +178,48 @@ def _described(config: object) -> Ledger | None:
         return None  # the module itself is counted; its config is only a help
 
 
-def _untied_notes(entries: list[Entry], described: Ledger | None) -> list[str]:
-    """A head that could share the token embedding's storage and does not: how much it costs, and what was meant."""
-    embedding = next((e for e in entries if e.role == "token_embedding" and not e.buffer), None)
+def _head_pairs(entries: list[Entry]) -> list[tuple[str, str]]:
+    """The token embedding with each head that has its shape, transposed or not."""
+    embedding = next((e for e in entries if e.role == "token_embedding" and len(e.shape) == 2 and not e.buffer), None)
     if embedding is None:
         return []
-    meant = {name for tie in described.ties for name in tie.names} if described else set()
-    notes = []
-    for entry in entries:
-        shapes = (embedding.shape, embedding.shape[::-1])
-        if entry.role != "head" or entry.shape not in shapes or entry.storage == embedding.storage:
-            continue
-        if meant:
-            notes.append(
-                f"{entry.name} is no longer tied to {embedding.name}, though the config says so: +{entry.unique:,};"
-                f" to tie it back, set {entry.name} to the Parameter {embedding.name}"
-            )
-        elif described is None:
-            notes.append(f"{entry.name} is not tied to {embedding.name}; tied, the model has {entry.unique:,} fewer")
-    return notes
+    shapes = (embedding.shape, embedding.shape[::-1])
+    return [(embedding.name, e.name) for e in entries if e.role == "head" and e.shape in shapes]
+
+
+def _meant(model: nn.Module, entries: list[Entry], described: Ledger | None) -> list[tuple[str, ...]] | None:
+    """Groups of names that the model means to be one tensor: by transformers' own list, or by its config.
+
+    A head that was replaced stands in for the one that is meant: `lm_head.0.weight` for `lm_head.weight`.
+    """
+    pairs: Any = getattr(model, "all_tied_weights_keys", None)
+    if not isinstance(pairs, Mapping):
+        if described is None:
+            return None
+        pairs = {name: tie.names[0] for tie in described.ties for name in tie.names[1:]}
+    names = {entry.name for entry in entries}
+    stand_ins = dict(_head_pairs(entries)[:1])
+    groups: dict[str, list[str]] = {}
+    for target, source in pairs.items():
+        if source in names:
+            found = target if target in names else stand_ins.get(source)
+            groups.setdefault(source, [source]).extend([found] if found else [])
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def _untied_notes(entries: list[Entry], meant: list[tuple[str, ...]] | None) -> list[str]:
+    """Tensors that were meant to be one and are not: how much it costs; and a head that could be one with the embedding."""
+    by_name = {entry.name: entry for entry in entries}
+    if meant is None:
+        apart = [pair for pair in _head_pairs(entries) if by_name[pair[0]].storage != by_name[pair[1]].storage]
+        return [
+            f"{head} is not tied to {embedding}; tied, the model has {by_name[head].unique:,} fewer"
+            for embedding, head in apart
+        ]
+    return [
+        f"{name} is no longer tied to {first}, though the config says so: +{by_name[name].unique:,};"
+        f" to tie it back, set {name} to the Parameter {first}"
+        for first, *rest in meant
+        for name in rest
+        if by_name[name].storage != by_name[first].storage
+    ]

@@ -68,6 +68,7 @@ class Header(NamedTuple):
 
     tensors: list[StoredTensor]
     metadata: dict[str, str]
+    data: int = 0  # where in the file the tensors' bytes begin
 
 
 def read_header(path: Path) -> Header:
@@ -91,7 +92,7 @@ def read_header(path: Path) -> Header:
         raise BadInput(f"{path}: the header is not UTF-8 at its byte {error.start}") from None
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
-    return header
+    return header._replace(data=LENGTH_BYTES + length)
 
 
 def _scan(text: str) -> Header:

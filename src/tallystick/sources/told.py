@@ -16,6 +16,7 @@ class ToldByConfig:
         self.found, self.described = max(pairs, key=lambda pair: pair[0].agreeing)
         self.notes: list[str] = []
         self.relations: dict[str, str] = {}
+        self.meant = [tuple(map(self.found.real_name, tie.names)) for tie in self.described.ties]
         self.entries = self._told()
         tied_away = {name for tie in self.described.ties for name in self._fold(tie)}
         self.mismatches = self.found.mismatches(excused=tied_away)

@@ -1,0 +1,196 @@
+"""What is shared, what should be, and what was lost: the relations of a ledger's tensors, and a verdict on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+from tallystick.ledger import Entry, Ledger, size_in_bytes
+
+# From the best to the worst: a group is as good as the worst of its pairs.
+RELATIONS = ("tied", "aliased", "unknown", "copied", "untied")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Names that are one tensor, or were meant to be."""
+
+    names: tuple[str, ...]
+    relation: str  # tied | aliased | copied | untied | unknown
+    expected: bool | None  # whether config or model mean them to be one; None where neither says
+    parameters: int  # elements that tying saves, or would save
+    wasted_bytes: int  # bytes that equal values take twice
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What will go wrong, and when. `code` is a stable word, explained in docs/problems.md."""
+
+    code: str
+    names: tuple[str, ...]
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Every group of a model, and whether config, checkpoint and live model agree on them."""
+
+    source: str
+    kind: str
+    groups: tuple[Group, ...]
+    verdict: str  # consistent | contradiction | unknown
+    problems: tuple[Problem, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of ``tallystick ties``: keys are a contract, added to and never renamed."""
+        out = asdict(self)
+        for part in ("groups", "problems"):
+            out[part] = [{**item, "names": list(item["names"])} for item in out[part]]
+        return out
+
+
+def ties(ledger: Ledger) -> Ties:
+    """The groups of a ledger, and what is wrong with them.
+
+    Values are read where separate memory leaves a relation open and the source can read them; elsewhere it is
+    ``unknown``. Ledgers of configs describe no memory: what they tie is tied.
+    """
+    groups = _shared(ledger)
+    shared = [set(group.names) for group in groups]
+    for names in ledger.meant or ():
+        if not any(set(names) <= one for one in shared):
+            groups.append(_group(ledger, names, expected=True))
+    named = [set(group.names) for group in groups]
+    for alike in ledger.values.duplicates() if ledger.values else ():
+        if not any(set(alike) <= one for one in named):
+            groups.append(_group(ledger, alike, expected=_expected(ledger, alike)))
+    problems = [problem for group in groups if (problem := _problem(ledger, group))]
+    if missing := _missing_head(ledger):
+        problems.append(missing)
+    return Ties(ledger.source, ledger.kind, tuple(groups), _verdict(groups, problems), tuple(problems))
+
+
+# -- groups ---------------------------------------------------------------------------------------
+
+
+def _shared(ledger: Ledger) -> list[Group]:
+    groups = []
+    for tie in ledger.ties:
+        if tie.relation == "unknown":  # both are stored, and only their values tell
+            groups.append(_group(ledger, tie.names, expected=_expected(ledger, tie.names)))
+        else:
+            groups.append(Group(tie.names, tie.relation, _expected(ledger, tie.names), tie.parameters, 0))
+    return groups
+
+
+def _group(ledger: Ledger, names: Sequence[str], *, expected: bool | None) -> Group:
+    """Names in separate memory, at least in part; their values are compared."""
+    apart = _apart(ledger, names)
+    relations = [_relation(ledger, one, other) for one, other in combinations(apart, 2)]
+    relation = max(relations, key=RELATIONS.index, default="unknown")
+    saved = sum(entry.size for entry in apart[1:])
+    wasted = sum(size_in_bytes(entry.size, entry.dtype) for entry in apart[1:]) if relation == "copied" else 0
+    return Group(tuple(names), relation, expected, saved, wasted)
+
+
+def _apart(ledger: Ledger, names: Sequence[str]) -> list[Entry]:
+    """One entry for each separate memory among the names, that of the first name first."""
+    by_name = {entry.name: entry for entry in ledger.entries if entry.name in names}
+    entries = [by_name[name] for name in names if name in by_name]
+    if ledger.kind != "module":  # a file's tensors lie apart, whatever the config makes of them
+        return entries
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        first.setdefault(entry.storage, entry)
+    return list(first.values())
+
+
+def _relation(ledger: Ledger, one: Entry, other: Entry) -> str:
+    return ledger.values.relation(one.name, other.name) if ledger.values else "unknown"
+
+
+def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
+    if ledger.kind in ("preset", "config"):
+        return True
+    if ledger.meant is None:
+        return None
+    return any(set(names) <= set(group) for group in ledger.meant)
+
+
+# -- what is wrong --------------------------------------------------------------------------------
+
+
+def _problem(ledger: Ledger, group: Group) -> Problem | None:
+    first = group.names[0]
+    others = " and ".join(_strays(ledger, group) if group.relation != "aliased" else group.names[1:])
+    retie = f"set {others} to the Parameter {first}"
+    if group.relation == "aliased":
+        return Problem(
+            "aliased-parameters",
+            group.names,
+            f"{first} and {others} share memory in distinct Parameters: their gradients do not add up, and an optimizer"
+            " updates them twice",
+            retie,
+        )
+    if not group.expected or group.relation == "tied":
+        return None
+    if ledger.kind == "module":  # in separate memory for certain, even where no values tell how they compare
+        copied = group.relation == "copied"
+        still = "equal so far, and training moves them apart" if copied else "training moves them apart"
+        return Problem(
+            "copied-parameters" if copied else "untied-head",
+            group.names,
+            f"{others} is no longer tied to {first}: +{group.parameters:,}; {still}",
+            retie,
+        )
+    if group.relation == "unknown":
+        return None
+    if group.relation == "copied":
+        return Problem(
+            "duplicate-in-file",
+            group.names,
+            f"{others} is stored beside the equal {first}, to which the config ties it: {group.wasted_bytes:,} bytes twice",
+            f"leave {others} out of the file",
+        )
+    return Problem(
+        "config-says-tied-file-differs",
+        group.names,
+        f"the config ties {others} to {first}, and the file holds different values: loaders disagree, and some overwrite"
+        f" the trained {others}",
+        "set tie_word_embeddings to false in config.json if the two were trained apart",
+    )
+
+
+def _strays(ledger: Ledger, group: Group) -> list[str]:
+    """The names of a group that do not share the memory of its first."""
+    storages = {entry.name: entry.storage for entry in ledger.entries}
+    first, *rest = group.names
+    apart = ledger.kind != "module"
+    return [name for name in rest if apart or storages.get(name) != storages.get(first)]
+
+
+def _missing_head(ledger: Ledger) -> Problem | None:
+    """An untied head that no file holds is made anew on loading, at random."""
+    if ledger.kind != "safetensors" or ledger.described is None:
+        return None
+    heads = {entry.name for entry in ledger.described.entries if entry.role == "head" and len(entry.shape) > 1}
+    missing = tuple(name for name in ledger.mismatches.get("missing", ()) if name in heads)
+    if not missing:
+        return None
+    return Problem(
+        "config-says-untied-head-missing",
+        missing,
+        f"the config does not tie {missing[0]}, and the file does not hold it: loaders start it at random, and the model"
+        " speaks gibberish",
+        "set tie_word_embeddings to true in config.json if it was trained tied",
+    )
+
+
+def _verdict(groups: Sequence[Group], problems: Sequence[Problem]) -> str:
+    wasteful = {"duplicate-in-file"}  # larger than it needs to be, and nobody disagrees
+    if any(problem.code not in wasteful for problem in problems):
+        return "contradiction"
+    return "unknown" if any(group.relation == "unknown" for group in groups) else "consistent"
