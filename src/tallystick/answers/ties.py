@@ -153,14 +153,14 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
             "duplicate-in-file",
             group.names,
             f"{others} is stored beside the equal {first}, to which the config ties it: {group.wasted_bytes:,} bytes twice",
-            f"leave {others} out of the file",
+            "tallystick ties FOLDER --fix OUT writes a copy that stores it once",
         )
     return Problem(
         "config-says-tied-file-differs",
         group.names,
         f"the config ties {others} to {first}, and the file holds different values: loaders disagree, and some overwrite"
         f" the trained {others}",
-        "set tie_word_embeddings to false in config.json if the two were trained apart",
+        "tallystick ties FOLDER --fix OUT writes a copy, --as untied if the two were trained apart, --as tied if not",
     )
 
 
@@ -185,7 +185,7 @@ def _missing_head(ledger: Ledger) -> Problem | None:
         missing,
         f"the config does not tie {missing[0]}, and the file does not hold it: loaders start it at random, and the model"
         " speaks gibberish",
-        "set tie_word_embeddings to true in config.json if it was trained tied",
+        "tallystick ties FOLDER --fix OUT writes a copy whose config.json ties it, if it was trained so",
     )
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from tallystick import __version__, count, formula, ties
@@ -53,6 +54,7 @@ TIES_EXAMPLES = """\
 examples:
   tallystick ties ./checkpoint                      exit code 1 when config and weights contradict each other
   tallystick ties my_model:build --format json
+  tallystick ties ./checkpoint --fix ./mended       a copy with the tie stored once, or the config set right
 """
 
 
@@ -87,6 +89,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     command = _add_command(commands, "ties", "what is shared, what should be, and what was lost", TIES_EXAMPLES)
     _add_source(command)
+    command.add_argument("--fix", metavar="OUT", help="write a mended copy of a checkpoint's folder there")
+    command.add_argument(
+        "--as", choices=("tied", "untied"), dest="as_", help="what a mended copy is to be where the values differ"
+    )
     _add_format(command, "table", "json", "csv", "markdown")
     command.set_defaults(run=_ties)
 
@@ -180,7 +186,15 @@ def _formula(options: argparse.Namespace) -> int:
 
 
 def _ties(options: argparse.Namespace) -> int:
+    if options.as_ and not options.fix:
+        raise BadInput("--as says what --fix is to write: name a folder with --fix")
     answer = ties(options.source, **_settings(options))
+    if options.fix:
+        from tallystick.sources.repair import repair
+
+        for line in repair(Path(options.source), Path(options.fix), answer, as_=options.as_):
+            print(line)  # noqa: T201
+        return 0
     if options.format == "json":
         _print_json(answer.to_dict())
     else:

@@ -54,7 +54,7 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
     Parameters are told from buffers by the config beside the file, or else by well-known names.
     `overrides` are set over that config.
     """
-    files = _read_index(path) if path.name.endswith(".json") else [(path, read_header(path))]
+    files = headers_of(path)
     tensors = [tensor for _, header in files for tensor in header.tensors]
     aliases = {alias: name for _, header in files for alias, name in header.metadata.items()}
     entries = [
@@ -89,6 +89,11 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
         meant=told.meant if told else None,
         values=StoredValues(files),
     )
+
+
+def headers_of(path: Path) -> list[tuple[Path, Header]]:
+    """Every file of a checkpoint with its header: the one file, or all that an index names."""
+    return _read_index(path) if path.name.endswith(".json") else [(path, read_header(path))]
 
 
 def _read_index(path: Path) -> list[tuple[Path, Header]]:

@@ -1,0 +1,138 @@
+"""A repaired copy of a checkpoint folder: a tie stored once and declared, or a config that tells the truth.
+
+Nothing is changed in place. The copy is written beside its final name and renamed when it is whole, so that
+what stands under that name is never half of something.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tallystick.answers.ties import Problem, Ties
+from tallystick.errors import BadInput
+from tallystick.sources.checkpoint import find_checkpoint, headers_of
+from tallystick.sources.config import CONFIG
+from tallystick.sources.files import read_json
+from tallystick.sources.safetensors import DTYPES, StoredTensor
+from tallystick.sources.values import BLOCK
+
+ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
+_WORDS = {dtype: word for word, dtype in DTYPES.items()}
+
+
+def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> list[str]:
+    """Write a mended copy of `folder` to `out`, which must not exist; returns what was done, a line each.
+
+    Args:
+        folder: a checkpoint's folder, with its config.
+        out: the folder to write.
+        answer: the ties of that checkpoint.
+        as_: ``"tied"`` or ``"untied"``: what the model is to be where the stored values differ.
+
+    Raises:
+        BadInput: when there is nothing to mend, when `out` exists, and when values would be lost that nobody gave up.
+    """
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}")
+    if os.path.lexists(out):
+        raise BadInput(f"{out} exists already, and is not overwritten")
+    if not answer.problems:
+        raise BadInput(f"{folder} has no tie to mend")
+    drop, tied, done = _plan(answer.problems, as_)
+    checkpoint = find_checkpoint(folder)
+    if checkpoint is None or not (folder / CONFIG).exists():
+        raise BadInput(f"{folder} lacks a {CONFIG} or weights to mend")
+    try:
+        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.absolute().parent))
+    except OSError as error:
+        raise BadInput(f"{out}: {error.strerror or error}") from None
+    try:
+        weights = {path.name for path, _ in headers_of(checkpoint)}  # written tensor by tensor
+        shutil.copytree(folder, partial, dirs_exist_ok=True, ignore=lambda _, names: weights & set(names))
+        _write_weights(checkpoint, partial, drop)
+        _write_config(folder / CONFIG, partial / CONFIG, tied=tied)
+        partial.chmod(folder.stat().st_mode & 0o777)  # a temporary folder is its owner's alone
+        partial.rename(out)
+    except (OSError, shutil.Error) as error:
+        raise BadInput(f"{out} could not be written: {error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return done
+
+
+def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool, list[str]]:
+    """Names to leave out of the files, what the config is to say, and both in words."""
+    drop: set[str] = set()
+    tied = True
+    done = []
+    for problem in problems:
+        first, *rest = problem.names
+        others = " and ".join(rest)
+        if problem.code == "config-says-tied-file-differs" and as_ is None:
+            raise BadInput(
+                f"{first} and {others} hold different values: --as tied drops the trained {others},"
+                f" --as untied keeps both and sets tie_word_embeddings to false in {CONFIG}"
+            )
+        if problem.code == "config-says-untied-head-missing":
+            if as_ == "untied":
+                raise BadInput(f"no file holds {first}: it cannot be untied from what stands for it; use --as tied")
+            done.append(f"{CONFIG} says that {first} is tied")
+        elif as_ == "untied":
+            tied = False
+            done.append(f"{CONFIG} says that {others} and {first} are not tied; the file keeps both")
+        else:
+            drop.update(rest)
+            done.append(f"{others} is left out of the file, and {CONFIG} says that it is tied to {first}")
+    return drop, tied, done
+
+
+def _write_weights(checkpoint: Path, out: Path, drop: set[str]) -> None:
+    freed = 0
+    for path, header in headers_of(checkpoint):
+        kept = [tensor for tensor in header.tensors if tensor.name not in drop]
+        freed += sum(tensor.end - tensor.start for tensor in header.tensors if tensor.name in drop)
+        if kept:
+            metadata = {key: text for key, text in header.metadata.items() if key not in drop}
+            _write_file(path, out / path.name, header.data, kept, metadata)
+    if checkpoint.name.endswith(".json") and drop:
+        index = read_json(checkpoint)
+        index["weight_map"] = {name: shard for name, shard in index["weight_map"].items() if name not in drop}
+        if isinstance(index.get("metadata"), dict) and isinstance(index["metadata"].get("total_size"), int):
+            index["metadata"]["total_size"] -= freed
+        (out / checkpoint.name).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_file(
+    source: Path, out: Path, data: int, tensors: Iterable[StoredTensor], metadata: Mapping[str, str]
+) -> None:
+    """One safetensors file with some of the tensors of another, byte for byte."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for tensor in tensors:
+        start, end = end, end + tensor.end - tensor.start
+        header[tensor.name] = {"dtype": _WORDS[tensor.dtype], "shape": tensor.shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    with source.open("rb") as read, out.open("wb") as write:
+        write.write(len(text).to_bytes(8, "little") + text)
+        for tensor in tensors:
+            read.seek(data + tensor.start)
+            left = tensor.end - tensor.start
+            while left:
+                block = read.read(min(BLOCK, left))
+                if not block:
+                    raise BadInput(f"{source} became shorter while it was copied")
+                left -= len(block)
+                write.write(block)
+
+
+def _write_config(source: Path, out: Path, *, tied: bool) -> None:
+    values = read_json(source)
+    values["tie_word_embeddings"] = tied
+    out.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
