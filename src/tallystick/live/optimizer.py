@@ -1,0 +1,141 @@
+"""An optimizer beside its model: each trainable Parameter once, no memory twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tallystick.live.places import Places, places_of
+from tallystick.live.relation import sharing
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an optimizer will do that nobody expects, or, where `problem` is false, what is good to know."""
+
+    code: str
+    names: tuple[str, ...]
+    message: str
+    remedy: str
+    problem: bool = True
+
+
+def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Finding]:
+    """What is wrong between a model and its optimizer, and which weight decay its tied matrices get.
+
+    Codes: `listed-twice`, `in-two-groups`, `not-in-optimizer`, `not-in-model`, `aliased-parameters`, and `tied-decay`,
+    which is no problem.
+    """
+    places = places_of(model)
+    groups: list[dict[str, Any]] = optimizer.param_groups
+    listed: dict[int, list[int]] = {}  # a Parameter -> the group of each place where it is listed
+    for number, group in enumerate(groups):
+        for tensor in group["params"]:
+            listed.setdefault(id(tensor), []).append(number)
+    names: dict[int, list[str]] = {}
+    for name, place in places.items():
+        names.setdefault(id(place.tensor), []).append(name)
+    return [
+        *_repeated(listed, names),
+        *_missing(places, listed, names),
+        *_strange(groups, names),
+        *_aliased(places, listed),
+        *_decay(places, groups, listed, names),
+    ]
+
+
+def _repeated(listed: dict[int, list[int]], names: dict[int, list[str]]) -> list[Finding]:
+    findings = []
+    for key, numbers in listed.items():
+        called = tuple(names.get(key, ["a Parameter outside the model"]))
+        if len(numbers) == 1:
+            continue
+        if len(set(numbers)) > 1:
+            where = " and ".join(str(number) for number in dict.fromkeys(numbers))
+            code, message = (
+                "in-two-groups",
+                f"{called[0]} is in the groups {where}: each step updates it more than once",
+            )
+        else:
+            code, message = (
+                "listed-twice",
+                f"{called[0]} is listed {len(numbers)} times in group {numbers[0]}: each step updates it as often",
+            )
+        findings.append(Finding(code, called, message, "list each Parameter once, in one group"))
+    return findings
+
+
+def _missing(places: Places, listed: dict[int, list[int]], names: dict[int, list[str]]) -> list[Finding]:
+    return [
+        Finding(
+            "not-in-optimizer",
+            tuple(called),
+            f"{called[0]} is trainable and in no group: it will not learn",
+            "add it to a group, or set its requires_grad to False",
+        )
+        for key, called in names.items()
+        if key not in listed and places[called[0]].tensor.requires_grad
+    ]
+
+
+def _strange(groups: list[dict[str, Any]], names: dict[int, list[str]]) -> list[Finding]:
+    findings = []
+    for number, group in enumerate(groups):
+        strangers = [tensor for tensor in group["params"] if id(tensor) not in names]
+        if strangers:
+            shapes = ", ".join(str(tuple(tensor.shape)) for tensor in strangers[:3])
+            findings.append(
+                Finding(
+                    "not-in-model",
+                    (),
+                    f"group {number} holds {len(strangers)} Parameters that the model does not ({shapes}):"
+                    " they were replaced after the optimizer was made",
+                    "make the optimizer after the last change of the model",
+                )
+            )
+    return findings
+
+
+def _aliased(places: Places, listed: dict[int, list[int]]) -> list[Finding]:
+    findings, seen = [], set[frozenset[int]]()
+    for pair, relation in sharing(places).items():
+        keys = frozenset(id(places[name].tensor) for name in pair)
+        if relation != "aliased" or keys in seen or not keys <= listed.keys():
+            continue
+        seen.add(keys)
+        findings.append(
+            Finding(
+                "aliased-parameters",
+                pair,
+                f"{pair[0]} and {pair[1]} are two Parameters on one memory: each step updates it twice,"
+                " with two states and half the gradient each",
+                f'tallystick.retie(model, "{pair[0]}", "{pair[1]}", optimizer=optimizer)',
+            )
+        )
+    return findings
+
+
+def _decay(
+    places: Places, groups: list[dict[str, Any]], listed: dict[int, list[int]], names: dict[int, list[str]]
+) -> list[Finding]:
+    """An embedding is seldom decayed and a matmul weight is: of a tied matrix, somebody should know which it got."""
+    findings = []
+    for key, called in names.items():
+        if len(called) == 1 or key not in listed or len(places[called[0]].shape) != 2:
+            continue
+        number = listed[key][0]
+        decay = groups[number].get("weight_decay", 0)
+        findings.append(
+            Finding(
+                "tied-decay",
+                tuple(called),
+                f"{' = '.join(called)} is in group {number}, with weight_decay {decay}",
+                "move it to another group if that is not meant",
+                problem=False,
+            )
+        )
+    return findings

@@ -1,0 +1,88 @@
+"""How two live tensors belong together: tied, aliased, copied, untied or unknown."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from tallystick.live.places import Place, Places
+from tallystick.sources.storages import Storages
+
+if TYPE_CHECKING:
+    import torch
+
+MEANING = {
+    "tied": "one Parameter",
+    "aliased": "two Parameters on one memory: gradients and optimizer steps of their own",
+    "copied": "equal values in separate memory",
+    "untied": "different values",
+    "unknown": "separate memory, no values to compare",
+    "gone": "no such tensor any more",
+}
+# From one relation to which others something is lost. What cannot be compared is never called lost, but
+# separate memory is told without values: from tied or aliased, unknown is a loss.
+WORSE = {
+    "tied": frozenset({"aliased", "copied", "untied", "unknown", "gone"}),
+    "aliased": frozenset({"copied", "untied", "unknown", "gone"}),
+    "copied": frozenset({"untied", "gone"}),
+}
+_ORDER = ("tied", "aliased", "copied", "unknown", "untied", "gone")
+
+
+def relation_of(first: Place, second: Place) -> str:
+    """The relation of two parameters, by object, then memory, then values."""
+    if first.tensor is second.tensor:
+        return "tied"
+    if _overlap(first.tensor, second.tensor):
+        return "aliased"
+    if first.shape != second.shape or first.tensor.dtype != second.tensor.dtype:
+        return "untied"
+    equal = _equal(first.tensor, second.tensor)
+    if equal is None:
+        return "unknown"
+    return "copied" if equal else "untied"
+
+
+def worst(relations: list[str]) -> str:
+    """The relation that is furthest from tied."""
+    return max(relations, key=_ORDER.index)
+
+
+def sharing(places: Places) -> dict[tuple[str, str], str]:
+    """Every pair of names that are tied or aliased, whoever meant them to be."""
+    storages, groups = Storages(), dict[str, list[str]]()
+    for name, place in places.items():
+        groups.setdefault(storages.take(name, place.tensor)[0], []).append(name)
+    pairs = {}
+    for group in groups.values():
+        for first, second in combinations(group, 2):
+            one, other = places[first].tensor, places[second].tensor
+            # Two slices of one storage may each overlap a third and not each other.
+            if one is other or _overlap(one, other):
+                pairs[first, second] = "tied" if one is other else "aliased"
+    return pairs
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    storages = Storages()
+    storages.take("one", one)
+    return storages.take("other", other)[0] == "one"
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool | None:
+    """Whether two tensors hold the same bits, None where their values cannot be read."""
+    import torch
+
+    if one.is_meta or other.is_meta or one.numel() == 0 or other.numel() == 0:  # an empty shard of ZeRO-3
+        return None
+    # By bits, not by ==: a NaN equals itself, and 0.0 is not -0.0.
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(one.element_size())
+    try:
+        mine, its = one.detach(), other.detach().to(one.device)
+        return bool(torch.equal(mine.view(bits), its.view(bits))) if bits else bool(torch.equal(mine, its))
+    except (
+        RuntimeError,
+        NotImplementedError,
+        TypeError,
+    ):  # sharded, quantised and other tensors with their own storage
+        return None

@@ -1,0 +1,139 @@
+"""Tying again what should be one: one Parameter object under every name, and once in the optimizer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tallystick.errors import BadInput
+from tallystick.live.meant import meant_groups
+from tallystick.live.places import Places, assign, known_name, places_of
+from tallystick.live.relation import relation_of, worst
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+# These list the parameters once, when they wrap, and wait for each one's gradient in every step.
+_REGISTERING = ("DistributedDataParallel", "FullyShardedDataParallel", "DeepSpeedEngine")
+
+
+@dataclass(frozen=True)
+class Retied:
+    """What `retie` did to one group of names."""
+
+    names: tuple[str, ...]
+    kept: str  # whose Parameter all of them hold now
+    was: str  # aliased | copied | untied | unknown
+    parameters: int  # elements of the Parameters that are no more
+
+
+def retie(
+    model: nn.Module, *names: str, keep: str | None = None, optimizer: torch.optim.Optimizer | None = None
+) -> list[Retied]:
+    """Tie the token embedding and the head again, and whatever else the model means to be one.
+
+    All names get the embedding's Parameter. Its gradient is then the sum of those of all uses.
+
+    Args:
+        model: a module, wrapped or not.
+        *names: the tensors that should be one, where the model does not tell.
+        keep: the name whose values stay, needed where values differ.
+        optimizer: the Parameters that are no more leave its groups and its state.
+
+    Returns:
+        What was done; empty where everything was tied already.
+
+    Raises:
+        BadInput: where values differ and `keep` was not given, or shapes differ; nothing is changed then.
+    """
+    places = places_of(model)
+    keep = known_name(places, keep) if keep is not None else None
+    groups = [tuple(known_name(places, name) for name in names)] if names else meant_groups(model, places, keep)
+    if len(names) == 1:
+        raise BadInput(f"{names[0]} alone cannot be tied: name the tensor that it should be one with")
+    if not groups:
+        raise BadInput(
+            f"the config of {type(model).__name__} ties nothing: set tie_word_embeddings to true in it, or name the tensors"
+        )
+    if keep is not None and not any(keep in group for group in groups):
+        raise BadInput(f"{keep} is none of the tensors to be tied: {'; '.join(', '.join(group) for group in groups)}")
+    done = [(_planned(places, group, keep), group) for group in groups]  # all are checked before one is changed
+    if any(plan is not None for plan, _ in done):
+        _refuse_registered(model)
+    for plan, group in done:
+        kept = places[plan.kept if plan else group[0]].tensor
+        old = {id(places[name].tensor): places[name].tensor for name in group}
+        for name, place in places.items():  # names beyond the group that held a dropped Parameter go along
+            if id(place.tensor) in old and place.tensor is not kept:
+                assign(places, name, kept)
+        if optimizer is not None:
+            _move_optimizer(optimizer, kept, [tensor for tensor in old.values() if tensor is not kept])
+    return [plan for plan, _ in done if plan is not None]
+
+
+def _planned(places: Places, group: tuple[str, ...], keep: str | None) -> Retied | None:
+    kept = keep if keep in group else group[0]
+    others = [name for name in group if places[name].tensor is not places[kept].tensor]
+    if not others:
+        return None
+    relations = {name: relation_of(places[kept], places[name]) for name in others}
+    for name in others:
+        _refuse(places, kept, name, relations[name], chosen=keep == kept)
+    dropped = {id(places[name].tensor): math.prod(places[name].shape) for name in others}
+    return Retied(group, kept, worst(list(relations.values())), sum(dropped.values()))
+
+
+def _refuse(places: Places, kept: str, name: str, relation: str, *, chosen: bool) -> None:
+    one, other = places[kept], places[name]
+    if one.shape != other.shape:
+        if one.shape == other.shape[::-1]:
+            raise BadInput(
+                f"{name} {other.shape} is {kept} {one.shape} transposed, and one Parameter has one shape:"
+                " make the head an nn.Linear, whose weight is laid out as an embedding's"
+            )
+        raise BadInput(f"{kept} {one.shape} and {name} {other.shape} have different shapes and cannot be one")
+    if chosen:
+        return
+    choose = f'choose which stays with keep="{kept}" or keep="{name}"'
+    for what, mine, its in (
+        ("dtypes", one.tensor.dtype, other.tensor.dtype),
+        ("devices", one.tensor.device, other.tensor.device),
+        ("requires_grad", one.tensor.requires_grad, other.tensor.requires_grad),
+    ):
+        if mine != its:
+            raise BadInput(f"{kept} and {name} have different {what} ({mine}, {its}): {choose}")
+    if relation == "untied":
+        raise BadInput(f"{kept} and {name} hold different values: {choose}, the other's values are lost")
+    if relation == "unknown" and not (one.tensor.is_meta and other.tensor.is_meta):
+        raise BadInput(f"the values of {kept} and {name} cannot be compared here: {choose}")
+
+
+def _refuse_registered(model: nn.Module) -> None:
+    for module in model.modules():
+        if (kind := type(module).__name__) in _REGISTERING:
+            raise BadInput(f"{kind} has registered the parameters already: tie the model first, then wrap it")
+
+
+def _move_optimizer(optimizer: torch.optim.Optimizer, kept: torch.Tensor, dropped: list[torch.Tensor]) -> None:
+    """The kept Parameter exactly once, in its first place or that of the first one dropped; its state untouched."""
+    gone = {id(tensor) for tensor in dropped}
+    groups: list[dict[str, Any]] = optimizer.param_groups
+    listed = any(tensor is kept for group in groups for tensor in group["params"])
+    seen = False
+    for group in groups:
+        stay = []  # positions, since param_names runs beside params
+        for position, tensor in enumerate(group["params"]):
+            if id(tensor) in gone and not listed:
+                group["params"][position] = tensor = kept  # noqa: PLW2901
+                listed = True
+            if id(tensor) in gone or (tensor is kept and seen):
+                continue
+            seen = seen or tensor is kept
+            stay.append(position)
+        for key in ("params", "param_names"):
+            if key in group:
+                group[key][:] = [group[key][position] for position in stay]
+    for tensor in dropped:
+        optimizer.state.pop(tensor, None)

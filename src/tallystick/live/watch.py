@@ -1,0 +1,123 @@
+"""Watching an operation for the ties that it loses."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from tallystick.errors import BadInput
+from tallystick.live.advice import cost, remedy
+from tallystick.live.meant import meant_groups
+from tallystick.live.places import Places, places_of, stand_ins
+from tallystick.live.relation import MEANING, WORSE, relation_of, sharing, worst
+from tallystick.sources.matching import WRAPPERS
+
+if TYPE_CHECKING:
+    from torch import nn
+
+MOST_NAMED = 3  # losses in one message
+
+
+class TieLost(AssertionError):
+    """An operation made the relation of two tensors worse: tied, aliased, copied, untied, in this order."""
+
+
+class _Memory(NamedTuple):
+    """What a model was, without holding any of its tensors."""
+
+    names: tuple[str, ...]
+    pairs: dict[tuple[str, str], str]
+
+
+class Watch:
+    """What `watch` yields; tell it the object that the operation returned, where it returns a new one."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def returned(self, model: nn.Module) -> None:
+        """Compare with this object, not with the one that went in."""
+        self.model = model
+
+
+@contextmanager
+def watch(model: nn.Module, *, warn: bool = False) -> Iterator[Watch]:
+    """Fail, or warn, when what happens inside loses a tie.
+
+    Watched are all tensors that share memory when it begins, and those that the model means to be one. An exception
+    from inside passes through untouched.
+
+    Args:
+        model: a module, wrapped or not.
+        warn: warn, where otherwise `TieLost` is raised.
+    """
+    memory = _remember(model)
+    watched = Watch(model)
+    yield watched
+    _tell(_losses(memory, watched.model), warn=warn, level=4)  # _tell, watch, contextlib, the user
+
+
+def assert_kept(before: nn.Module, after: nn.Module, *, warn: bool = False) -> None:
+    """Fail, or warn, when a new object (wrapped, quantised, merged, reloaded) lost a tie that the old one still has.
+
+    Names are those of the state dicts; the prefixes of wrappers may differ. For an operation that changes the old
+    object too, use `watch` and tell it what was `returned`.
+    """
+    _tell(_losses(_remember(before), after), warn=warn, level=3)
+
+
+def _remember(model: nn.Module) -> _Memory:
+    places = places_of(model)
+    pairs = sharing(places)
+    with suppress(BadInput):  # a model that does not tell what it means: only what is shared can be lost
+        for group in meant_groups(model, places):
+            for first, second in combinations(group, 2):
+                if (second, first) not in pairs:
+                    pairs.setdefault((first, second), relation_of(places[first], places[second]))
+    return _Memory(tuple(places), pairs)
+
+
+def _losses(memory: _Memory, model: nn.Module) -> list[str]:
+    places = places_of(model)
+    taken, put = _prefix(memory.names, places)
+    losses = []
+    for pair, before in memory.pairs.items():
+        first, second = (put + name.removeprefix(taken) for name in pair)
+        now = stand_ins(places, first, second)
+        after = worst([relation_of(places[one], places[other]) for one, other in now]) if now else "gone"
+        if after not in WORSE.get(before, ()):
+            continue
+        what = f"{first} and {second} were {before} and are {after} ({MEANING[after]})"
+        if not now:
+            losses.append(f"{what}; check what the operation made of them")
+            continue
+        names = next(pair for pair in now if relation_of(places[pair[0]], places[pair[1]]) == after)
+        if names != (first, second):
+            what += f", now as {' and '.join(names)}"
+        losses.append(f"{what}: {cost(places, names, after)}; {remedy(model, places, names, after)}")
+    return losses
+
+
+def _prefix(before: Iterable[str], after: Places) -> tuple[str, str]:
+    """What to take from an old name, and what to put before it, so that most names are found again."""
+    names = list(before)
+    candidates = [("", ""), *((wrapper, "") for wrapper in WRAPPERS), *(("", wrapper) for wrapper in WRAPPERS)]
+
+    def agreeing(candidate: tuple[str, str]) -> int:
+        taken, put = candidate
+        return sum(name.startswith(taken) and put + name.removeprefix(taken) in after for name in names)
+
+    return max(candidates, key=agreeing)  # the first of equals: no change, where that is as good
+
+
+def _tell(losses: list[str], *, warn: bool, level: int) -> None:
+    if not losses:
+        return
+    more = len(losses) - MOST_NAMED
+    message = ". ".join(losses[:MOST_NAMED]) + (f". And {more} pairs more" if more > 0 else "")
+    if not warn:
+        raise TieLost(message)
+    warnings.warn(message, stacklevel=level)
