@@ -8,6 +8,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from torch import nn
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 import configs
 import tallystick
@@ -131,6 +132,22 @@ def test_two_groups_of_two_are_named_by_their_firsts():
     model.encoder.embed_tokens.weight = model.lm_head.weight = nn.Parameter(torch.randn(20, 8))
     (group,) = [group for group in tallystick.ties(model).groups if group.relation == "untied"]
     assert (len(group.names), group.parameters) == (4, 160)
+
+
+@pytest.mark.parametrize("model_type", sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES))
+def test_no_false_alarm_on_any_causal_model(model_type):
+    """Each type that transformers builds from its default config, with its tie as it is and flipped."""
+    for flip in (False, True):
+        try:
+            config = transformers.AutoConfig.for_model(model_type)
+            inner = config.get_text_config(decoder=True)
+            tie = getattr(inner, "tie_word_embeddings", True) != flip
+            config.tie_word_embeddings = inner.tie_word_embeddings = tie
+            with torch.device("meta"):
+                model = transformers.AutoModelForCausalLM.from_config(config)
+        except Exception as error:
+            pytest.skip(f"transformers does not build it: {type(error).__name__}")
+        assert tallystick.ties(model).problems == ()
 
 
 # -- checkpoints ----------------------------------------------------------------------------------
