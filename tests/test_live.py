@@ -501,6 +501,19 @@ def test_a_replaced_tensor_is_found_where_it_is_now_or_gone(gpt2):
         gpt2.lm_head = nn.Identity()
 
 
+def test_beside_an_adapter_the_layer_that_runs_is_meant(gpt2):
+    """As PEFT wraps: LoRA of a rank that is the width, and a trained copy beside the original."""
+    lora = nn.Module()
+    lora.base_layer, lora.lora_B = gpt2.lm_head, nn.Linear(8, 101, bias=False)
+    gpt2.lm_head = lora
+    assert_tied(gpt2)
+    saved = nn.Module()
+    saved.original_module, saved.modules_to_save = lora.base_layer, copy.deepcopy(lora.base_layer)
+    gpt2.lm_head = saved
+    with pytest.raises(NotTied, match=r"wte\.weight and lm_head\.modules_to_save\.weight are copied"):
+        assert_tied(gpt2)
+
+
 # -- optimizers -----------------------------------------------------------------------------------
 
 

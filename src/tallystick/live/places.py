@@ -83,5 +83,8 @@ def _inside(places: Places, name: str) -> list[str]:
     if name in places:
         return [name]
     module = name.rpartition(".")[0]
-    # PEFT keeps the module that it replaced as `original_module`, and never runs it while the adapter is on.
-    return [other for other in places if module and other.startswith(module + ".") and ".original_module." not in other]
+    inside = [other for other in places if module and other.startswith(module + ".")]
+    # PEFT keeps what it replaced: as `base_layer` beside the adapter's own matrices, one of which may have the
+    # shape too; or as `original_module`, which does not run while the adapter is on.
+    layers = [other for other in inside if ".base_layer." in other]
+    return layers or [other for other in inside if ".original_module." not in other]
