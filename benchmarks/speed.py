@@ -7,6 +7,8 @@
 2. A safetensors header of 90,000 tensors: tallystick's whole count against the format's own library, which merely
    lists names and shapes.
 
+3. `tallystick ties` on two equal matrices of 1 GB, which it reads to the last byte, against reading the file in order.
+
 All contenders take turns, so that the machine's noise falls on all alike: trust the ratios, not the seconds.
 """
 
@@ -29,6 +31,7 @@ from typing import Any
 TARGET_RATIO = 40  # times faster than the meta-device script
 TARGET_HEADER_SECONDS, TARGET_HEADER_MB = 0.5, 200
 HEADER_TENSORS = 90_000
+TARGET_TIES_SPEED, TARGET_TIES_MB = 0.5, 100  # as a share of the speed of reading the file in order
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {
@@ -55,6 +58,15 @@ from safetensors import safe_open
 with safe_open(sys.argv[1], framework="np") as file:
     shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}
 print(len(shapes))
+"""
+
+READ_IN_ORDER = """
+import sys
+total = 0
+with open(sys.argv[1], "rb") as file:
+    while block := file.read(1 << 20):
+        total += len(block)
+print(total)
 """
 
 OURS, BARE = "tallystick count", "python -c pass"
@@ -92,10 +104,13 @@ class Contender:
 
     @property
     def count(self) -> int | None:
-        """The parameters that it printed; None where it failed or prints none."""
+        """The parameters that it printed, for ties those of the first group; None where it failed or prints none."""
         if self.error or not self.output:
             return None
-        return json.loads(self.output)["totals"]["unique"] if self.output.startswith("{") else int(self.output)
+        if not self.output.startswith("{"):
+            return int(self.output)
+        answer = json.loads(self.output)
+        return answer["totals"]["unique"] if "totals" in answer else answer["groups"][0]["parameters"]
 
 
 def take_turns(contenders: list[Contender], runs: int, folder: Path) -> None:
@@ -197,14 +212,50 @@ def race_header(runs: int, folder: Path) -> None:
     print(f"{'':13}{met(good)}: target {TARGET_HEADER_SECONDS} s and {TARGET_HEADER_MB} MB")
 
 
+def write_duplicate_head(path: Path) -> None:
+    """A head stored beside the equal embedding: 1 GB of noise, twice."""
+    shape, block = [2**17, 2**12], os.urandom(2**20)
+    names = ("model.embed_tokens.weight", "lm_head.weight")
+    header = {
+        name: {"dtype": "BF16", "shape": shape, "data_offsets": [i * 2**30, (i + 1) * 2**30]}
+        for i, name in enumerate(names)
+    }
+    text = json.dumps(header).encode()
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for _ in range(2 * 2**10):
+            file.write(block)
+
+
+def race_ties(runs: int, folder: Path) -> None:
+    """The third table."""
+    path = folder / "duplicate.safetensors"
+    write_duplicate_head(path)
+    contenders = [
+        Contender("tallystick ties", [*tallystick(), "ties", str(path), "--format", "json"]),
+        Contender("reading it in order", [sys.executable, "-c", READ_IN_ORDER, str(path)]),
+    ]
+    take_turns(contenders, runs, folder)
+    print("ties of a 2 GB checkpoint whose head is stored beside the equal embedding")
+    seconds, memory = median(contenders[0].seconds), max(contenders[0].megabytes)
+    print_line("", contenders[0], seconds, 2**29)
+    print_line("", contenders[1], seconds, path.stat().st_size)
+    speed = median(contenders[1].seconds) / seconds
+    good = speed > TARGET_TIES_SPEED and memory < TARGET_TIES_MB
+    print(
+        f"{'':13}{met(good)}: {speed:.2f} of the speed of reading in order, target {TARGET_TIES_SPEED} and {TARGET_TIES_MB} MB"
+    )
+
+
 def main() -> None:
-    """Both tables."""
+    """All three tables."""
     parser = argparse.ArgumentParser(description="How fast tallystick counts, as a whole process, beside others.")
     parser.add_argument("--runs", type=int, default=5, help="processes of each kind, of which the median counts")
     runs = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder:
         race_configs(runs, Path(folder))
         race_header(runs, Path(folder))
+        race_ties(runs, Path(folder))
 
 
 if __name__ == "__main__":

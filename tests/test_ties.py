@@ -214,6 +214,16 @@ def test_duplicates_that_nobody_meant_are_found(tmp_path):
     assert answer.problems == ()
 
 
+def test_three_equal_matrices_are_one_group(tmp_path, monkeypatch):
+    monkeypatch.setattr("tallystick.sources.values.SAMPLE", 16)
+    matrix = torch.randn(6, 6)
+    almost = matrix.clone()
+    almost[-1, -1] += 1
+    save_file({"a.w": matrix, "b.w": matrix.clone(), "c.w": almost, "d.w": matrix.clone()}, tmp_path / "x.safetensors")
+    (group,) = tallystick.ties(tmp_path).groups
+    assert (set(group.names), group.relation, group.parameters) == ({"a.w", "b.w", "d.w"}, "copied", 72)
+
+
 def test_tensors_larger_than_a_block_and_in_two_shards(tmp_path, monkeypatch):
     monkeypatch.setattr("tallystick.sources.values.BLOCK", 64)
     monkeypatch.setattr("tallystick.sources.values.SAMPLE", 16)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tallystick.errors import BadInput, quoted
 
@@ -16,7 +17,7 @@ LARGEST_JSON = 100_000_000
 LFS_POINTER = b"version https://git-lfs"
 
 
-def open_regular(path: Path) -> tuple[BinaryIO, int]:
+def open_regular(path: Path) -> tuple[BufferedReader, int]:
     """The file opened for reading, and its size in bytes. Pipes and devices are refused, not waited for."""
     try:
         status = path.stat()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
@@ -33,6 +34,7 @@ class StoredValues:
 
     def __init__(self, files: Iterable[tuple[Path, Header]]) -> None:
         self._files = tuple(files)
+        self._known: dict[frozenset[str], bool] = {}  # pairs that were compared: whether they are equal
 
     @cached_property
     def _tensors(self) -> dict[str, _Stored]:
@@ -47,7 +49,10 @@ class StoredValues:
         first, second = self._tensors.get(one), self._tensors.get(other)
         if first is None or second is None:
             return "unknown"
-        return "copied" if first.kind == second.kind and _equal(first, second) else "untied"
+        pair = frozenset((one, other))
+        if pair not in self._known:
+            self._known[pair] = first.kind == second.kind and _equal(first, second)
+        return "copied" if self._known[pair] else "untied"
 
     def duplicates(self) -> Iterator[tuple[str, ...]]:
         """Names of matrices that hold the same bytes, apart from those filled with one value."""
@@ -56,39 +61,48 @@ class StoredValues:
             _, shape = stored.kind
             if len(shape) < 2 or not stored.length:  # norms and biases are equal by the hundred, and nobody minds
                 continue
-            sample = next(_blocks(stored, SAMPLE))
+            sample = bytes(next(_blocks(stored, SAMPLE)))
             if len(set(sample)) > 1:
                 alike.setdefault((stored.kind, sample), []).append(name)
         for names in alike.values():
-            yield from self._equal_among(names)
+            if len(names) == 2:
+                groups = [names] if self.relation(*names) == "copied" else []
+            else:
+                groups = [group for group in self._by_digest(names) if len(group) > 1]
+            yield from map(tuple, groups)
 
-    def _equal_among(self, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """Groups of equal tensors among those whose samples agree."""
-        while names:
-            first, *rest = names
-            same = [name for name in rest if _equal(self._tensors[first], self._tensors[name])]
-            if same:
-                yield (first, *same)
-            names = [name for name in rest if name not in same]
+    def _by_digest(self, names: Iterable[str]) -> Iterable[list[str]]:
+        """Names whose tensors are equal; each is read once, however many look alike."""
+        from hashlib import blake2b  # only where several look alike
+
+        groups: dict[bytes, list[str]] = {}
+        for name in names:
+            digest = blake2b()
+            for block in _blocks(self._tensors[name], BLOCK):
+                digest.update(block)
+            groups.setdefault(digest.digest(), []).append(name)
+        self._known |= {frozenset(pair): True for group in groups.values() for pair in combinations(group, 2)}
+        return groups.values()
 
 
 def _equal(one: _Stored, other: _Stored) -> bool:
-    if one.length != other.length:
-        return False
     return all(left == right for left, right in zip(_blocks(one, BLOCK), _blocks(other, BLOCK), strict=True))
 
 
-def _blocks(stored: _Stored, size: int) -> Iterator[bytes]:
+def _blocks(stored: _Stored, size: int) -> Iterator[bytearray]:
+    """A tensor's bytes, piece by piece, all in one buffer: each piece is good until the next."""
     file, _ = open_regular(stored.path)
+    buffer = bytearray(min(size, stored.length))
+    left = stored.length
     with file:
         file.seek(stored.start)
-        left = stored.length
         while left:
-            block = file.read(min(size, left))
-            if not block:
+            if len(buffer) > left:
+                del buffer[left:]
+            if file.readinto(buffer) != len(buffer):
                 raise BadInput(f"{stored.path} became shorter while it was read")
-            left -= len(block)
-            yield block
+            left -= len(buffer)
+            yield buffer
 
 
 class LiveValues:
