@@ -273,6 +273,9 @@ def test_a_chain_of_names_is_one_group():
     assert len(done.names) == 4
     assert done.parameters == 3 * 50 * 8
     assert_tied(model)
+    model.lm_head.weight = nn.Parameter(torch.randn(50, 8))  # the last of the group alone
+    with pytest.raises(NotTied, match=r"are untied .* 400 parameters more"):
+        assert_tied(model)
 
 
 def test_a_tied_bias_goes_along():
@@ -596,6 +599,8 @@ def test_two_parameters_on_one_memory_and_strangers():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     (finding,) = check_optimizer(model, optimizer)
     assert (finding.code, finding.names) == ("aliased-parameters", ("wte.weight", "lm_head.weight"))
+    half = torch.optim.SGD([model.wte.weight], lr=0.1)
+    assert codes(check_optimizer(model, half)) == [("not-in-optimizer", ("lm_head.weight",))]
     retie(model)  # and forgets the optimizer
     (finding, _) = check_optimizer(model, optimizer)
     assert finding.code == "not-in-model"
