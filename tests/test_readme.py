@@ -29,7 +29,7 @@ def test_a_command_prints_what_is_shown(command, shown):
 
 
 def test_the_python_of_the_readme():
-    blocks = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+    blocks = "\n".join(re.findall(r"```pycon\n(.*?)```", README, re.DOTALL))
     test = doctest.DocTestParser().get_doctest(blocks, {}, "README.md", "README.md", 0)
     assert test.examples
     assert doctest.DocTestRunner().run(test).failed == 0

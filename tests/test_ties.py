@@ -290,3 +290,16 @@ def test_every_code_has_its_page():
         set(re.findall(r"^## (.+)$", (root / "docs" / "problems.md").read_text(encoding="utf-8"), re.MULTILINE))
         == given
     )
+
+
+def test_what_acts_on_live_modules_is_there_when_asked_for():
+    model = llama(tie_word_embeddings=True)
+    tallystick.assert_tied(model)
+    model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
+    with pytest.raises(AssertionError, match=r"tallystick\.retie\(model\)"):
+        tallystick.assert_tied(model)
+    tallystick.retie(model)
+    tallystick.assert_tied(model)
+    assert tallystick.ties(model).verdict == "consistent"
+    with pytest.raises(AttributeError, match="nothing_of_ours"):
+        tallystick.nothing_of_ours  # noqa: B018

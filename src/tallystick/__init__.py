@@ -17,9 +17,26 @@ from tallystick.ledger import Entry, Ledger, Tie
 if TYPE_CHECKING:
     from tallystick.answers.formula import Formula
     from tallystick.answers.ties import Ties
+    from tallystick.live.check import assert_tied
+    from tallystick.live.optimizer import check_optimizer
+    from tallystick.live.retie import retie
+    from tallystick.live.watch import assert_kept, watch
 
 __version__ = "0.1.0"
-__all__ = ["BadInput", "Entry", "Ledger", "Tie", "count", "formula", "ties"]
+__all__ = [
+    "BadInput",
+    "Entry",
+    "Ledger",
+    "Tie",
+    "assert_kept",
+    "assert_tied",
+    "check_optimizer",
+    "count",
+    "formula",
+    "retie",
+    "ties",
+    "watch",
+]
 
 
 def count(source: Any, /, **overrides: Any) -> Ledger:
@@ -66,3 +83,12 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
     from tallystick.answers.ties import ties as judge
 
     return judge(source if isinstance(source, Ledger) else count(source, **overrides))
+
+
+def __getattr__(name: str) -> Any:
+    """What acts on live modules is imported when it is first used: counting a config needs none of it."""
+    if name in ("assert_kept", "assert_tied", "check_optimizer", "retie", "watch"):
+        from tallystick import live
+
+        return getattr(live, name)
+    raise AttributeError(f"module 'tallystick' has no attribute {name!r}")

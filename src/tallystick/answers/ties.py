@@ -126,7 +126,7 @@ def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
 def _problem(ledger: Ledger, group: Group) -> Problem | None:
     first = group.names[0]
     others = " and ".join(_strays(ledger, group) if group.relation != "aliased" else group.names[1:])
-    retie = f"set {others} to the Parameter {first}"
+    retie = "tallystick.retie(model) makes them one Parameter again"
     if group.relation == "aliased":
         return Problem(
             "aliased-parameters",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
 from tallystick.live.meant import meant_groups
-from tallystick.live.places import Places
+from tallystick.sources.places import Places
 
 if TYPE_CHECKING:
     from torch import nn

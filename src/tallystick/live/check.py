@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tallystick.errors import BadInput
 from tallystick.live.advice import cost, remedy
 from tallystick.live.meant import meant_groups
-from tallystick.live.places import known_name, places_of
 from tallystick.live.relation import MEANING, relation_of, worst
+from tallystick.sources.places import known_name, places_of
 
 if TYPE_CHECKING:
     from torch import nn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tallystick.live.places import Places, places_of
 from tallystick.live.relation import sharing
+from tallystick.sources.places import Places, places_of
 
 if TYPE_CHECKING:
     import torch

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from tallystick.live.places import Place, Places
+from tallystick.sources.places import Place, Places
 from tallystick.sources.storages import Storages
+from tallystick.sources.values import equal_bits
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +38,7 @@ def relation_of(first: Place, second: Place) -> str:
         return "aliased"
     if first.shape != second.shape or first.tensor.dtype != second.tensor.dtype:
         return "untied"
-    equal = _equal(first.tensor, second.tensor)
+    equal = equal_bits(first.tensor, second.tensor)
     if equal is None:
         return "unknown"
     return "copied" if equal else "untied"
@@ -67,22 +68,3 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     storages = Storages()
     storages.take("one", one)
     return storages.take("other", other)[0] == "one"
-
-
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool | None:
-    """Whether two tensors hold the same bits, None where their values cannot be read."""
-    import torch
-
-    if one.is_meta or other.is_meta or one.numel() == 0 or other.numel() == 0:  # an empty shard of ZeRO-3
-        return None
-    # By bits, not by ==: a NaN equals itself, and 0.0 is not -0.0.
-    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(one.element_size())
-    try:
-        mine, its = one.detach(), other.detach().to(one.device)
-        return bool(torch.equal(mine.view(bits), its.view(bits))) if bits else bool(torch.equal(mine, its))
-    except (
-        RuntimeError,
-        NotImplementedError,
-        TypeError,
-    ):  # sharded, quantised and other tensors with their own storage
-        return None

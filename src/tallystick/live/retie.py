@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
 from tallystick.live.meant import meant_groups
-from tallystick.live.places import Places, assign, known_name, places_of
 from tallystick.live.relation import relation_of, worst
+from tallystick.sources.places import Places, assign, known_name, places_of
 
 if TYPE_CHECKING:
     import torch

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from tallystick.errors import BadInput
 from tallystick.live.advice import cost, remedy
 from tallystick.live.meant import meant_groups
-from tallystick.live.places import Places, places_of, stand_ins
 from tallystick.live.relation import MEANING, WORSE, relation_of, sharing, worst
 from tallystick.sources.matching import WRAPPERS
+from tallystick.sources.places import Places, places_of, stand_ins
 
 if TYPE_CHECKING:
     from torch import nn

@@ -6,40 +6,22 @@ and the elements of it that they see. Addresses are never compared: on the meta 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
 from tallystick.errors import BadInput
 from tallystick.ledger import BITS, Entry, Ledger
 from tallystick.sources.config import ledger_from_config
 from tallystick.sources.matching import match
+from tallystick.sources.meant import told_groups
 from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_note
+from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
 from tallystick.sources.storages import Storages, shape_of
 from tallystick.sources.values import LiveValues
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
-
-# Modules that only wrap another, and the name under which they hold it: not a name that users know.
-WRAPPERS = {
-    "OptimizedModule": "_orig_mod",
-    "DistributedDataParallel": "module",
-    "DataParallel": "module",
-    "FullyShardedDataParallel": "_fsdp_wrapped_module",
-    "CheckpointWrapper": "_checkpoint_wrapped_module",
-    "DeepSpeedEngine": "module",
-    "AveragedModel": "module",
-}
-
-
-class _Found(NamedTuple):
-    name: str
-    tensor: torch.Tensor
-    buffer: bool
-    owner: nn.Module
 
 
 def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledger:
@@ -50,14 +32,14 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
     """
     from torch.nn.parameter import is_lazy
 
-    found = list(_walk(module, ""))
+    found = list(walk(module))
     lazy = [item.name for item in found if is_lazy(item.tensor)]
     found = [item for item in found if not is_lazy(item.tensor)]
     entries = _entries(found)
     notes = (
         [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
     )
-    inner = _unwrapped(module)
+    inner = unwrapped(module)
     config = getattr(inner, "config", None)
     described = _described(config)
     mismatches: dict[str, list[str]] = {}
@@ -65,9 +47,9 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
         matched = match(entries, described)
         entries = [real._replace(role=told.role, active=told.active) if told else real for real, told in matched.pairs]
         mismatches = matched.mismatches()
-    meant = _meant(inner, entries, described)
+    meant = told_groups(module, {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer})
     notes += _untied_notes(entries, meant)
-    hidden = sum(item.tensor.numel() for item in _unsaved(module))
+    hidden = sum(item.tensor.numel() for item in unsaved(module))
     if hidden:
         notes.append(f"{hidden:,} elements more are in buffers that a state dict leaves out")
     model_type = getattr(config, "model_type", None)
@@ -84,45 +66,10 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
     )
 
 
-# -- walking --------------------------------------------------------------------------------------
-
-
-def _unwrapped(module: nn.Module) -> nn.Module:
-    while (name := WRAPPERS.get(type(module).__name__)) and name in module._modules:
-        inner = module._modules[name]
-        if inner is None:
-            break
-        module = inner
-    return module
-
-
-def _walk(module: nn.Module, prefix: str, above: tuple[int, ...] = ()) -> Iterator[_Found]:
-    """Every parameter and saved buffer under every name, wrappers' names left out, in printing order."""
-    module = _unwrapped(module)
-    if id(module) in above:  # a module inside itself prints for ever
-        return
-    for name, parameter in module._parameters.items():
-        if parameter is not None:
-            yield _Found(prefix + name, parameter, False, module)
-    for name, buffer in module._buffers.items():
-        if buffer is not None and name not in module._non_persistent_buffers_set:
-            yield _Found(prefix + name, buffer, True, module)
-    for name, child in module._modules.items():
-        if child is not None:
-            yield from _walk(child, f"{prefix}{name}.", (*above, id(module)))
-
-
-def _unsaved(module: nn.Module) -> Iterator[_Found]:
-    for part in module.modules():
-        for name in part._non_persistent_buffers_set:
-            if (buffer := part._buffers.get(name)) is not None:
-                yield _Found(name, buffer, True, part)
-
-
 # -- who shares what ------------------------------------------------------------------------------
 
 
-def _entries(found: list[_Found]) -> list[Entry]:
+def _entries(found: list[Found]) -> list[Entry]:
     parameters, buffers = Storages(), Storages()
     first: dict[int, str] = {}  # a Parameter object -> its first name
     entries = []
@@ -151,7 +98,7 @@ def _entries(found: list[_Found]) -> list[Entry]:
 # -- what each tensor is for ----------------------------------------------------------------------
 
 
-def _role(item: _Found) -> str:
+def _role(item: Found) -> str:
     """By name, and by the kind of the module that owns it where the name says nothing."""
     role = role_of(item.name)
     if role != "other":
@@ -187,26 +134,6 @@ def _head_pairs(entries: list[Entry]) -> list[tuple[str, str]]:
     return [(embedding.name, e.name) for e in entries if e.role == "head" and e.shape in shapes]
 
 
-def _meant(model: nn.Module, entries: list[Entry], described: Ledger | None) -> list[tuple[str, ...]] | None:
-    """Groups of names that the model means to be one tensor: by transformers' own list, or by its config.
-
-    A head that was replaced stands in for the one that is meant: `lm_head.0.weight` for `lm_head.weight`.
-    """
-    pairs: Any = getattr(model, "all_tied_weights_keys", None)
-    if not isinstance(pairs, Mapping):
-        if described is None:
-            return None
-        pairs = {name: tie.names[0] for tie in described.ties for name in tie.names[1:]}
-    names = {entry.name for entry in entries}
-    stand_ins = dict(_head_pairs(entries)[:1])
-    groups: dict[str, list[str]] = {}
-    for target, source in pairs.items():
-        if source in names:
-            found = target if target in names else stand_ins.get(source)
-            groups.setdefault(source, [source]).extend([found] if found else [])
-    return [tuple(group) for group in groups.values() if len(group) > 1]
-
-
 def _untied_notes(entries: list[Entry], meant: list[tuple[str, ...]] | None) -> list[str]:
     """Tensors that were meant to be one and are not: how much it costs; and a head that could be one with the embedding."""
     by_name = {entry.name: entry for entry in entries}
@@ -218,7 +145,7 @@ def _untied_notes(entries: list[Entry], meant: list[tuple[str, ...]] | None) -> 
         ]
     return [
         f"{name} is no longer tied to {first}, though the config says so: +{by_name[name].unique:,};"
-        f" to tie it back, set {name} to the Parameter {first}"
+        " tallystick.retie(model) ties it back"
         for first, *rest in meant
         for name in rest
         if by_name[name].storage != by_name[first].storage

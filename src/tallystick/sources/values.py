@@ -114,20 +114,31 @@ class LiveValues:
 
     def relation(self, one: str, other: str) -> str:
         """``copied`` where two tensors hold equal values, transposed or not; ``unknown`` where they hold none."""
-        import torch
-
         first, second = self._tensors.get(one), self._tensors.get(other)
-        if first is None or second is None or first.is_meta or second.is_meta or not first.numel():
+        if first is None or second is None:
             return "unknown"
         if first.shape != second.shape and first.shape == second.shape[::-1]:
             second = second.t()
         if first.shape != second.shape or first.dtype != second.dtype:
             return "untied"
-        try:
-            return "copied" if torch.equal(first.detach(), second.detach().to(first.device)) else "untied"
-        except (RuntimeError, NotImplementedError):  # sharded and quantised tensors whose values cannot be read here
-            return "unknown"
+        equal = equal_bits(first, second)
+        return "unknown" if equal is None else "copied" if equal else "untied"
 
     def duplicates(self) -> Iterator[tuple[str, ...]]:
         """Embedding and head where they are equal, or differ, though nobody said that they should be one."""
         yield from self._matrices
+
+
+def equal_bits(one: torch.Tensor, other: torch.Tensor) -> bool | None:
+    """Whether two tensors hold the same bits, None where their values cannot be read."""
+    import torch
+
+    if one.is_meta or other.is_meta or one.numel() == 0 or other.numel() == 0:  # an empty shard of ZeRO-3
+        return None
+    # By bits, not by ==: a NaN equals itself, and 0.0 is not -0.0.
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(one.element_size())
+    try:
+        mine, its = one.detach(), other.detach().to(one.device)
+        return bool(torch.equal(mine.view(bits), its.view(bits))) if bits else bool(torch.equal(mine, its))
+    except (RuntimeError, NotImplementedError, TypeError):  # sharded, quantised: tensors with a storage of their own
+        return None

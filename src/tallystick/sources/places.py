@@ -1,20 +1,38 @@
-"""Where the parameters of a live model are: the module that holds each, by the name that users know."""
+"""Where the tensors of a live model are: the module that holds each, by the name that users know."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.sources.module import WRAPPERS, _walk
 from tallystick.sources.storages import shape_of
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
+# Modules that only wrap another, and the name under which they hold it: not a name that users know.
+WRAPPERS = {
+    "OptimizedModule": "_orig_mod",
+    "DistributedDataParallel": "module",
+    "DataParallel": "module",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module",
+    "CheckpointWrapper": "_checkpoint_wrapped_module",
+    "DeepSpeedEngine": "module",
+    "AveragedModel": "module",
+}
 _WRAPPED = re.compile(rf"(?:(?<=\.)|^)(?:{'|'.join(sorted(set(WRAPPERS.values())))})\.")
+
+
+class Found(NamedTuple):
+    """One name of one tensor, and the module that holds it."""
+
+    name: str
+    tensor: torch.Tensor
+    buffer: bool
+    owner: nn.Module
 
 
 class Place(NamedTuple):
@@ -32,6 +50,40 @@ class Place(NamedTuple):
 Places = Mapping[str, Place]
 
 
+def unwrapped(module: nn.Module) -> nn.Module:
+    """The module inside its wrappers."""
+    while (name := WRAPPERS.get(type(module).__name__)) and name in module._modules:
+        inner = module._modules[name]
+        if inner is None:
+            break
+        module = inner
+    return module
+
+
+def walk(module: nn.Module, prefix: str = "", above: tuple[int, ...] = ()) -> Iterator[Found]:
+    """Every parameter and saved buffer under every name, wrappers' names left out, in printing order."""
+    module = unwrapped(module)
+    if id(module) in above:  # a module inside itself prints for ever
+        return
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            yield Found(prefix + name, parameter, False, module)
+    for name, buffer in module._buffers.items():
+        if buffer is not None and name not in module._non_persistent_buffers_set:
+            yield Found(prefix + name, buffer, True, module)
+    for name, child in module._modules.items():
+        if child is not None:
+            yield from walk(child, f"{prefix}{name}.", (*above, id(module)))
+
+
+def unsaved(module: nn.Module) -> Iterator[Found]:
+    """The buffers that a state dict leaves out, under their short names."""
+    for part in module.modules():
+        for name in part._non_persistent_buffers_set:
+            if (buffer := part._buffers.get(name)) is not None:
+                yield Found(name, buffer, True, part)
+
+
 def places_of(model: nn.Module) -> Places:
     """Every name of every parameter, as in the state dict but for the names of wrappers."""
     from torch import nn
@@ -40,7 +92,7 @@ def places_of(model: nn.Module) -> Places:
     if not isinstance(model, nn.Module):
         raise BadInput(f"{quoted(model)} is a {type(model).__name__}, not a torch.nn.Module")
     # A lazy parameter has no shape and no values before the first forward pass, so nothing to say about.
-    found = (item for item in _walk(model, "") if not item.buffer and not is_lazy(item.tensor))
+    found = (item for item in walk(model) if not item.buffer and not is_lazy(item.tensor))
     return {item.name: Place(item.tensor, item.owner) for item in found}
 
 
