@@ -1,0 +1,25 @@
+"""For Lightning: ``Trainer(callbacks=[KeepTied()])``. Needs lightning or pytorch_lightning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from lightning.pytorch import Callback
+except ImportError:
+    from pytorch_lightning import Callback
+
+from tallystick.live.keeper import check_model
+
+
+class KeepTied(Callback):  # type: ignore[misc]  # neither is looked into by the type checker
+    """Stops a run whose model loses a tie: at its start, before each save, and at its end."""
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: D102
+        check_model(pl_module, "at the start of the fit")
+
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:  # noqa: D102
+        check_model(pl_module, f"at the save at step {trainer.global_step}")
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: D102
+        check_model(pl_module, "at the end of the fit")

@@ -1,0 +1,26 @@
+"""A fixture for the tests of whoever builds models: ``def test_the_head_is_tied(assert_tied): assert_tied(build())``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(name="assert_tied")
+def _assert_tied() -> Callable[..., None]:
+    """``assert_tied(model, *names)``: fails with one line, without a traceback of ours."""
+
+    def check(model: Any, *names: str) -> None:
+        __tracebackhide__ = True
+        from tallystick.live import NotTied, assert_tied
+
+        try:
+            assert_tied(model, *names)
+            return
+        except NotTied as error:
+            line = str(error)
+        pytest.fail(line, pytrace=False)  # out here, or pytest would show the line twice
+
+    return check

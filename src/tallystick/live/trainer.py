@@ -1,0 +1,25 @@
+"""For `transformers.Trainer`: ``Trainer(..., callbacks=[KeepTied()])``. Needs transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from tallystick.live.keeper import check_folder, check_model
+
+
+class KeepTied(TrainerCallback):  # type: ignore[misc]  # transformers is not looked into by the type checker
+    """Stops a run whose model loses a tie: at its start, after each save (model and files), and at its end."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: D102
+        check_model(kwargs.get("model"), "at the start of training")
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: D102
+        when = f"after the save at step {state.global_step}"
+        check_model(kwargs.get("model"), when)
+        check_folder(Path(args.output_dir) / f"checkpoint-{state.global_step}", when)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: D102
+        check_model(kwargs.get("model"), "at the end of training")
