@@ -26,7 +26,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Problem:
-    """What will go wrong, and when. `code` is a stable word, explained in docs/problems.md."""
+    """What will go wrong, and when. `code` is a stable word, with a page in docs/problems."""
 
     code: str
     names: tuple[str, ...]
