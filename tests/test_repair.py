@@ -134,6 +134,12 @@ def test_what_is_refused(folders, capsys):
     assert main(["ties", str(folders[0]), "--as", "tied"]) == 2
 
 
+def test_a_config_that_cannot_be_read_is_not_mended(folders, capsys):
+    saved(llama(tie_word_embeddings=True), folders[0], tie_word_embeddings="false")
+    assert fix(*folders) == 2
+    assert "tie_word_embeddings is the string 'false'" in capsys.readouterr().err
+
+
 def test_a_full_disk_leaves_nothing_behind(folders, monkeypatch, capsys):
     saved(llama(tie_word_embeddings=False), folders[0], tie_word_embeddings=True)
 

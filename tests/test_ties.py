@@ -201,6 +201,24 @@ def test_no_head_in_the_file_though_untied(tmp_path):
     assert (answer.verdict, codes(answer)) == ("contradiction", ["config-says-untied-head-missing"])
 
 
+def test_a_config_that_cannot_be_read_leaves_it_unknown(tmp_path):
+    saved(llama(tie_word_embeddings=True), tmp_path, tie_word_embeddings="false")
+    answer = tallystick.ties(tmp_path)
+    assert (answer.verdict, codes(answer)) == ("unknown", ["config-not-read"])
+    assert "tie_word_embeddings is the string 'false'" in answer.problems[0].message
+
+
+@pytest.mark.parametrize("values", [{"tie_word_embeddings": True}, {"text_config": {"tie_word_embeddings": True}}])
+def test_the_flag_of_a_type_that_is_not_native(tmp_path, values):
+    saved(llama(tie_word_embeddings=False), tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "unheard_of", **values}))
+    assert codes(tallystick.ties(tmp_path)) == ["config-says-tied-file-differs"]
+    rewrite(tmp_path, lambda tensors: tensors.update({HEAD: tensors[EMBEDDING].clone()}))
+    assert codes(tallystick.ties(tmp_path)) == ["duplicate-in-file"]
+    rewrite(tmp_path, lambda tensors: tensors.pop(HEAD))
+    assert tallystick.ties(tmp_path).problems == ()
+
+
 def test_duplicates_that_nobody_meant_are_found(tmp_path):
     """Byte-equal matrices anywhere; norms and constants are equal by the hundred, and are not worth a line."""
     saved(llama(), tmp_path)

@@ -143,6 +143,7 @@ class Ledger:
         mismatches: Mapping[str, Sequence[str]] | None = None,
         meant: Iterable[Sequence[str]] | None = None,
         values: Values | None = None,
+        unread: str | None = None,
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -157,6 +158,7 @@ class Ledger:
 
         # Names that config or model mean to be one tensor; None where neither says anything.
         self.meant = None if meant is None else tuple(tuple(names) for names in meant)
+        self.unread = unread  # why the config beside a checkpoint could not be used
         self.values = values  # reads values where a relation depends on them; None where there are none
 
     # -- single tensors ---------------------------------------------------------------------------

@@ -70,6 +70,15 @@ def ties(ledger: Ledger) -> Ties:
     problems = [problem for group in groups if (problem := _problem(ledger, group))]
     if missing := _missing_head(ledger):
         problems.append(missing)
+    if ledger.unread is not None:
+        problems.append(
+            Problem(
+                "config-not-read",
+                (),
+                f"what the config ties is not known: {ledger.unread}",
+                "mend config.json, and ask again",
+            )
+        )
     return Ties(ledger.source, ledger.kind, tuple(groups), _verdict(groups, problems), tuple(problems))
 
 
@@ -190,7 +199,9 @@ def _missing_head(ledger: Ledger) -> Problem | None:
 
 
 def _verdict(groups: Sequence[Group], problems: Sequence[Problem]) -> str:
-    wasteful = {"duplicate-in-file"}  # larger than it needs to be, and nobody disagrees
-    if any(problem.code not in wasteful for problem in problems):
+    codes = {problem.code for problem in problems}
+    if codes - {"duplicate-in-file", "config-not-read"}:  # a larger file, or no word at all, contradicts nobody
         return "contradiction"
-    return "unknown" if any(group.relation == "unknown" for group in groups) else "consistent"
+    if "config-not-read" in codes or any(group.relation == "unknown" for group in groups):
+        return "unknown"
+    return "consistent"

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted, shown
@@ -66,8 +66,9 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
         sum(size_in_bytes(entry.size, entry.dtype) * entry.copies for entry in entries),
     )
     config = path.parent / CONFIG
-    described, notes = _described(config, overrides) if config.exists() or overrides else ([], [])
-    told = ToldByConfig(entries, described) if described else None
+    beside = _beside(config, overrides, entries) if config.exists() or overrides else _Beside()
+    told = ToldByConfig(entries, beside.ledgers) if beside.ledgers else None
+    notes = list(beside.notes)
     if told is not None:
         entries = told.entries
         notes += told.notes
@@ -86,7 +87,8 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
         stored=stored,
         described=told.described if told else None,
         mismatches=told.mismatches if told else None,
-        meant=told.meant if told else None,
+        meant=told.meant if told else beside.meant,
+        unread=beside.unread,
         values=StoredValues(files),
     )
 
@@ -133,8 +135,16 @@ def _read_index(path: Path) -> list[tuple[Path, Header]]:
     return files
 
 
-def _described(config: Path, overrides: Mapping[str, Any]) -> tuple[list[Ledger], list[str]]:
-    """The ledgers that the config beside a checkpoint describes, one for each layout; none where it is not known."""
+class _Beside(NamedTuple):
+    """What is made of the config beside a checkpoint."""
+
+    ledgers: tuple[Ledger, ...] = ()  # what it describes, one for each layout of names; none for a type not known
+    notes: tuple[str, ...] = ()
+    meant: list[tuple[str, ...]] | None = None  # what its flag alone ties, where the type is not known
+    unread: str | None = None  # why it could not be used
+
+
+def _beside(config: Path, overrides: Mapping[str, Any], entries: list[Entry]) -> _Beside:
     try:
         if overrides and not config.exists():
             raise BadInput(f"there is no {config} to set {', '.join(overrides)} in")
@@ -146,18 +156,29 @@ def _described(config: Path, overrides: Mapping[str, Any]) -> tuple[list[Ledger]
             unknown = f"{config.name} says {quoted(model_type)}, which is not known natively"
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
-            return [], [f"{unknown}: roles by name"]
-        ledgers = [
+            return _Beside(notes=(f"{unknown}: roles by name",), meant=_meant_by_flag(values, entries))
+        ledgers = tuple(
             ledger_from_config(values, overrides, source=str(config), published=published)
             for published in (False, True)
-        ]
+        )
         if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
             raise BadInput(f"{config} describes more than {MOST_DESCRIBED:,} tensors")
-        return ledgers, []
+        return _Beside(ledgers)
     except BadInput as error:
         if overrides:
             raise  # the user asked for that config to be read
-        return [], [f"the config beside the checkpoint was not used: {error}"]
+        return _Beside(notes=(f"the config beside the checkpoint was not used: {error}",), unread=str(error))
+
+
+def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:
+    """Embedding and head, where a config says that they are tied: at its top, or in the part for text."""
+    parts = [values, *(values[part] for part in ("text_config", "llm_config", "language_config") if part in values)]
+    flags = [part["tie_word_embeddings"] for part in parts if isinstance(part, dict) and "tie_word_embeddings" in part]
+    if not flags or not isinstance(flags[0], bool):
+        return None
+    embedding = next((e for e in entries if e.role == "token_embedding" and len(e.shape) == 2), None)
+    head = next((e for e in entries if e.role == "head" and embedding and e.shape == embedding.shape), None)
+    return [(embedding.name, head.name)] if flags[0] and embedding and head else []
 
 
 def _aliases(entries: list[Entry], metadata: Mapping[str, str], stored: set[str]) -> list[Entry]:

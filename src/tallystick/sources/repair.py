@@ -72,6 +72,8 @@ def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool,
     tied = True
     done = []
     for problem in problems:
+        if problem.code == "config-not-read":
+            raise BadInput(problem.message)
         first, *rest = problem.names
         others = " and ".join(rest)
         if problem.code == "config-says-tied-file-differs" and as_ is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tallystick.ledger import Entry, Ledger, Tie
 from tallystick.sources.matching import match
 from tallystick.sources.notes import mismatch_notes
@@ -10,7 +12,7 @@ from tallystick.sources.notes import mismatch_notes
 class ToldByConfig:
     """Stored entries with what the config says of them: roles, ties, and where the two disagree."""
 
-    def __init__(self, stored: list[Entry], candidates: list[Ledger]) -> None:
+    def __init__(self, stored: list[Entry], candidates: Iterable[Ledger]) -> None:
         # One model, two layouts: the one that agrees best with the names is the file's.
         pairs = [(match(stored, ledger), ledger) for ledger in candidates]
         self.found, self.described = max(pairs, key=lambda pair: pair[0].agreeing)
