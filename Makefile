@@ -1,9 +1,9 @@
-# make demo | test | lint | bench: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
+# make demo | test | lint | bench | survival: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench survival clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -19,6 +19,11 @@ lint: .venv/ready
 bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/exactness.py
+
+survival: .venv/ready
+	$(BIN)/tallystick survive --format markdown > .survival.md
+	sed 's/ *$$//' .survival.md > docs/survival.md
+	rm .survival.md
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -28,6 +28,7 @@ examples:
   tallystick count ./checkpoint --by layer          a folder with config.json and safetensors
   tallystick formula gpt2 --steps                   each product with its numbers
   tallystick ties ./checkpoint                      what is shared, and what was lost
+  tallystick survive                                which operations keep a tie
   tallystick presets                                the names that it knows
 
 shell completion:
@@ -95,6 +96,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_format(command, "table", "json", "csv", "markdown")
     command.set_defaults(run=_ties)
+
+    command = _add_command(commands, "survive", "which operations keep a tie: each is run on a small model")
+    _add_format(command, "table", "json", "markdown")
+    command.set_defaults(run=_survive)
 
     command = _add_command(commands, "presets", "the names that it knows, with their counts")
     _add_format(command, "table", "json", "csv", "markdown")
@@ -203,6 +208,20 @@ def _ties(options: argparse.Namespace) -> int:
 
         show_ties(answer, console(), style=options.format)
     return 1 if answer.verdict == "contradiction" else 0
+
+
+def _survive(options: argparse.Namespace) -> int:
+    from tallystick.live.survive import survive
+
+    answer = survive()
+    if options.format == "json":
+        _print_json(answer.to_dict())
+        return 0
+    from tallystick.report.table import console
+    from tallystick.report.terminal import show_survival
+
+    show_survival(answer, console(), style=options.format)
+    return 0
 
 
 def _presets(options: argparse.Namespace) -> int:
