@@ -160,6 +160,12 @@ def test_a_use_whose_gradient_does_not_arrive_is_told(broken, found):
     assert survive._gradients(broken(tied_model()), (EMBEDDING, HEAD))[0] == found
 
 
+def test_gradients_of_before_are_not_counted():
+    model = tied_model()
+    assert survive._gradients(model, (EMBEDDING, HEAD))[0] == "one tensor"
+    assert survive._gradients(detached_head(model), (EMBEDDING, HEAD))[0] == "one tensor, not all of it"
+
+
 # -- what is reported -----------------------------------------------------------------------------
 
 
@@ -196,6 +202,24 @@ def test_nothing_is_left_behind(capfd, monkeypatch, tmp_path):
     assert {name: list(logging.getLogger(name).handlers) for name in handlers} == handlers
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")
+
+
+def test_two_runs_are_the_same(monkeypatch):
+    from transformers.utils.logging import get_logger
+
+    drawn = []
+
+    def drawing(model, desk):
+        """Draw, and say something that is said once."""
+        drawn.append(torch.rand(1).item())
+        get_logger("transformers").warning_once("no longer tied, as is said once")
+        return model
+
+    monkeypatch.setattr(logging.root, "handlers", [])
+    rows = [survive.survive([Operation("drawing", "torch", drawing)]).rows[0] for _ in range(2)]
+    assert logging.root.handlers == []
+    assert [row.said for row in rows] == ["no longer tied, as is said once"] * 2
+    assert drawn[0] == drawn[1]
 
 
 @pytest.mark.parametrize("library", ["peft", "torchao"])

@@ -241,7 +241,6 @@ def compiled(model: Any, desk: Desk) -> Any:
     """Compile the model; traced with its gradients, but no code is generated."""
     import torch
 
-    desk.later.callback(torch.compiler.reset)
     return torch.compile(model, backend="aot_eager")
 
 
