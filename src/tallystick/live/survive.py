@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EMBEDDING, HEAD = "transformer.wte.weight", "lm_head.weight"
 LIBRARIES = ("torch", "transformers", "safetensors", "accelerate", "peft", "torchao")  # those whose versions matter
-CODES = {  # of docs/problems.md
+CODES = {  # of docs/problems
     "aliased": "aliased-parameters",
     "copied": "copied-parameters",
     "untied": "untied-head",
@@ -56,7 +56,7 @@ class Survived:
     values: str = ""  # of the embedding: same | other, where there are any
     gradients: str = ""  # which tensors a backward through both uses reaches
     said: str = ""  # by the library, about ties
-    code: str = ""  # of docs/problems.md, where the tie was lost
+    code: str = ""  # of docs/problems, where the tie was lost
     remedy: str = ""
     mended: str = ""  # the relation after the remedy
     mended_gradients: str = ""

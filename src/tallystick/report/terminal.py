@@ -168,7 +168,7 @@ layers whose head is its embedding.
   was done to the embedding as well.
 - **gradients**: which tensors one backward through both uses reaches. *One tensor*: it gets the sum of the two. *Frozen*: neither is trained.
   *No values*: on the meta device.
-- **problem**: its code, explained in [problems.md](problems.md).
+- **problem**: its code, explained in [problems](problems/README.md).
 """
 
 
@@ -188,7 +188,7 @@ def show_survival(answer: Survival, out: Console, *, style: str = "table") -> No
             "" if row.parameters is None else f"{row.parameters:+,}" if row.parameters else "0",
             row.values,
             row.gradients,
-            f"[{row.code}](problems.md#{row.code})" if row.code and markdown else row.code,
+            f"[{row.code}](problems/{row.code}.md)" if row.code and markdown else row.code,
         ]
         for row in answer.rows
     ]
