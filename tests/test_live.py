@@ -613,3 +613,13 @@ def test_two_parameters_on_one_memory_and_strangers():
 def test_importing_live_imports_no_torch():
     code = "import sys, tallystick.live; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_remedy_that_is_named_is_one_that_retie_takes(gpt2):
+    model = gpt2
+    model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone(), requires_grad=False)
+    with pytest.raises(NotTied) as lost:
+        assert_tied(model)
+    call = str(lost.value).rpartition("tie them with ")[2]
+    eval(call, {"tallystick": __import__("tallystick"), "model": model})
+    assert_tied(model)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
 from tallystick.live.meant import meant_groups
+from tallystick.live.relation import differences
 from tallystick.sources.places import Places
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def remedy(model: nn.Module, places: Places, names: Sequence[str], relation: str
     with suppress(BadInput):
         meant = meant_groups(model, places)
     arguments = [] if any(set(names) <= set(group) for group in meant) else [f'"{name}"' for name in names]
-    if relation == "untied":  # somebody has to choose whose values are lost
+    differ = any(differences(places[names[0]], places[name]) for name in names[1:])
+    unseen = relation == "unknown" and not all(places[name].tensor.is_meta for name in names)
+    if relation == "untied" or differ or unseen:  # somebody has to choose which of them stays
         arguments.append(f'keep="{names[0]}"')
     return f"tie them with tallystick.retie({', '.join(['model', *arguments])})"

@@ -44,6 +44,17 @@ def relation_of(first: Place, second: Place) -> str:
     return "copied" if equal else "untied"
 
 
+def differences(first: Place, second: Place) -> list[tuple[str, object, object]]:
+    """In what two tensors differ beside their values, so that somebody has to choose which of them stays."""
+    one, other = first.tensor, second.tensor
+    facts = (
+        ("dtypes", one.dtype, other.dtype),
+        ("devices", one.device, other.device),
+        ("requires_grad", one.requires_grad, other.requires_grad),
+    )
+    return [(what, mine, its) for what, mine, its in facts if mine != its]
+
+
 def worst(relations: list[str]) -> str:
     """The relation that is furthest from tied."""
     return max(relations, key=_ORDER.index)

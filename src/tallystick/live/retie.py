@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
 from tallystick.live.meant import meant_groups
-from tallystick.live.relation import relation_of, worst
+from tallystick.live.relation import differences, relation_of, worst
 from tallystick.sources.places import Places, assign, known_name, places_of
 
 if TYPE_CHECKING:
@@ -97,13 +97,8 @@ def _refuse(places: Places, kept: str, name: str, relation: str, *, chosen: bool
     if chosen:
         return
     choose = f'choose which stays with keep="{kept}" or keep="{name}"'
-    for what, mine, its in (
-        ("dtypes", one.tensor.dtype, other.tensor.dtype),
-        ("devices", one.tensor.device, other.tensor.device),
-        ("requires_grad", one.tensor.requires_grad, other.tensor.requires_grad),
-    ):
-        if mine != its:
-            raise BadInput(f"{kept} and {name} have different {what} ({mine}, {its}): {choose}")
+    for what, mine, its in differences(one, other):
+        raise BadInput(f"{kept} and {name} have different {what} ({mine}, {its}): {choose}")
     if relation == "untied":
         raise BadInput(f"{kept} and {name} hold different values: {choose}, the other's values are lost")
     if relation == "unknown" and not (one.tensor.is_meta and other.tensor.is_meta):
