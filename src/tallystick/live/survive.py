@@ -245,7 +245,9 @@ def _listening() -> Iterator[list[str]]:
     loggers = [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
     before = [(logger, logger.handlers) for logger in (logging.root, *loggers) if logger.handlers]
     told: list[str] = []
+    verbosity = its.get_verbosity()
     try:
+        its.set_verbosity_warning()  # whatever it was told to keep to itself
         for logger, _ in before:
             logger.handlers = [handler]
         logging.root.handlers = [handler]
@@ -257,6 +259,7 @@ def _listening() -> Iterator[list[str]]:
             warnings.simplefilter("always")
             yield told
     finally:
+        its.set_verbosity(verbosity)
         logging.root.handlers = []
         for logger, handlers in before:
             logger.handlers = handlers
