@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -169,6 +170,11 @@ class Ledger:
         if sum(entry.copies for entry in self.rolled) > MOST_LISTED:
             raise BadInput(f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one")
         return tuple(_in_printing_order(self.rolled))
+
+    @cached_property
+    def tensors(self) -> dict[str, Entry]:
+        """Every single tensor by its name, unrolled once however often it is asked for."""
+        return {entry.name: entry for entry in self.entries}
 
     @property
     def parameters(self) -> tuple[Entry, ...]:

@@ -107,8 +107,7 @@ def _group(ledger: Ledger, names: Sequence[str], *, expected: bool | None) -> Gr
 
 def _apart(ledger: Ledger, names: Sequence[str]) -> list[Entry]:
     """One entry for each separate memory among the names, that of the first name first."""
-    by_name = {entry.name: entry for entry in ledger.entries if entry.name in names}
-    entries = [by_name[name] for name in names if name in by_name]
+    entries = [ledger.tensors[name] for name in names if name in ledger.tensors]
     if ledger.kind != "module":  # a file's tensors lie apart, whatever the config makes of them
         return entries
     first: dict[str, Entry] = {}
@@ -134,9 +133,9 @@ def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
 
 def _problem(ledger: Ledger, group: Group) -> Problem | None:
     first = group.names[0]
-    others = " and ".join(_strays(ledger, group) if group.relation != "aliased" else group.names[1:])
     retie = "tallystick.retie(model) makes them one Parameter again"
     if group.relation == "aliased":
+        others = " and ".join(group.names[1:])
         return Problem(
             "aliased-parameters",
             group.names,
@@ -146,6 +145,7 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
         )
     if not group.expected or group.relation == "tied":
         return None
+    others = " and ".join(_strays(ledger, group))
     if ledger.kind == "module":  # in separate memory for certain, even where no values tell how they compare
         copied = group.relation == "copied"
         still = "equal so far, and training moves them apart" if copied else "training moves them apart"
@@ -175,10 +175,11 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
 
 def _strays(ledger: Ledger, group: Group) -> list[str]:
     """The names of a group that do not share the memory of its first."""
-    storages = {entry.name: entry.storage for entry in ledger.entries}
     first, *rest = group.names
-    apart = ledger.kind != "module"
-    return [name for name in rest if apart or storages.get(name) != storages.get(first)]
+    if ledger.kind != "module":  # a file's tensors lie apart
+        return rest
+    storage = ledger.tensors[first].storage
+    return [name for name in rest if ledger.tensors[name].storage != storage]
 
 
 def _missing_head(ledger: Ledger) -> Problem | None:
