@@ -21,8 +21,8 @@ from tallystick import BadInput
 from tallystick.live import operations, survive
 from tallystick.live.operations import OPERATIONS, Desk, Operation, tied_model
 from tallystick.live.survive import EMBEDDING, HEAD, READ, SCORED, Survival, Survived
+from tallystick.report.survival import show_survival
 from tallystick.report.table import console
-from tallystick.report.terminal import show_survival
 
 ROOT = Path(__file__).parent.parent
 BY_NAME = {operation.name: operation for operation in OPERATIONS}

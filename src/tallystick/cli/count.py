@@ -1,0 +1,40 @@
+"""``tallystick count``: how many parameters, and where."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tallystick import count
+from tallystick.cli.options import add_command, add_format, add_source, print_json, settings_of
+
+EXAMPLES = """\
+examples:
+  tallystick count llama-3-8b
+  tallystick count gpt2 --set tie_word_embeddings=false n_layer=24
+  tallystick count config.json --by layer
+  tallystick count ./checkpoint --by tensor --format csv
+  tallystick count model.safetensors --format json
+  tallystick count my_model:build                   an nn.Module that your own code builds
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = add_command(commands, "count", "how many parameters, and where", EXAMPLES)
+    add_source(command)
+    command.add_argument("--by", choices=("role", "layer", "tensor", "dtype"), help="what to break the count down by")
+    add_format(command, "table", "json", "csv", "markdown")
+    command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    ledger = count(options.source, **settings_of(options.settings))
+    if options.format == "json":
+        print_json(ledger.to_dict(by=options.by))
+        return 0
+    from tallystick.report.count import show_count
+    from tallystick.report.table import console
+
+    show_count(ledger, console(), by=options.by or "role", style=options.format)
+    return 0

@@ -1,0 +1,66 @@
+"""What the commands have in common: their options, and how they answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from tallystick.errors import BadInput
+
+SOURCE_HELP = (
+    "a preset (tallystick presets), a config.json or a folder with one, a JSON or TOML file of nanoGPT-style or "
+    "book-style keys, a .safetensors file, a *.safetensors.index.json, or package.module:factory"
+)
+
+
+def add_command(commands: Any, name: str, summary: str, examples: str | None = None) -> argparse.ArgumentParser:
+    """A command with its own help."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_source(command: argparse.ArgumentParser) -> None:
+    """SOURCE, and what to set over it."""
+    command.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+    command.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="extend",
+        nargs="+",
+        default=[],
+        dest="settings",
+        help="config keys to set over the source's, or arguments of a factory: --set n_layer=24 n_embd=1024",
+    )
+
+
+def add_format(command: argparse.ArgumentParser, default: str, *others: str) -> None:
+    """How the answer is written."""
+    command.add_argument("--format", choices=(default, *others), default=default, help=f"default: {default}")
+
+
+def settings_of(settings: list[str]) -> dict[str, Any]:
+    """``--set`` values as JSON where they are JSON (24, false, null), and as words where not."""
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise BadInput(f"--set {setting!r} is not KEY=VALUE (SOURCE goes before --set)")
+        try:
+            values[key] = json.loads(text)
+        except (ValueError, RecursionError):
+            values[key] = text
+    return values
+
+
+def print_json(answer: object) -> None:
+    """Print an answer's ``to_dict`` as one JSON document."""
+    json.dump(answer, sys.stdout, indent=2, ensure_ascii=(sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"))
+    sys.stdout.write("\n")

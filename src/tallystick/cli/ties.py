@@ -1,0 +1,50 @@
+"""``tallystick ties``: what is shared, what should be, what was lost, and a mended copy."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tallystick import ties
+from tallystick.cli.options import add_command, add_format, add_source, print_json, settings_of
+from tallystick.errors import BadInput
+
+EXAMPLES = """\
+examples:
+  tallystick ties ./checkpoint                      exit code 1 when config and weights contradict each other
+  tallystick ties my_model:build --format json
+  tallystick ties ./checkpoint --fix ./mended       a copy with the tie stored once, or the config set right
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = add_command(commands, "ties", "what is shared, what should be, and what was lost", EXAMPLES)
+    add_source(command)
+    command.add_argument("--fix", metavar="OUT", help="write a mended copy of a checkpoint's folder there")
+    command.add_argument(
+        "--as", choices=("tied", "untied"), dest="as_", help="what a mended copy is to be where the values differ"
+    )
+    add_format(command, "table", "json", "csv", "markdown")
+    command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.as_ and not options.fix:
+        raise BadInput("--as says what --fix is to write: name a folder with --fix")
+    answer = ties(options.source, **settings_of(options.settings))
+    if options.fix:
+        from tallystick.sources.repair import repair
+
+        for line in repair(Path(options.source), Path(options.fix), answer, as_=options.as_):
+            print(line)  # noqa: T201
+        return 0
+    if options.format == "json":
+        print_json(answer.to_dict())
+    else:
+        from tallystick.report.table import console
+        from tallystick.report.ties import show_ties
+
+        show_ties(answer, console(), style=options.format)
+    return 1 if answer.verdict == "contradiction" else 0

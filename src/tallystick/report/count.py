@@ -1,0 +1,97 @@
+"""A count as people read it: in a terminal, in a pipe, on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from tallystick.ledger import Ledger, Tie
+from tallystick.report.numbers import exact, in_bytes, percent, rough
+from tallystick.report.table import Column, Table, draw
+
+
+def show_count(ledger: Ledger, out: Console, *, by: str = "role", style: str = "table") -> None:
+    """The count: the number first, then where it goes, then what is shared and what to know."""
+    table = _breakdown(ledger, by, machine=style == "csv")
+    if style == "csv":
+        draw(table, out, style=style)
+        return
+    heading = (
+        ledger.source if ledger.architecture in (None, ledger.source) else f"{ledger.source} ({ledger.architecture})"
+    )
+    totals = ledger.totals
+    bold = "**" if style == "markdown" else ""
+    out.print(Text(f"{heading}: {bold}{exact(ledger.total)}{bold} parameters ({rough(ledger.total)})", style="bold"))
+    lead = "- " if style == "markdown" else "  "
+    out.print()
+    for line in _other_totals(totals):
+        out.print(Text(lead + line))
+    out.print()
+    draw(table, out, style=style)
+    out.print()
+    for tie in ledger.ties:
+        out.print(Text(lead + _tie(tie), style="green" if tie.relation == "tied" else "yellow"))
+    for note in ledger.notes:
+        out.print(Text(f"{lead}note: {note}", style="dim"))
+
+
+def _other_totals(totals: Mapping[str, int | None]) -> list[str]:
+    unique = totals["unique"]
+    said = {
+        "by_name": "counting every name",
+        "parameters": "in distinct Parameter objects",
+        "trainable": "trainable",
+        "active": "active for one token",
+        "stored": "elements stored",
+        "buffers": "elements in buffers",
+    }
+    lines = [
+        f"{exact(value)} {words}"
+        for key, words in said.items()
+        if (value := totals.get(key)) is not None and value != (0 if key == "buffers" else unique)
+    ]
+    embedding, rest = totals["embedding"], totals["non_embedding"]
+    lines.append(f"{exact(embedding or 0)} embedding, {exact(rest or 0)} non-embedding")
+    lines.append(f"{in_bytes(totals['bytes'] or 0)}")
+    return lines
+
+
+def _breakdown(ledger: Ledger, by: str, *, machine: bool) -> Table:
+    rows = ledger.rows(by)
+    if machine:
+        columns = [Column(name) for name in rows[0]] if rows else [Column(by)]
+        return Table(columns, [[_cell(value) for value in row.values()] for row in rows])
+    shares = [row["share"] for row in rows]
+    if by == "tensor":
+        columns = [Column("tensor"), Column("shape", True), Column("role"), Column("dtype"), Column("parameters", True)]
+        cells = [
+            [row["tensor"], " × ".join(map(str, row["shape"])), row["role"], row["dtype"], _shared(row)] for row in rows
+        ]
+        return Table(columns, cells, shares, ["total", "", "", "", exact(ledger.total)])
+    columns = [Column(by), Column("parameters", True), Column("share", True)]
+    cells = [[row[by], exact(row["parameters"]), percent(row["share"])] for row in rows]
+    total = ["total", exact(ledger.total), percent(1.0 if ledger.total else 0.0)]
+    if by == "dtype":
+        columns.append(Column("bytes", True))
+        cells = [[*cell, in_bytes(row["bytes"])] for cell, row in zip(cells, rows, strict=True)]
+        total.append(in_bytes(sum(row["bytes"] for row in rows)))
+    return Table(columns, cells, shares, total)
+
+
+def _shared(row: Mapping[str, Any]) -> str:
+    if row["buffer"]:
+        return "buffer"
+    return f"= {row['shares_with']}" if row["shares_with"] and not row["parameters"] else exact(row["parameters"])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "x".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _tie(tie: Tie) -> str:
+    return f"{tie.relation}: {' = '.join(tie.names)} ({exact(tie.parameters)} shared, counted once)"

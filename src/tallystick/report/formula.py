@@ -1,0 +1,36 @@
+"""A closed form as people read it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from tallystick.answers.formula import Formula
+from tallystick.report.numbers import exact
+from tallystick.report.table import Column, Table, draw
+
+
+def show_formula(formula: Formula, out: Console, *, steps: bool = False, latex: bool = False) -> None:
+    """The closed form; with `steps` every product with its numbers; with `latex` for a paper."""
+    if latex:
+        out.print(Text(formula.latex))
+        return
+    out.print(Text(f"{formula.source}: {exact(formula.value)} parameters", style="bold"))
+    out.print(Text(f"  = {formula.text}"))
+    if formula.symbols:
+        out.print(Text("where " + ", ".join(f"{key} = {exact(value)}" for key, value in formula.symbols.items())))
+    if steps:
+        columns = [
+            Column("role"),
+            Column("tensor"),
+            Column("product"),
+            Column("in numbers"),
+            Column("parameters", True),
+        ]
+        rows = [
+            [step.role, step.what, step.expression.replace("*", "·"), step.substituted, exact(step.value)]
+            for step in formula.steps
+        ]
+        draw(Table(columns, rows, total=["total", "", "", "", exact(formula.value)]), out)
+    for note in formula.notes:
+        out.print(Text(f"note: {note}", style="dim"))

@@ -1,0 +1,37 @@
+"""Ties and the verdict on them, as people read them."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from tallystick.answers.ties import Ties
+from tallystick.report.numbers import exact
+from tallystick.report.table import Column, Table, draw
+
+
+def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
+    """The verdict, each group with its relation, then what is wrong and how to mend it."""
+    machine = style == "csv"
+    number = str if machine else exact
+    meant = {True: "yes", False: "no", None: ""}
+    cells = [
+        [group.relation, ", ".join(group.names), meant[group.expected], number(group.parameters)]
+        for group in answer.groups
+    ]
+    table = Table([Column("relation"), Column("names"), Column("meant"), Column("parameters", True)], cells)
+    if machine:
+        draw(table, out, style=style)
+        return
+    colour = {"consistent": "bold green", "contradiction": "bold red"}.get(answer.verdict, "bold yellow")
+    out.print(Text(f"{answer.source}: {answer.verdict}", style=colour))
+    out.print()
+    if cells:
+        draw(table, out, style=style)
+        out.print()
+    lead = "- " if style == "markdown" else "  "
+    for problem in answer.problems:
+        out.print(Text(f"{lead}{problem.code}: {problem.message}", style="red"))
+        out.print(Text(f"{lead}to mend it: {problem.remedy}"))
+    if not answer.groups:
+        out.print(Text(f"{lead}nothing is shared, and nothing was meant to be", style="dim"))
