@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tallystick.anatomy import Attending
 from tallystick.errors import BadInput
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ class Ledger:
         meant: Iterable[Sequence[str]] | None = None,
         values: Values | None = None,
         unread: str | None = None,
+        attending: Sequence[Attending] = (),
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -160,6 +162,7 @@ class Ledger:
         # Names that config or model mean to be one tensor; None where neither says anything.
         self.meant = None if meant is None else tuple(tuple(names) for names in meant)
         self.unread = unread  # why the config beside a checkpoint could not be used
+        self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.values = values  # reads values where a relation depends on them; None where there are none
 
     # -- single tensors ---------------------------------------------------------------------------

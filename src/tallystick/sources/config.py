@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture, lay_out
+from tallystick.blueprint import Architecture, attending, lay_out
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.ledger import Ledger
@@ -46,8 +46,10 @@ def ledger_from_config(
         from tallystick.sources.fallback import ledger_by_transformers
 
         return ledger_by_transformers(model_type, values, overrides, source=source)
-    settings = merged(values, overrides, known=family.keys, aliases=family.aliases, where=source)
-    config = Config(settings, family.keys, where=source, aliases=family.aliases, published=published)
+    settings = merged(values, overrides, known=(*family.keys, *family.running), aliases=family.aliases, where=source)
+    config = Config(
+        settings, {**family.keys, **family.running}, where=source, aliases=family.aliases, published=published
+    )
     dtype = config.dtype or "float32"
     model = family.build(config)
     ledger = Ledger(
@@ -57,6 +59,7 @@ def ledger_from_config(
         architecture=family.name,
         symbols=config.symbols,
         notes=_class_note(settings, family),
+        attending=attending(model),
     )
     if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
         ledger.notes += (_book_note(ledger),)
