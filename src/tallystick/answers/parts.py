@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from tallystick.ledger import Entry, Ledger, template_of
