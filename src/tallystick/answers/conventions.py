@@ -189,15 +189,14 @@ def _of_deepseek(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention
     """What DeepSeek-V3's files hold beside the model that its config describes."""
     last = frozenset(tags for tags in counts if "last" in tags)
     matrices = [entry for entry in ledger.parameters if entry.role in _VOCABULARY]
-    if not any("mtp" in tags for tags in counts):
-        width = int(matrices[0].shape[1])
-        # One more block, what joins hidden state and token (2d × d), and three norms; and what it shares with the model.
-        alone = sum(counts[tags] for tags in last) + 2 * width**2 + 3 * width
-        copies = sum(int(entry.size) for entry in matrices)
-        what, by = "with the layer for multi-token prediction", ("DeepSeek-V3's README",)
-        yield Convention("with-mtp", what, by, adds=alone, of=last, about="mtp")
-        what += " and its copies of embedding and head"
-        yield Convention("with-mtp-copies", what, by, adds=alone + copies, of=last, about="mtp")
+    width = int(matrices[0].shape[1])
+    # One more block, what joins hidden state and token (2d × d), and three norms; and what it shares with the model.
+    alone = sum(counts[tags] for tags in last) + 2 * width**2 + 3 * width
+    copies = sum(int(entry.size) for entry in matrices)
+    what, by = "with the layer for multi-token prediction", ("DeepSeek-V3's README",)
+    yield Convention("with-mtp", what, by, adds=alone, of=last, about="mtp")
+    what += " and its copies of embedding and head"
+    yield Convention("with-mtp-copies", what, by, adds=alone + copies, of=last, about="mtp")
     scaled = [e for e in ledger.parameters if e.role in _SCALED and kind_of(e) == "matrix"]
     scales = sum(math.prod(map(int, e.shape[:-2])) * e.copies * _tiles(e.shape[-2:]) for e in scaled)
     what = f"with a scale for each {_TILE} × {_TILE} of the FP8 weights"
