@@ -64,6 +64,9 @@ KNOWN = [
     (LLAMA2_C, "42M", 41_689_600, []),
     (LLAMA2_C, "58.07M", 58_073_600, ["head-twice"]),
     ({**LLAMA2_C, "tie_word_embeddings": False}, "42M", 41_689_600, ["head"]),
+    ("gpt-oss-120b", "120B", 120_000_000_000, ["rounded-further"]),
+    ("llama-2-70b", "70B", 70_000_000_000, ["rounded-further"]),
+    ("qwen2.5-72b", "72B", 72_000_000_000, ["cut-off"]),
     ("gemma-2b", "2B", 1_981_884_416, ["kaplan"]),
 ]  # fmt: skip
 
@@ -246,6 +249,12 @@ def test_a_claim_of_few_digits_gets_few_steps():
     answer = tallystick.reconcile("gemma-7b", "7B")  # 7.75B without embeddings, cut off: two steps for one digit
     assert not answer.explained
     assert [one.steps for one in answer.explanations] == [()]
+
+
+def test_zeros_after_the_point_are_digits_and_others_may_be_rounded():
+    assert tallystick.reconcile("gpt-oss-120b", "116.8B").explained
+    assert not tallystick.reconcile("gpt-oss-120b", "120.0B").explained
+    assert [read_claim(text).digits for text in ("350M", "2.0B", "120B", "124M", "85,056,000")] == [2, 2, 2, 3, 8]
 
 
 def test_no_tensor_is_left_out_twice():

@@ -38,7 +38,7 @@ class Claim:
     low: int
     high: int
     unit: int  # what the last digit stands for; 1 where every digit is given
-    digits: int  # how many are given
+    digits: int  # how many are given, zeros at the end of a whole number apart
     scale: int  # the power of ten of its letter: 6 for M; 0 where it has none
 
 
@@ -73,5 +73,8 @@ def read_claim(claim: str | int) -> Claim:
     if not (decimals or power) and value % 10**ROUND == 0:
         unit = Fraction(10 ** (len(whole) - len(whole.rstrip("0"))))
     exact = max(int(unit), 1)
+    digits = str(int(value) // exact)
+    if exact > 1 and not decimals:
+        digits = digits.rstrip("0")  # 350M may well be rounded to tens
     half = exact // 2
-    return Claim(text, int(value), int(value) - half, int(value) + half, exact, len(str(int(value) // exact)), scale)
+    return Claim(text, int(value), int(value) - half, int(value) + half, exact, len(digits), scale)

@@ -51,6 +51,8 @@ class Reading(NamedTuple):
     name: str
     what: str
     apply: Callable[[int], int]  # from the count to the number written
+    about: str = ""  # as of a convention
+    usual: bool = False  # commoner than any convention
 
 
 def conventions(ledger: Ledger) -> tuple[Convention, ...]:
@@ -66,14 +68,23 @@ def conventions(ledger: Ledger) -> tuple[Convention, ...]:
 
 
 def readings(claim: Claim) -> Iterator[Reading]:
-    """The ways in which a count can have been written down as this claim."""
+    """The ways in which a count can have been written down as this claim, the commonest first."""
+    zeros = len(str(claim.value)) - len(str(claim.value).rstrip("0"))
+    if 1 < claim.unit == 10**claim.scale < 10**zeros:  # 120B can be 117 billion; 120.0B cannot
+        yield Reading("rounded-further", "with the zeros at its end rounded too", _rounded(10**zeros), usual=True)
     if claim.unit > 1:
         yield Reading("cut-off", "with the next digits cut off instead of rounded", _cut_off(claim.unit))
     for size in (2, 4):
-        yield Reading(f"bytes-{8 * size}-bit", f"with {size} bytes for each, taken for parameters", _scaled(size, 1))
+        yield Reading(
+            f"bytes-{8 * size}-bit", f"with {size} bytes for each, taken for parameters", _scaled(size, 1), "storage"
+        )
     if claim.scale:
         power = claim.scale // 3 * 10
         yield Reading("binary-units", f"with 2^{power} for 10^{claim.scale}", _scaled(10**claim.scale, 2**power))
+
+
+def _rounded(unit: int) -> Callable[[int], int]:
+    return lambda count: (count + unit // 2) // unit * unit
 
 
 def _cut_off(unit: int) -> Callable[[int], int]:

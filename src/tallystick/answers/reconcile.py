@@ -125,8 +125,10 @@ class _Search:
         self.claim = claim
         self.total = int(ledger.total)
         self.cells = cells(ledger)
-        # A reading of the number comes after all that was counted, and there is one at most.
-        self.ways: tuple[Convention | Reading, ...] = (*conventions(ledger), *readings(claim))
+        read = list(readings(claim))
+        usual = [reading for reading in read if reading.usual]
+        others = [reading for reading in read if not reading.usual]
+        self.ways: tuple[Convention | Reading, ...] = (*usual, *conventions(ledger), *others)
         self.seen: set[tuple[object, ...]] = set()  # what simpler sums did already
 
     def explanations(self, steps: int) -> list[Explanation]:
@@ -147,7 +149,10 @@ class _Search:
         read: list[str] = []
         about: list[str] = []
         value = self.total
-        for way in ways:
+        for way in sorted(
+            ways, key=lambda way: isinstance(way, Reading)
+        ):  # a number is written down once it is counted
+            about += [way.about] if way.about else []
             if isinstance(way, Reading):
                 read.append(way.name)
                 by: tuple[str, ...] = ()
@@ -156,7 +161,6 @@ class _Search:
                 by = way.by
                 parameters = way.adds - sum(self.cells[tags] for tags in way.leaves - left)
                 left |= way.leaves
-                about += [way.about] if way.about else []
             value += parameters
             steps.append(Step(way.what, parameters, way.name, by))
         depends = {tags for way in ways if isinstance(way, Convention) for tags in way.of}
