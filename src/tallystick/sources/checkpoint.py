@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.ledger import Entry, Ledger, size_in_bytes
-from tallystick.sources.config import CONFIG, ledger_from_config, model_type_of
+from tallystick.sources.config import CONFIG, ledger_from_config, model_type_of, refuse_odd_flag
 from tallystick.sources.files import read_json
 from tallystick.sources.names import is_buffer, role_of
 from tallystick.sources.notes import notes_by_name, packed_note
@@ -156,6 +156,7 @@ def _beside(config: Path, overrides: Mapping[str, Any], entries: list[Entry]) ->
             unknown = f"{config.name} says {quoted(model_type)}, which is not known natively"
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
+            refuse_odd_flag(values, str(config))
             return _Beside(notes=(f"{unknown}: roles by name",), meant=_meant_by_flag(values, entries))
         ledgers = tuple(
             ledger_from_config(values, overrides, source=str(config), published=published)

@@ -45,6 +45,7 @@ def ledger_from_config(
     if family is None:
         from tallystick.sources.fallback import ledger_by_transformers
 
+        refuse_odd_flag({**values, **overrides}, source)
         return ledger_by_transformers(model_type, values, overrides, source=source)
     settings = merged(values, overrides, known=(*family.keys, *family.running), aliases=family.aliases, where=source)
     config = Config(
@@ -86,6 +87,18 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
         f" (emb_dim, or block_size and n_embd){''.join(_misspelt(key, keys) for key in values)}"
     )
+
+
+def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
+    """Refuse a tie that is said otherwise than by true or false, at the top or in a part of a config of any type.
+
+    Loaders read "false" and null each in a way of their own: to some a word is true, whatever it says.
+    """
+    parts = {f"{name}.": part for name, part in values.items() if isinstance(part, Mapping)}
+    for prefix, part in {"": values, **parts}.items():
+        flag = part.get("tie_word_embeddings", False)
+        if not isinstance(flag, bool):
+            raise BadInput(f"{source}: {prefix}tie_word_embeddings is {shown(flag)}, expected true or false")
 
 
 def _misspelt(key: object, known: list[str]) -> str:
