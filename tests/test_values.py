@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import tallystick
-from tallystick.ledger import Compared, worst
+from tallystick.ledger import Compared, Entry, Ledger, worst
 from tallystick.live import NotTied, assert_tied, retie, watch
 
 NAMES = ("wte.weight", "lm_head.weight")
@@ -58,6 +58,36 @@ def test_a_pair_that_is_not_known_takes_back_that_all_are_equal_and_not_that_som
     assert worst([Compared("copied"), unknown, Compared("tied")]) == unknown
     assert worst([unknown, Compared("untied")]).relation == "untied"
     assert worst([Compared("tied"), Compared("aliased")]).relation == "aliased"
+
+
+def test_names_that_a_file_leaves_out_are_no_copies(tmp_path):
+    """Of four names that are one, two are stored and equal: one copy too many, whatever else was left out."""
+    from safetensors.torch import save_file
+
+    from tallystick.sources.safetensors import read_header
+    from tallystick.sources.values import StoredValues
+
+    names = ("shared.weight", "encoder.weight", "decoder.weight", "lm_head.weight")
+    path = tmp_path / "model.safetensors"
+    save_file({names[0]: values(), names[3]: values()}, path)
+    entries = [Entry(name, (7, 3), "other", "float32", names[0], 21 if name == names[0] else 0) for name in names]
+    ledger = Ledger(
+        entries,
+        source="x",
+        kind="safetensors",
+        meant=[names],
+        relations={names[0]: "unknown"},
+        values=StoredValues([(path, read_header(path))]),
+    )
+    answer = tallystick.ties(ledger)
+    (group,) = answer.groups
+    assert (group.relation, group.parameters, group.wasted_bytes, group.why) == ("copied", 21, 21 * 4, None)
+    assert answer.problems[0].message.startswith("lm_head.weight is stored beside the equal shared.weight,")
+
+    save_file({"other": values()}, path)  # and where none of them is stored, nothing is known
+    ledger.values = StoredValues([(path, read_header(path))])
+    answer = tallystick.ties(ledger)
+    assert (answer.groups[0].relation, answer.problems, answer.verdict) == ("unknown", (), "unknown")
 
 
 # -- transposes and views -------------------------------------------------------------------------

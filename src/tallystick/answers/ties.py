@@ -136,6 +136,8 @@ def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
 def _problem(ledger: Ledger, group: Group) -> Problem | None:
     first = group.names[0]
     retie = "tallystick.retie(model) makes them one Parameter again"
+    if len({ledger.tensors[name].shape for name in group.names if name in ledger.tensors}) > 1:
+        retie = "give them one shape, as an nn.Linear head has an embedding's; then tallystick.retie(model) ties them"
     if group.relation == "aliased":
         others = " and ".join(group.names[1:])
         return Problem(
@@ -147,7 +149,10 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
         )
     if not group.expected or group.relation == "tied":
         return None
-    others = " and ".join(_strays(ledger, group))
+    if group.relation == "unknown" and ledger.kind != "module":
+        return None
+    first, strays = _parted(ledger, group)
+    others = " and ".join(strays)
     if ledger.kind == "module":  # in separate memory for certain, even where no values tell how they compare
         copied = group.relation == "copied"
         still = "equal so far, and training moves them apart" if copied else "training moves them apart"
@@ -156,11 +161,9 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
         return Problem(
             "copied-parameters" if copied else "untied-head",
             group.names,
-            f"{others} is no longer tied to {first}: +{group.parameters:,}; {still}",
+            f"{others} {'is' if len(strays) == 1 else 'are'} no longer tied to {first}: +{group.parameters:,}; {still}",
             retie,
         )
-    if group.relation == "unknown":
-        return None
     if group.relation == "copied":
         return Problem(
             "duplicate-in-file",
@@ -177,12 +180,15 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
     )
 
 
-def _strays(ledger: Ledger, group: Group) -> list[str]:
-    """The names of a group that do not share the memory of its first."""
+def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
+    """The name that a group goes by, and the names that do not share its memory: those of most names stay."""
     if ledger.kind != "module":
-        return _apart(ledger, group.names)[1:]
+        first, *rest = _apart(ledger, group.names)
+        return first, rest
     storages = [ledger.tensors[name].storage if name in ledger.tensors else name for name in group.names]
-    return [name for name, storage in zip(group.names, storages, strict=True) if storage != storages[0]]
+    common = max(storages, key=storages.count)  # the first of equals
+    strays = [name for name, storage in zip(group.names, storages, strict=True) if storage != common]
+    return group.names[storages.index(common)], strays
 
 
 def _missing_head(ledger: Ledger) -> Problem | None:
