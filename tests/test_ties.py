@@ -184,6 +184,17 @@ def test_an_equal_head_in_the_file_is_a_duplicate(tmp_path):
     assert answer.groups[0].wasted_bytes == 160 * 4
 
 
+def test_a_head_under_the_bodys_prefix_is_the_head(tmp_path):
+    """Loaders take the body's prefix off, so that it is the tied head that the file holds too."""
+    saved(llama(tie_word_embeddings=True), tmp_path)
+    rewrite(tmp_path, lambda tensors: tensors.update({f"model.{HEAD}": tensors[EMBEDDING].clone()}))
+    answer = tallystick.ties(tmp_path)
+    assert relations(answer) == [((EMBEDDING, f"model.{HEAD}"), "copied", True, 160)]
+    assert codes(answer) == ["duplicate-in-file"]
+    rewrite(tmp_path, lambda tensors: tensors[f"model.{HEAD}"].add_(1))
+    assert codes(tallystick.ties(tmp_path)) == ["config-says-tied-file-differs"]
+
+
 def test_the_last_byte_decides(tmp_path):
     saved(llama(tie_word_embeddings=True), tmp_path)
 

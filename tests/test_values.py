@@ -233,7 +233,14 @@ def test_quantised_tensors_are_compared_by_all_their_parts():
 
 def test_a_quantised_tensor_beside_a_plain_one_is_not_known():
     model = Model(values(), quantised(values()))
-    assert told(model) == ("unknown", "torch cannot compare a plain tensor with a Int8Tensor")
+    why = "torch cannot compare a plain tensor with a Int8Tensor"
+    assert told(model) == ("unknown", why)
+    model.lm_head.weight = nn.Parameter(quantised(values()), requires_grad=False)
+    model.wte.weight.requires_grad_(False)
+    with pytest.raises(tallystick.BadInput, match=rf"equal is not known \({why}\): choose which stays with keep="):
+        retie(model)
+    retie(model, keep="wte.weight")
+    assert_tied(model)
 
 
 def test_two_parameters_on_the_parts_of_one_quantised_tensor_are_aliased():
