@@ -82,6 +82,12 @@ def test_a_replaced_head_with_values_is_untied():
     assert relations(answer) == [((EMBEDDING, "lm_head.0.weight"), "untied", True, 160)]
     assert (answer.verdict, codes(answer)) == ("contradiction", ["untied-head"])
     assert "+160" in answer.problems[0].message
+    # The values differ, so that retie asks which of them stay: the remedy says it at once.
+    assert 'tallystick.retie(model, keep="model.embed_tokens.weight")' in answer.problems[0].remedy
+    with pytest.raises(tallystick.BadInput, match="keep="):
+        tallystick.retie(model)
+    tallystick.retie(model, keep=EMBEDDING)
+    assert tallystick.ties(model).verdict == "consistent"
 
 
 def test_a_copied_head_is_told_from_an_untied_one():

@@ -1,5 +1,6 @@
 """Tensors whose values are sharded, quantised, elsewhere or not there yet: what is told, and why the rest is not."""
 
+import io
 import json
 import subprocess
 import sys
@@ -15,8 +16,11 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import tallystick
+from tallystick.answers.ties import Group, Problem, Ties
 from tallystick.ledger import Compared, Entry, Ledger, worst
 from tallystick.live import NotTied, assert_tied, retie, watch
+from tallystick.report.table import console
+from tallystick.report.ties import show_ties
 
 NAMES = ("wte.weight", "lm_head.weight")
 
@@ -375,3 +379,15 @@ def test_each_of_two_processes_compares_its_own_shards_and_waits_for_nobody(tmp_
     assert {key: first[key] for key in second if key != "last element"} == {
         key: second[key] for key in second if key != "last element"
     }
+
+
+def test_the_report_says_why_once():
+    unknown = Group(("a", "b"), "unknown", None, 4, 0, "the meta device holds no values")
+    known = Group(("c", "d"), "tied", True, 4, 0)
+    out = io.StringIO()
+    show_ties(Ties("x", "module", (unknown, known), "unknown", ()), console(out))
+    assert out.getvalue().count("unknown, a and b: the meta device holds no values") == 1
+    problem = Problem("untied-head", ("a", "b"), "b left a: the meta device holds no values", "tie them")
+    out = io.StringIO()
+    show_ties(Ties("x", "module", (unknown, known), "contradiction", (problem,)), console(out))
+    assert out.getvalue().count("the meta device holds no values") == 1

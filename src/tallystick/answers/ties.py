@@ -135,7 +135,9 @@ def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
 
 def _problem(ledger: Ledger, group: Group) -> Problem | None:
     first = group.names[0]
-    retie = "tallystick.retie(model) makes them one Parameter again"
+    # Between values that differ, or may, somebody has to choose: retie refuses to.
+    keep = f', keep="{first}"' if group.relation == "untied" or group.why else ""
+    retie = f"tallystick.retie(model{keep}) makes them one Parameter again"
     if len({ledger.tensors[name].shape for name in group.names if name in ledger.tensors}) > 1:
         retie = "give them one shape, as an nn.Linear head has an embedding's; then tallystick.retie(model) ties them"
     if group.relation == "aliased":
