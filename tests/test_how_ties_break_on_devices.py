@@ -50,7 +50,10 @@ def test_fsdp2_with_the_pair_in_two_units(mesh):
 
 
 def test_fsdp1_with_the_pair_in_two_units(mesh):
-    """It trains on silently."""
+    """It trains on silently.
+
+    With `use_orig_params=True` both units even show one Parameter object, and train a copy each: that is not seen yet.
+    """
 
     def wrap(module):
         with warnings.catch_warnings():
