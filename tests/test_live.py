@@ -48,89 +48,15 @@ def one_line(error):
     return text
 
 
-# -- how ties break: (what, relation after) --------------------------------------------------------
-
-
-def assigned_tied(model):
-    model.load_state_dict({name: tensor.clone() for name, tensor in model.state_dict().items()}, assign=True)
-
-
-def assigned_aliased(model):
-    model.load_state_dict(dict(model.state_dict()), assign=True)
-
-
-def materialised(model):
-    model.to("meta")
-
-
-def rewrapped(model):
-    model.lm_head.weight = nn.Parameter(model.transformer.wte.weight.data)
+# -- operations (how ties break is in test_how_ties_break.py) --------------------------------------
 
 
 def replaced(model):
     model.lm_head = nn.Linear(8, 101, bias=False)
 
 
-def output_set(model):
-    model.set_output_embeddings(nn.Linear(8, 101, bias=False))
-
-
-def input_set(model):
-    model.set_input_embeddings(nn.Embedding(101, 8))
-
-
-def copied_in_parts(model):
-    model.lm_head = copy.deepcopy(model.lm_head)
-
-
 def in_sequential(model):
     model.lm_head = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 101, bias=False))
-
-
-BREAKS = [
-    (assigned_tied, "copied"),
-    (assigned_aliased, "aliased"),
-    (materialised, "unknown"),
-    (rewrapped, "aliased"),
-    (replaced, "untied"),
-    (output_set, "untied"),
-    (input_set, "untied"),
-    (copied_in_parts, "copied"),
-    (in_sequential, "untied"),
-]
-
-
-@pytest.mark.parametrize(("operation", "after"), BREAKS, ids=lambda value: getattr(value, "__name__", value))
-def test_what_breaks_a_tie_is_named_and_mended(gpt2, operation, after):
-    assert_tied(gpt2)
-    with pytest.raises(TieLost) as error, watch(gpt2):
-        operation(gpt2)
-    message = one_line(error)
-    assert f"{WTE} and {HEAD} were tied and are {after} (" in message
-    assert f"{SIZE} parameters more" in message
-    with pytest.raises(NotTied) as error:
-        assert_tied(gpt2)
-    message = one_line(error)
-    assert f"are {after} (" in message
-    assert f"{SIZE} parameters more" in message
-
-    keep = WTE if after == "untied" else None
-    remedy = f'tallystick.retie(model, keep="{WTE}")' if keep else "tallystick.retie(model)"
-    assert message.endswith(f"tie them with {remedy}")
-    before = count(gpt2).totals["parameters"]
-    (done,) = retie(gpt2, keep=keep)
-    assert (done.kept, done.was, done.parameters) == (WTE, after, SIZE)
-    assert count(gpt2).totals["parameters"] == before - SIZE
-    assert_tied(gpt2)
-    assert retie(gpt2) == []
-
-
-def test_meta_then_to_empty():
-    with torch.device("meta"):
-        model = GPT2LMHeadModel(GPT2Config(**TINY))
-    assert_tied(model)
-    with pytest.raises(TieLost, match=r"tied and are (untied|copied)"), watch(model):
-        model.to_empty(device="cpu")
 
 
 HARMLESS = [
@@ -412,17 +338,6 @@ def test_a_config_that_ties_nothing():
     assert_tied(model)
 
 
-def test_the_list_of_older_transformers(monkeypatch, gpt2):
-    monkeypatch.setattr(GPT2LMHeadModel, "_tied_weights_keys", ["lm_head.weight"])
-    assert_tied(gpt2)
-    in_sequential(gpt2)
-    (done,) = retie(gpt2, keep=WTE)
-    assert done.names == (WTE, "lm_head.1.weight")
-    gpt2.lm_head = nn.Linear(8, 101, bias=False)
-    with pytest.raises(NotTied):
-        assert_tied(gpt2)
-
-
 def test_a_model_without_a_head_cannot_be_asserted():
     with pytest.raises(BadInput, match="found no token embedding and head"):
         assert_tied(nn.Sequential(nn.Linear(3, 3)))
@@ -466,7 +381,7 @@ def test_a_warning_points_at_the_with_and_the_call(gpt2):
 def test_what_was_untied_before_is_no_loss(gpt2):
     replaced(gpt2)
     with watch(gpt2):
-        output_set(gpt2)
+        gpt2.set_output_embeddings(nn.Linear(8, 101, bias=False))
         gpt2.to("meta")
 
 

@@ -115,7 +115,8 @@ def _refuse_registered(model: nn.Module) -> None:
         for kind in type(module).__mro__:  # fully_shard gives a module a class of its own, derived from FSDPModule
             if kind.__name__ in _REGISTERING:
                 raise BadInput(
-                    f"{kind.__name__} has registered the parameters already: tie the model first, then wrap it"
+                    f"{kind.__name__} has registered the parameters already: tie the model first, then wrap it with all"
+                    " names of the tie in one unit"
                 )
 
 

@@ -78,19 +78,27 @@ _BESIDE_WEIGHTS = ("training_args", "optimizer", "scheduler", "rng_state")  # wh
 
 def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
     """A path to a config, to weights, or to a folder that holds either: weights before the config beside them."""
-    from tallystick.sources.config import CONFIG, ledger_from_config
+    from tallystick.sources.config import CONFIG
+
+    if not os.path.isdir(path):
+        return _from_file(path, overrides, str(path))
+    from tallystick.sources.checkpoint import find_checkpoint
+    from tallystick.sources.tokenizer import row_notes
+
+    checkpoint = find_checkpoint(path)
+    file = checkpoint or path / CONFIG
+    if not os.path.lexists(file):  # a link to nothing is named when it is opened
+        raise BadInput(f"{path} holds neither a {CONFIG} nor safetensors files")
+    ledger = _from_file(file, overrides, str(path))
+    ledger.notes += (*(_unread(path) if checkpoint is None else ()), *row_notes(path, ledger))
+    return ledger
+
+
+def _from_file(path: Path, overrides: Mapping[str, Any], name: str) -> Ledger:
+    """A file of weights or a config; `name` is what the user named."""
+    from tallystick.sources.config import ledger_from_config
     from tallystick.sources.files import read_json, read_toml
 
-    name = str(path)
-    notes: tuple[str, ...] = ()
-    if os.path.isdir(path):
-        from tallystick.sources.checkpoint import find_checkpoint
-
-        checkpoint = find_checkpoint(path)
-        notes = _unread(path) if checkpoint is None else ()
-        path = checkpoint or path / CONFIG
-        if not os.path.lexists(path):  # a link to nothing is named when it is opened
-            raise BadInput(f"{name} holds neither a {CONFIG} nor safetensors files")
     if path.name.endswith((".safetensors", ".safetensors.index.json")):
         from tallystick.sources.checkpoint import ledger_from_checkpoint
 
@@ -98,9 +106,7 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
     if path.name.endswith(_OTHER_WEIGHTS):
         raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or a .safetensors file")
     values = read_toml(path) if path.suffix == ".toml" else read_json(path)
-    ledger = ledger_from_config(values, overrides, source=name)
-    ledger.notes += notes
-    return ledger
+    return ledger_from_config(values, overrides, source=name)
 
 
 def _unread(folder: Path) -> tuple[str, ...]:

@@ -1,0 +1,48 @@
+"""The tokenizer beside a config or a checkpoint: whether the embedding has a row for each of its ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tallystick.errors import BadInput
+from tallystick.ledger import Ledger
+from tallystick.sources.files import read_json
+
+TOKENIZER = "tokenizer.json"
+
+
+def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
+    """A note where the tokenizer of a folder and the rows of the token embedding differ; none where they agree."""
+    path = folder / TOKENIZER
+    embedding = next(
+        (entry for entry in ledger.rolled if entry.role == "token_embedding" and len(entry.shape) == 2), None
+    )
+    if embedding is None or not path.exists():
+        return ()
+    try:
+        ids = _ids(read_json(path))
+    except BadInput as error:
+        return (f"the tokenizer beside it was not used: {error}",)
+    rows, width = (int(size) for size in embedding.shape)
+    needed = max(ids, default=rows - 1) + 1
+    said = f"{embedding.name} has {rows:,} rows, and the ids of {TOKENIZER} end at {needed - 1:,}:"
+    if needed > rows:
+        return (f"{said} looking up the last {needed - rows:,} fails; model.resize_token_embeddings makes room",)
+    if needed < rows:
+        more = rows - needed
+        return (f"{said} {more:,} rows more ({more * width:,} parameters), as padding leaves, which no token uses",)
+    return ()
+
+
+def _ids(tokenizer: Any) -> list[int]:
+    """Every id that a tokenizer.json gives: its model's, as a table or a list with scores, and those added to them."""
+    parts = tokenizer if isinstance(tokenizer, dict) else {}
+    model, added = parts.get("model"), parts.get("added_tokens")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    ids: list[Any] = [token.get("id") for token in added if isinstance(token, dict)] if isinstance(added, list) else []
+    if isinstance(vocabulary, dict):
+        ids += vocabulary.values()
+    elif isinstance(vocabulary, list):
+        ids += range(len(vocabulary))
+    return [number for number in ids if type(number) is int]
