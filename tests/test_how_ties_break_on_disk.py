@@ -307,7 +307,8 @@ def test_tokens_without_a_row_are_told(folder):
         ({"model": {"vocab": [["a", 0.0]] * 100}, "added_tokens": [{"id": 100, "content": "<s>"}]}, []),
         ({"model": {"vocab": {"a": "x", "b": True}}, "added_tokens": [7, {}]}, []),
         ([], []),
-        ("not JSON", ["the tokenizer beside it was not used: {} is not JSON"]),
+        ('{"vocab": {"a": 1', ["the tokenizer beside it was not used: {} is not JSON after vocab"]),
+        ({"note": 'says "vocab": {"x": 999}', "model": {"vocab": [["a", 0.0]] * 101}}, []),
     ],
 )
 def test_tokenizers_of_every_kind_and_none(folder, content, said):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
-from tallystick.sources.files import read_json
+from tallystick.sources.files import read_text
 
 TOKENIZER = "tokenizer.json"
+
+# Keys whose values hold the ids. Inside a string their quotes would be escaped, so what is found is a key; and most of
+# such a file, up to 20 MB of merges, need not be parsed.
+_KEYS = {key: re.compile(rf'(?<!\\)"{key}"\s*:\s*') for key in ("vocab", "added_tokens")}
 
 
 def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
@@ -21,7 +27,7 @@ def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
     if embedding is None or not path.exists():
         return ()
     try:
-        ids = _ids(read_json(path))
+        ids = _ids(read_text(path), path)
     except BadInput as error:
         return (f"the tokenizer beside it was not used: {error}",)
     rows, width = (int(size) for size in embedding.shape)
@@ -35,14 +41,23 @@ def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
     return ()
 
 
-def _ids(tokenizer: Any) -> list[int]:
+def _ids(text: str, path: Path) -> list[int]:
     """Every id that a tokenizer.json gives: its model's, as a table or a list with scores, and those added to them."""
-    parts = tokenizer if isinstance(tokenizer, dict) else {}
-    model, added = parts.get("model"), parts.get("added_tokens")
-    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    vocabulary, added = (_value(text, key, path) for key in ("vocab", "added_tokens"))
     ids: list[Any] = [token.get("id") for token in added if isinstance(token, dict)] if isinstance(added, list) else []
     if isinstance(vocabulary, dict):
         ids += vocabulary.values()
     elif isinstance(vocabulary, list):
         ids += range(len(vocabulary))
     return [number for number in ids if type(number) is int]
+
+
+def _value(text: str, key: str, path: Path) -> Any:
+    """What stands under a key; None where there is no such key."""
+    found = _KEYS[key].search(text)
+    if found is None:
+        return None
+    try:
+        return json.JSONDecoder().raw_decode(text, found.end())[0]
+    except (ValueError, RecursionError):
+        raise BadInput(f"{path} is not JSON after {key}") from None
