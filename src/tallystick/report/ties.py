@@ -33,5 +33,7 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
     for problem in answer.problems:
         out.print(Text(f"{lead}{problem.code}: {problem.message}", style="red"))
         out.print(Text(f"{lead}to mend it: {problem.remedy}"))
-    if not answer.groups:
+    for note in answer.notes:
+        out.print(Text(f"{lead}{note}", style="yellow"))
+    if not answer.groups and not answer.notes:
         out.print(Text(f"{lead}nothing is shared, and nothing was meant to be", style="dim"))

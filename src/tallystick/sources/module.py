@@ -13,7 +13,7 @@ from tallystick.errors import BadInput
 from tallystick.ledger import BITS, Entry, Ledger
 from tallystick.sources.config import ledger_from_config
 from tallystick.sources.matching import match
-from tallystick.sources.meant import told_groups
+from tallystick.sources.meant import output_of, told_groups
 from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_note
 from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
@@ -21,6 +21,7 @@ from tallystick.sources.storages import Storages, shape_of
 from tallystick.sources.values import LiveValues
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 
@@ -35,11 +36,11 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
     found = list(walk(module))
     lazy = [item.name for item in found if is_lazy(item.tensor)]
     found = [item for item in found if not is_lazy(item.tensor)]
-    entries = _entries(found)
+    inner = unwrapped(module)
+    entries = _entries(found, head=getattr(output_of(inner), "weight", None))
     notes = (
         [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
     )
-    inner = unwrapped(module)
     config = getattr(inner, "config", None)
     described = _described(config)
     mismatches: dict[str, list[str]] = {}
@@ -69,7 +70,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
 # -- who shares what ------------------------------------------------------------------------------
 
 
-def _entries(found: list[Found]) -> list[Entry]:
+def _entries(found: list[Found], *, head: torch.Tensor | None) -> list[Entry]:
     parameters, buffers = Storages(), Storages()
     first: dict[int, str] = {}  # a Parameter object -> its first name
     entries = []
@@ -83,7 +84,7 @@ def _entries(found: list[Found]) -> list[Entry]:
             Entry(
                 name=item.name,
                 shape=shape_of(item.tensor),
-                role=_role(item),
+                role="head" if item.tensor is head else _role(item),
                 dtype=dtype,
                 storage=storage,
                 unique=unique,
