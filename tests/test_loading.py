@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 import tallystick
 from small import CAUSAL, FLAG, IMPOSSIBLE, small_model
+from tallystick.cli.main import main
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
@@ -222,12 +223,14 @@ def test_without_transformers_the_flag_alone_tells(tmp_path: Path, monkeypatch, 
     assert "pip install 'tallystick[hf]'" in answer.notes[0]
 
 
-def test_a_type_that_transformers_does_not_know_is_told_by_its_flag(tmp_path: Path):
+def test_a_type_that_transformers_does_not_know_is_told_by_its_flag(tmp_path: Path, capsys):
     saved(tmp_path, "qwen3_moe", tied=False)
     configure(tmp_path, **{FLAG: True, "model_type": "unheard_of"})
     answer = tallystick.ties(tmp_path)
     assert [problem.code for problem in answer.problems] == ["config-says-tied-file-differs"]
     assert "neither tallystick nor transformers" in answer.notes[0]
+    main(["ties", str(tmp_path)])
+    assert "neither tallystick nor transformers" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_count_asks_nobody(tmp_path: Path, monkeypatch):
