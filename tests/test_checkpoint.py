@@ -544,7 +544,10 @@ def test_a_bare_body_beside_a_config(tmp_path: Path):
     assert tie_of(ledger)[:2] == (("embed_tokens.weight", "lm_head.weight"), "tied")
 
 
-@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "base_model.model."])
+@pytest.mark.parametrize(
+    "prefix",
+    ["module.", "_orig_mod.", "base_model.model.", "module._orig_mod.", "_orig_mod.module.", "_fsdp_wrapped_module."],
+)
 def test_a_wrappers_prefix(tmp_path: Path, prefix: str):
     write(tmp_path / "model.safetensors", {f"{prefix}{name}": shape for name, shape in llama_shapes().items()})
     write_config(tmp_path, LLAMA)
@@ -552,6 +555,34 @@ def test_a_wrappers_prefix(tmp_path: Path, prefix: str):
     assert ledger.total == LLAMA_UNTIED
     assert ledger.mismatches == {}
     assert ledger.by("role") == count(LLAMA).by("role")
+    # PEFT's prefix is that of a model which transformers knows how to load; the others' is found by nobody.
+    warned = any(f"every name begins with {prefix!r}" in note for note in ledger.notes)
+    assert warned == ("module." in prefix or "_orig_mod." in prefix)
+
+
+def test_a_wrappers_prefix_before_names_that_lack_the_bodys(tmp_path: Path):
+    """GPT-2 is published without `transformer.`; wrapped and saved, its names need one prefix off and one on."""
+    shapes = gpt2_published(layers=1, width=8, vocabulary=20, positions=16)
+    write(tmp_path / "model.safetensors", {f"module._orig_mod.{name}": shape for name, shape in shapes.items()})
+    config = {"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "vocab_size": 20, "n_positions": 16}
+    write_config(tmp_path, config)
+    ledger = count(tmp_path)
+    assert (ledger.total, ledger.mismatches) == (count(config).total, {})
+    assert tie_of(ledger)[1] == "tied"
+
+
+def test_a_head_under_the_bodys_prefix(tmp_path: Path):
+    """Loaders take `model.lm_head.weight` for `lm_head.weight`, unless that is there too."""
+    shapes = llama_shapes()
+    misnamed = {("model." + name if name == "lm_head.weight" else name): shape for name, shape in shapes.items()}
+    write(tmp_path / "model.safetensors", misnamed)
+    write_config(tmp_path, LLAMA)
+    ledger = count(tmp_path)
+    assert (ledger.total, ledger.mismatches) == (LLAMA_UNTIED, {})
+    assert ledger.tensors["model.lm_head.weight"].role == "head"
+
+    write(tmp_path / "model.safetensors", {**shapes, **misnamed})
+    assert count(tmp_path).mismatches == {"unexpected": ("model.lm_head.weight",)}
 
 
 @pytest.mark.parametrize(

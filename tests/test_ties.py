@@ -82,6 +82,12 @@ def test_a_replaced_head_with_values_is_untied():
     assert relations(answer) == [((EMBEDDING, "lm_head.0.weight"), "untied", True, 160)]
     assert (answer.verdict, codes(answer)) == ("contradiction", ["untied-head"])
     assert "+160" in answer.problems[0].message
+    # The values differ, so that retie asks which of them stay: the remedy says it at once.
+    assert 'tallystick.retie(model, keep="model.embed_tokens.weight")' in answer.problems[0].remedy
+    with pytest.raises(tallystick.BadInput, match="keep="):
+        tallystick.retie(model)
+    tallystick.retie(model, keep=EMBEDDING)
+    assert tallystick.ties(model).verdict == "consistent"
 
 
 def test_a_copied_head_is_told_from_an_untied_one():
@@ -182,6 +188,17 @@ def test_an_equal_head_in_the_file_is_a_duplicate(tmp_path):
     answer = tallystick.ties(tmp_path)
     assert (answer.verdict, codes(answer)) == ("consistent", ["duplicate-in-file"])
     assert answer.groups[0].wasted_bytes == 160 * 4
+
+
+def test_a_head_under_the_bodys_prefix_is_the_head(tmp_path):
+    """Loaders take the body's prefix off, so that it is the tied head that the file holds too."""
+    saved(llama(tie_word_embeddings=True), tmp_path)
+    rewrite(tmp_path, lambda tensors: tensors.update({f"model.{HEAD}": tensors[EMBEDDING].clone()}))
+    answer = tallystick.ties(tmp_path)
+    assert relations(answer) == [((EMBEDDING, f"model.{HEAD}"), "copied", True, 160)]
+    assert codes(answer) == ["duplicate-in-file"]
+    rewrite(tmp_path, lambda tensors: tensors[f"model.{HEAD}"].add_(1))
+    assert codes(tallystick.ties(tmp_path)) == ["config-says-tied-file-differs"]
 
 
 def test_the_last_byte_decides(tmp_path):
@@ -295,7 +312,7 @@ def test_the_command_exits_1_when_something_contradicts(tmp_path, capsys):
 def test_to_dict_is_the_contract():
     out = tallystick.ties("gpt2").to_dict()
     assert list(out) == ["source", "kind", "groups", "verdict", "problems", "notes"]
-    assert list(out["groups"][0]) == ["names", "relation", "expected", "parameters", "wasted_bytes"]
+    assert list(out["groups"][0]) == ["names", "relation", "expected", "parameters", "wasted_bytes", "why"]
     assert json.loads(json.dumps(out)) == out
 
 

@@ -16,6 +16,7 @@ from tallystick.ledger import Entry, Ledger, Tie
 
 if TYPE_CHECKING:
     from tallystick.answers.formula import Formula
+    from tallystick.answers.reconcile import Reconciliation
     from tallystick.answers.ties import Ties
     from tallystick.live.check import assert_tied
     from tallystick.live.optimizer import check_optimizer
@@ -33,6 +34,7 @@ __all__ = [
     "check_optimizer",
     "count",
     "formula",
+    "reconcile",
     "retie",
     "ties",
     "watch",
@@ -70,6 +72,27 @@ def formula(source: Any, /, **overrides: Any) -> Formula:
     from tallystick.answers.formula import formula as derive
 
     return derive(source if isinstance(source, Ledger) else count(source, **overrides))
+
+
+def reconcile(source: Any, claim: str | int, /, **overrides: Any) -> Reconciliation:
+    """Which ways of counting make a claimed count true, the simplest first, each an exact sum.
+
+    Args:
+        source: what `count` takes, or a `Ledger`.
+        claim: parameters as people write them: ``"124M"``, ``"6.7B"``, ``"1.5e9"``, ``"123,550,272"`` or an integer.
+            The last digit is taken as rounded, and a half as rounded either way. An integer is exact unless it ends in
+            six zeros.
+        **overrides: config keys to set over the source's own; arguments of the factory.
+
+    Raises:
+        BadInput: when the source cannot be read, or the claim is no number of parameters.
+
+    >>> [(step.what, step.parameters) for step in reconcile("gpt2", "163M").explanations[0].steps]
+    [('with the tied head counted twice', 38597376)]
+    """
+    from tallystick.answers.reconcile import reconcile as explain
+
+    return explain(source if isinstance(source, Ledger) else count(source, **overrides), claim)
 
 
 def ties(source: Any, /, **overrides: Any) -> Ties:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
+from tallystick.anatomy import Attending, Heads
 from tallystick.config import REQUIRED, Config, maybe, natural
 from tallystick.ledger import Axis, Entry
 
@@ -30,6 +31,7 @@ __all__ = [
     "Experts",
     "Group",
     "Head",
+    "Heads",
     "LayerNorm",
     "Linear",
     "Model",
@@ -71,9 +73,13 @@ class Group:
 
 
 class Attention(Group):
-    """What lets positions see one another, projections included."""
+    """What lets positions see one another, projections included; `heads` is how it runs."""
 
     role = "attention"
+
+    def __init__(self, heads: Heads | None = None, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.heads = heads
 
 
 class MLP(Group):
@@ -210,6 +216,25 @@ def lay_out(model: Model, *, dtype: str) -> list[Entry]:
     return list(walk(model, "", "other", None, ()))
 
 
+def attending(model: Model) -> tuple[Attending, ...]:
+    """The attention of every layer, stacks rolled up, in printing order."""
+
+    def walk(node: Node, name: str, axis: Axis | None) -> Iterator[Attending]:
+        if isinstance(node, Attention) and node.heads:
+            yield Attending(name, axis.start if axis else 0, axis.length if axis else 1, node.heads)
+        elif isinstance(node, Group):
+            for child, below in node.children.items():
+                yield from walk(below, f"{name}.{child}" if name else child, axis)
+        elif isinstance(node, Stack):
+            start = 0
+            for count, block in node.runs:
+                if count:
+                    yield from walk(block, f"{name}.{{}}", axis or Axis(start, count))
+                start += int(count)
+
+    return tuple(walk(model, "", None))
+
+
 # -- the registry ---------------------------------------------------------------------------------
 
 
@@ -221,22 +246,29 @@ class Architecture(NamedTuple):
     keys: Mapping[str, Any]  # the config keys that it reads, as `Config` declares them
     aliases: Mapping[str, str]  # other names of those keys
     build: Callable[[Config], Model]
+    running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
 
 
 REGISTRY: dict[str, Architecture] = {}
 
 
 def architecture(
-    name: str, class_name: str = "", *, aliases: Mapping[str, str] | None = None, **keys: Any
+    name: str,
+    class_name: str = "",
+    *,
+    aliases: Mapping[str, str] | None = None,
+    running: Mapping[str, Any] | None = None,
+    **keys: Any,
 ) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
     """Register a family: the decorated function reads a `Config` and returns the `Model`.
 
-    `keys` are the config keys that it reads with the defaults of its type (see `Config`). The file
+    `keys` are the config keys that change a tensor, with the defaults of its type (see `Config`); `running` those that
+    change no tensor, and how the model runs. The file
     ``architectures/NAME.py`` that holds it is found by its name: nothing else needs an edit.
     """
 
     def register(build: Callable[[Config], Model]) -> Callable[[Config], Model]:
-        REGISTRY[name] = Architecture(name, class_name, keys, aliases or {}, build)
+        REGISTRY[name] = Architecture(name, class_name, keys, aliases or {}, build, running or {})
         return build
 
     return register

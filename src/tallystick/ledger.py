@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tallystick.anatomy import Attending
 from tallystick.errors import BadInput
 
 if TYPE_CHECKING:
@@ -111,11 +112,31 @@ class Tie(NamedTuple):
     parameters: int  # elements that sharing saves: those of all names, less the distinct ones
 
 
+# From the best to the worst. What is not known may turn out to be copied or untied: so of several pairs, one that is
+# unknown takes it back that all are equal, and one that differs settles it whatever the others are.
+RELATIONS = ("tied", "aliased", "copied", "unknown", "untied")
+
+
+class Compared(NamedTuple):
+    """How two tensors belong together, and why that is not known, or not to the last element."""
+
+    relation: str  # tied | aliased | copied | untied | unknown
+    why: str | None = None
+
+
+def worst(compared: Iterable[Compared]) -> Compared:
+    """What is to be said of several pairs together: the one that is furthest from tied."""
+    return max(compared, key=lambda pair: RELATIONS.index(pair.relation))
+
+
 class Values(Protocol):
     """What a source offers to whoever must know values: it reads them only when asked."""
 
-    def relation(self, one: str, other: str) -> str:
+    def compare(self, one: str, other: str) -> Compared:
         """``copied``, ``untied`` or ``unknown``: how two tensors in separate memory compare."""
+
+    def holds(self, name: str) -> bool:
+        """Whether a tensor of that name is really there: a file leaves out what a tie gives back."""
 
     def duplicates(self) -> Iterable[Sequence[str]]:
         """Names that look as if they were one tensor, whoever said so or not."""
@@ -147,6 +168,7 @@ class Ledger:
         unread: str | None = None,
         doubts: Sequence[str] = (),
         ask: Callable[[], Ledger] | None = None,
+        attending: Sequence[Attending] = (),
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -164,6 +186,7 @@ class Ledger:
         self.unread = unread  # why the config beside a checkpoint could not be used
         self.doubts = tuple(doubts)  # why it is not certain what is meant to be one
         self._ask = ask
+        self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.values = values  # reads values where a relation depends on them; None where there are none
 
     @cached_property

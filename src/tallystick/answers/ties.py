@@ -7,10 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-from tallystick.ledger import Entry, Ledger, size_in_bytes
-
-# From the best to the worst: a group is as good as the worst of its pairs.
-RELATIONS = ("tied", "aliased", "unknown", "copied", "untied")
+from tallystick.ledger import Compared, Ledger, size_in_bytes, worst
 
 
 @dataclass(frozen=True)
@@ -22,6 +19,7 @@ class Group:
     expected: bool | None  # whether config or model mean them to be one; None where neither says
     parameters: int  # elements that tying saves, or would save
     wasted_bytes: int  # bytes that equal values take twice
+    why: str | None = None  # why the relation is not known, or not to the last element
 
 
 @dataclass(frozen=True)
@@ -106,26 +104,30 @@ def _shared(ledger: Ledger) -> list[Group]:
 def _group(ledger: Ledger, names: Sequence[str], *, expected: bool | None) -> Group:
     """Names in separate memory, at least in part; their values are compared."""
     apart = _apart(ledger, names)
-    relations = [_relation(ledger, one, other) for one, other in combinations(apart, 2)]
-    relation = max(relations, key=RELATIONS.index, default="unknown")
-    saved = sum(entry.size for entry in apart[1:])
-    wasted = sum(size_in_bytes(entry.size, entry.dtype) for entry in apart[1:]) if relation == "copied" else 0
-    return Group(tuple(names), relation, expected, saved, wasted)
+    relation, why = worst(_compared(ledger, apart))
+    others = [entry for name in apart[1:] if (entry := ledger.tensors.get(name))]
+    saved = sum(entry.size for entry in others)
+    wasted = sum(size_in_bytes(entry.size, entry.dtype) for entry in others) if relation == "copied" else 0
+    return Group(tuple(names), relation, expected, saved, wasted, why)
 
 
-def _apart(ledger: Ledger, names: Sequence[str]) -> list[Entry]:
-    """One entry for each separate memory among the names, that of the first name first."""
-    entries = [ledger.tensors[name] for name in names if name in ledger.tensors]
+def _apart(ledger: Ledger, names: Sequence[str]) -> list[str]:
+    """One name for each separate memory among the names, that of the first name first."""
     if ledger.kind != "module":  # a file's tensors lie apart, whatever the config makes of them
-        return entries
-    first: dict[str, Entry] = {}
-    for entry in entries:
-        first.setdefault(entry.storage, entry)
+        return [name for name in names if ledger.values is None or ledger.values.holds(name)]
+    first: dict[str, str] = {}
+    for name in names:
+        entry = ledger.tensors.get(name)  # a lazy parameter is none: it has no shape yet
+        first.setdefault(entry.storage if entry else name, name)
     return list(first.values())
 
 
-def _relation(ledger: Ledger, one: Entry, other: Entry) -> str:
-    return ledger.values.relation(one.name, other.name) if ledger.values else "unknown"
+def _compared(ledger: Ledger, names: Sequence[str]) -> list[Compared]:
+    """Every pair of names compared."""
+    pairs = list(combinations(names, 2))
+    if ledger.values is None or not pairs:
+        return [Compared("unknown", "no values are there to be compared")]
+    return [ledger.values.compare(one, other) for one, other in pairs]
 
 
 def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
@@ -141,7 +143,11 @@ def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
 
 def _problem(ledger: Ledger, group: Group) -> Problem | None:
     first = group.names[0]
-    retie = "tallystick.retie(model) makes them one Parameter again"
+    # Between values that differ, or may, somebody has to choose: retie refuses to.
+    keep = f', keep="{first}"' if group.relation == "untied" or group.why else ""
+    retie = f"tallystick.retie(model{keep}) makes them one Parameter again"
+    if len({ledger.tensors[name].shape for name in group.names if name in ledger.tensors}) > 1:
+        retie = "give them one shape, as an nn.Linear head has an embedding's; then tallystick.retie(model) ties them"
     if group.relation == "aliased":
         others = " and ".join(group.names[1:])
         return Problem(
@@ -153,18 +159,21 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
         )
     if not group.expected or group.relation == "tied":
         return None
-    others = " and ".join(_strays(ledger, group))
+    if group.relation == "unknown" and ledger.kind != "module":
+        return None
+    first, strays = _parted(ledger, group)
+    others = " and ".join(strays)
     if ledger.kind == "module":  # in separate memory for certain, even where no values tell how they compare
         copied = group.relation == "copied"
         still = "equal so far, and training moves them apart" if copied else "training moves them apart"
+        if group.why:
+            still += f"; {'' if copied else 'not compared: '}{group.why}"
         return Problem(
             "copied-parameters" if copied else "untied-head",
             group.names,
-            f"{others} is no longer tied to {first}: +{group.parameters:,}; {still}",
+            f"{others} {'is' if len(strays) == 1 else 'are'} no longer tied to {first}: +{group.parameters:,}; {still}",
             retie,
         )
-    if group.relation == "unknown":
-        return None
     if group.relation == "copied":
         return Problem(
             "duplicate-in-file",
@@ -181,13 +190,15 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
     )
 
 
-def _strays(ledger: Ledger, group: Group) -> list[str]:
-    """The names of a group that do not share the memory of its first."""
-    first, *rest = group.names
-    if ledger.kind != "module":  # a file's tensors lie apart
-        return rest
-    storage = ledger.tensors[first].storage
-    return [name for name in rest if ledger.tensors[name].storage != storage]
+def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
+    """The name that a group goes by, and the names that do not share its memory: those of most names stay."""
+    if ledger.kind != "module":
+        first, *rest = _apart(ledger, group.names)
+        return first, rest
+    storages = [ledger.tensors[name].storage if name in ledger.tensors else name for name in group.names]
+    common = max(storages, key=storages.count)  # the first of equals
+    strays = [name for name, storage in zip(group.names, storages, strict=True) if storage != common]
+    return group.names[storages.index(common)], strays
 
 
 def _not_stored(ledger: Ledger) -> Problem | str | None:

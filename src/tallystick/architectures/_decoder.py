@@ -1,5 +1,8 @@
 """What the decoders share: heads, attention, gated MLP, mixture of experts, and the frame around the blocks."""
 
+from itertools import groupby
+
+from tallystick.anatomy import EVERYTHING, Windows
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -9,6 +12,7 @@ from tallystick.blueprint import (
     ExpertStack,
     Group,
     Head,
+    Heads,
     Linear,
     Model,
     Node,
@@ -17,6 +21,7 @@ from tallystick.blueprint import (
     Router,
     Stack,
     Tensor,
+    natural,
 )
 
 
@@ -36,10 +41,16 @@ def key_value_heads(c: Config) -> int:
     return heads
 
 
+def heads(c: Config, size: int, windows: Windows = EVERYTHING) -> Heads:
+    """Query heads and grouped key and value heads, all of one size."""
+    return Heads(c.num_attention_heads, key_value_heads(c), size, windows=windows)
+
+
 def attention(
     c: Config,
     size: int,
     *,
+    windows: Windows = EVERYTHING,
     bias: bool = False,
     output_bias: bool | None = None,
     output: str = "o_proj",
@@ -48,12 +59,39 @@ def attention(
     """Separate query, key, value and output projections; heads of `size`, key and value heads grouped."""
     d, queries, keys = c.hidden_size, c.num_attention_heads * size, key_value_heads(c) * size
     return Attention(
+        heads(c, size, windows),
         q_proj=Linear(d, queries, bias=bias),
         k_proj=Linear(d, keys, bias=bias),
         v_proj=Linear(d, keys, bias=bias),
         **{output: Linear(queries, d, bias=bias if output_bias is None else output_bias)},
         **more,
     )
+
+
+SLIDING = {
+    "use_sliding_window": False,
+    "sliding_window": natural(4096, nullable=True),
+    "max_window_layers": natural(28),
+    "layer_types": None,
+}
+
+
+def windows_of(c: Config, pattern: Windows) -> Windows:
+    """How far each layer sees: as `layer_types` lists it, or else by the type's own pattern."""
+    if c.layer_types is None:
+        return pattern
+    if not isinstance(c.layer_types, list) or len(c.layer_types) < c.num_hidden_layers:
+        raise c.refuse(f"layer_types must list the kind of each of the {int(c.num_hidden_layers)} layers")
+    sliding = [kind in ("sliding_attention", "chunked_attention") for kind in c.layer_types]
+    return [(c.sliding_window if slides else None, len(list(run))) for slides, run in groupby(sliding)]
+
+
+def late_windows(c: Config) -> Windows:
+    """Qwen's windows, where they are on at all: every layer from `max_window_layers` on."""
+    if not c.use_sliding_window:
+        return EVERYTHING
+    first = min(c.max_window_layers, c.num_hidden_layers)
+    return windows_of(c, ((None, first), (c.sliding_window, c.num_hidden_layers - first)))
 
 
 def gated_mlp(d: int, inner: int, *, bias: bool = False) -> MLP:

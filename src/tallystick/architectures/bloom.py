@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -30,7 +31,9 @@ def bloom(c: Config) -> Model:
     d = c.hidden_size
     block = Group(
         input_layernorm=LayerNorm(d),
-        self_attention=Attention(query_key_value=Linear(d, 3 * d), dense=Linear(d, d)),
+        self_attention=Attention(
+            Heads(c.n_head, c.n_head, d / c.n_head), query_key_value=Linear(d, 3 * d), dense=Linear(d, d)
+        ),
         post_attention_layernorm=LayerNorm(d),
         mlp=MLP(dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
     )

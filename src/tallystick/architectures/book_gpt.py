@@ -10,6 +10,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     Linear,
     Model,
     PositionEmbedding,
@@ -37,6 +38,7 @@ def book_gpt(c: Config) -> Model:
     norm = Group(scale=Tensor((d,), "norm"), shift=Tensor((d,), "norm"))
     block = Group(
         att=Attention(
+            Heads(c.n_heads, c.n_heads, d / c.n_heads),
             mask=Buffer(c.context_length, c.context_length),
             W_query=Linear(d, d, bias=bias),
             W_key=Linear(d, d, bias=bias),

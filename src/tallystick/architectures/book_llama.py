@@ -9,6 +9,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     Linear,
     Model,
     Repeat,
@@ -43,6 +44,7 @@ def book_llama(c: Config) -> Model:
     queries, keys = c.n_heads * size, (c.n_kv_groups or c.n_heads) * size
     block = Group(
         att=Attention(
+            Heads(c.n_heads, c.n_kv_groups or c.n_heads, size),
             W_query=Linear(d, queries, bias=bias),
             W_key=Linear(d, keys, bias=bias),
             W_value=Linear(d, keys, bias=bias),

@@ -6,6 +6,7 @@ from tallystick.blueprint import (
     Buffer,
     Config,
     Group,
+    Heads,
     Linear,
     Model,
     RMSNorm,
@@ -58,14 +59,16 @@ def deepseek_v3(c: Config) -> Model:
 
 def _block(c: Config, mlp: Group) -> Group:
     d, heads, rank, bias = c.hidden_size, c.num_attention_heads, c.q_lora_rank, c.attention_bias
-    query = heads * (c.qk_nope_head_dim + c.qk_rope_head_dim)
+    size = c.qk_nope_head_dim + c.qk_rope_head_dim
     # Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist.
     return Group(
         self_attn=Attention(
-            q_proj=None if rank else Linear(d, query, bias=False),
+            # A token is cached as its waist and the one rotary key that all heads share.
+            Heads(heads, heads, size, c.v_head_dim, latent=c.kv_lora_rank + c.qk_rope_head_dim),
+            q_proj=None if rank else Linear(d, heads * size, bias=False),
             q_a_proj=Linear(d, rank, bias=bias) if rank else None,
             q_a_layernorm=RMSNorm(rank) if rank else None,
-            q_b_proj=Linear(rank, query, bias=False) if rank else None,
+            q_b_proj=Linear(rank, heads * size, bias=False) if rank else None,
             kv_a_proj_with_mqa=Linear(d, c.kv_lora_rank + c.qk_rope_head_dim, bias=bias),
             kv_a_layernorm=RMSNorm(c.kv_lora_rank),
             kv_b_proj=Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + c.v_head_dim), bias=False),

@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -37,10 +38,16 @@ ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
     tie_word_embeddings=True,
 )
 def falcon(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="num_attention_heads")
     d, bias = c.hidden_size, c.bias
     inner = c.ffn_hidden_size or 4 * d
+    keys, size = _key_value_heads(c), d / c.num_attention_heads
     block = Group(
-        self_attention=Attention(query_key_value=Linear(d, _projected(c), bias=bias), dense=Linear(d, d, bias=bias)),
+        self_attention=Attention(
+            Heads(c.num_attention_heads, keys, size),
+            query_key_value=Linear(d, d + 2 * keys * size, bias=bias),
+            dense=Linear(d, d, bias=bias),
+        ),
         mlp=MLP(dense_h_to_4h=Linear(d, inner, bias=bias), dense_4h_to_h=Linear(inner, d, bias=bias)),
         **{name: LayerNorm(d) for name in _norms(c)},
     )
@@ -53,16 +60,14 @@ def falcon(c: Config) -> Model:
     )
 
 
-def _projected(c: Config) -> int:
-    """Width of queries, keys and values together."""
-    c.require_divisible("hidden_size", by="num_attention_heads")
-    d, size = c.hidden_size, c.hidden_size / c.num_attention_heads
-    width: int = d + 2 * size if c.multi_query else 3 * d
-    if c.new_decoder_architecture:  # groups of queries, whatever multi_query says
-        if c.num_kv_heads:
-            c.require_divisible("num_attention_heads", by="num_kv_heads")
-        width = d + 2 * (c.num_kv_heads or c.num_attention_heads) * size
-    return width
+def _key_value_heads(c: Config) -> int:
+    """One head of keys and values for all queries, or for each group of them, or for each."""
+    if not c.new_decoder_architecture:
+        return 1 if c.multi_query else c.num_attention_heads
+    if c.num_kv_heads:  # groups of queries, whatever multi_query says
+        c.require_divisible("num_attention_heads", by="num_kv_heads")
+    heads: int = c.num_kv_heads or c.num_attention_heads
+    return heads
 
 
 def _norms(c: Config) -> tuple[str, ...]:

@@ -1,12 +1,13 @@
 """Gemma 2 (Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size")."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, windows_of
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, natural
 
 
 @architecture(
     "gemma2",
     "Gemma2ForCausalLM",
+    running={"sliding_window": natural(4096, nullable=True), "layer_types": None},
     vocab_size=256000,
     hidden_size=2304,
     intermediate_size=9216,
@@ -21,7 +22,9 @@ def gemma2(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
     d = c.hidden_size
     block = Group(
-        self_attn=attention(c, c.head_dim, bias=c.attention_bias),
+        self_attn=attention(
+            c, c.head_dim, bias=c.attention_bias, windows=windows_of(c, ((c.sliding_window, 1), (None, 1)))
+        ),
         mlp=gated_mlp(d, c.intermediate_size),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),

@@ -8,6 +8,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Model,
     PositionEmbedding,
@@ -42,7 +43,7 @@ def gpt2(c: Config) -> Model:
     cross = c.add_cross_attention
     block = Group(
         ln_1=LayerNorm(d),
-        attn=Attention(c_attn=Conv1D(d, 3 * d), c_proj=Conv1D(d, d)),
+        attn=Attention(Heads(c.n_head, c.n_head, d / c.n_head), c_attn=Conv1D(d, 3 * d), c_proj=Conv1D(d, d)),
         ln_2=LayerNorm(d),
         # As a decoder beside an encoder: keys and values come from there, queries from here.
         crossattention=Attention(c_attn=Conv1D(d, 2 * d), q_attn=Conv1D(d, d), c_proj=Conv1D(d, d)) if cross else None,

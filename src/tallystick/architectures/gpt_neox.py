@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -29,10 +30,13 @@ from tallystick.blueprint import (
 def gpt_neox(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias = c.hidden_size, c.intermediate_size, c.attention_bias
+    heads = c.num_attention_heads
     block = Group(
         input_layernorm=LayerNorm(d),
         post_attention_layernorm=LayerNorm(d),
-        attention=Attention(query_key_value=Linear(d, 3 * d, bias=bias), dense=Linear(d, d, bias=bias)),
+        attention=Attention(
+            Heads(heads, heads, d / heads), query_key_value=Linear(d, 3 * d, bias=bias), dense=Linear(d, d, bias=bias)
+        ),
         mlp=MLP(dense_h_to_4h=Linear(d, inner), dense_4h_to_h=Linear(inner, d)),
     )
     head = "embed_out" if c.published else "lm_head"

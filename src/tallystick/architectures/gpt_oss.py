@@ -1,12 +1,13 @@
 """gpt-oss (OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card")."""
 
-from tallystick.architectures._decoder import attention, decoder, experts_used, router
-from tallystick.blueprint import Config, Experts, Group, Model, RMSNorm, Tensor, architecture
+from tallystick.architectures._decoder import attention, decoder, experts_used, router, windows_of
+from tallystick.blueprint import Config, Experts, Group, Model, RMSNorm, Tensor, architecture, natural
 
 
 @architecture(
     "gpt_oss",
     "GptOssForCausalLM",
+    running={"sliding_window": natural(128, nullable=True), "layer_types": None},
     aliases={"num_experts": "num_local_experts"},
     vocab_size=201088,
     hidden_size=2880,
@@ -32,7 +33,13 @@ def gpt_oss(c: Config) -> Model:
     )
     block = Group(
         # A sink is one more logit for each head, which lets it attend to nothing.
-        self_attn=attention(c, c.head_dim, bias=c.attention_bias, sinks=Tensor((c.num_attention_heads,))),
+        self_attn=attention(
+            c,
+            c.head_dim,
+            bias=c.attention_bias,
+            windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
+            sinks=Tensor((c.num_attention_heads,)),
+        ),
         mlp=Group(router=router(d, of, bias=True), experts=experts),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),

@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -34,6 +35,7 @@ def gptj(c: Config) -> Model:
     block = Group(
         ln_1=LayerNorm(d),
         attn=Attention(
+            Heads(c.n_head, c.n_head, d / c.n_head),
             k_proj=Linear(d, d, bias=False),
             v_proj=Linear(d, d, bias=False),
             q_proj=Linear(d, d, bias=False),

@@ -1,12 +1,13 @@
 """Mixtral (Jiang et al. 2024, "Mixtral of Experts")."""
 
 from tallystick.architectures._decoder import attention, decoder, experts, head_dim, router
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
 
 
 @architecture(
     "mixtral",
     "MixtralForCausalLM",
+    running={"sliding_window": natural(None, nullable=True)},
     aliases={"num_experts": "num_local_experts"},
     vocab_size=32000,
     hidden_size=4096,
@@ -26,7 +27,7 @@ def mixtral(c: Config) -> Model:
         experts=experts(c, d, c.intermediate_size, of="num_local_experts", names=("w1", "w3", "w2")),
     )
     block = Group(
-        self_attn=attention(c, head_dim(c)),
+        self_attn=attention(c, head_dim(c), windows=((c.sliding_window, 1),)),
         **{"block_sparse_moe" if c.published else "mlp": moe},
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),

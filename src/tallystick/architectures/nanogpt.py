@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -32,7 +33,9 @@ def nanogpt(c: Config) -> Model:
     d, bias = c.n_embd, c.bias
     block = Group(
         ln_1=LayerNorm(d, bias=bias),
-        attn=Attention(c_attn=Linear(d, 3 * d, bias=bias), c_proj=Linear(d, d, bias=bias)),
+        attn=Attention(
+            Heads(c.n_head, c.n_head, d / c.n_head), c_attn=Linear(d, 3 * d, bias=bias), c_proj=Linear(d, d, bias=bias)
+        ),
         ln_2=LayerNorm(d, bias=bias),
         mlp=MLP(c_fc=Linear(d, 4 * d, bias=bias), c_proj=Linear(4 * d, d, bias=bias)),
     )

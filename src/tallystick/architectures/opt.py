@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -39,12 +40,14 @@ OFFSET = 2
 def opt(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias = c.hidden_size, c.ffn_dim, c.enable_bias
+    heads = c.num_attention_heads
     projects = c.word_embed_proj_dim not in (None, d)  # most published files state the width itself
     width = c.word_embed_proj_dim if projects else d
     final_norm = c.do_layer_norm_before and not c._remove_final_layer_norm
     norm = LayerNorm(d) if c.layer_norm_elementwise_affine else Group()
     block = Group(
         self_attn=Attention(
+            Heads(heads, heads, d / heads),
             k_proj=Linear(d, d, bias=bias),
             v_proj=Linear(d, d, bias=bias),
             q_proj=Linear(d, d, bias=bias),

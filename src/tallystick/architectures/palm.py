@@ -12,6 +12,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -39,6 +40,7 @@ def palm(c: Config) -> Model:
         # Attention and MLP run side by side behind one norm; no bias anywhere.
         norm=norm,
         attention=Attention(
+            Heads(c.n_heads, 1, c.head_dim),
             q_proj=Linear(d, queries, bias=False),
             k_proj=Linear(d, c.head_dim, bias=False),  # multi-query: one head of keys and one of values
             v_proj=Linear(d, c.head_dim, bias=False),

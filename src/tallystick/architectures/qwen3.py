@@ -1,12 +1,13 @@
 """Qwen3 (Yang et al. 2025, "Qwen3 Technical Report"), dense."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp
+from tallystick.architectures._decoder import SLIDING, attention, decoder, gated_mlp, late_windows
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
 
 
 @architecture(
     "qwen3",
     "Qwen3ForCausalLM",
+    running=SLIDING,
     vocab_size=151936,
     hidden_size=4096,
     intermediate_size=22016,
@@ -20,7 +21,9 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
 def qwen3(c: Config) -> Model:
     d, size = c.hidden_size, c.head_dim
     block = Group(
-        self_attn=attention(c, size, bias=c.attention_bias, q_norm=RMSNorm(size), k_norm=RMSNorm(size)),
+        self_attn=attention(
+            c, size, bias=c.attention_bias, windows=late_windows(c), q_norm=RMSNorm(size), k_norm=RMSNorm(size)
+        ),
         mlp=gated_mlp(d, c.intermediate_size),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),

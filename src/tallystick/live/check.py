@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
+from tallystick.ledger import worst
 from tallystick.live.advice import cost, remedy
 from tallystick.live.meant import meant_groups
-from tallystick.live.relation import MEANING, relation_of, worst
+from tallystick.live.relation import compared, meaning
 from tallystick.sources.places import known_name, places_of
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def assert_tied(model: nn.Module, *names: str) -> None:
     groups = [tuple(known_name(places, name) for name in names)] if names else meant_groups(model, places)
     lines = []
     for group in groups:
-        relation = worst([relation_of(places[group[0]], places[name]) for name in group])
-        if relation != "tied":
+        found = worst(compared(places[group[0]], places[name]) for name in group)
+        if found.relation != "tied":
             lines.append(
-                f"{' and '.join(group)} are {relation} ({MEANING[relation]}): {cost(places, group, relation)};"
-                f" {remedy(model, places, group, relation)}"
+                f"{' and '.join(group)} are {found.relation} ({meaning(found)}): {cost(places, group, found.relation)};"
+                f" {remedy(model, places, group, found.relation)}"
             )
     if lines:
         raise NotTied(". ".join(lines))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from tallystick import ledger
+from tallystick.ledger import Compared
+from tallystick.sources.live_values import compare
 from tallystick.sources.places import Place, Places
 from tallystick.sources.storages import Storages
-from tallystick.sources.values import equal_bits
+from tallystick.sources.tensors import identity_of
 
 if TYPE_CHECKING:
     import torch
@@ -27,21 +30,30 @@ WORSE = {
     "aliased": frozenset({"copied", "untied", "unknown", "gone"}),
     "copied": frozenset({"untied", "gone"}),
 }
-_ORDER = ("tied", "aliased", "copied", "unknown", "untied", "gone")
 
 
 def relation_of(first: Place, second: Place) -> str:
     """The relation of two parameters, by object, then memory, then values."""
-    if first.tensor is second.tensor:
-        return "tied"
+    return compared(first, second).relation
+
+
+def compared(first: Place, second: Place) -> Compared:
+    """The relation of two parameters, and why it is not known, or not to the last element."""
+    if same(first, second):
+        return Compared("tied")
     if _overlap(first.tensor, second.tensor):
-        return "aliased"
-    if first.shape != second.shape or first.tensor.dtype != second.tensor.dtype:
-        return "untied"
-    equal = equal_bits(first.tensor, second.tensor)
-    if equal is None:
-        return "unknown"
-    return "copied" if equal else "untied"
+        return Compared("aliased")
+    return compare(first.tensor, second.tensor)
+
+
+def same(first: Place, second: Place) -> bool:
+    """Whether two names hold one Parameter."""
+    return identity_of(first.tensor) == identity_of(second.tensor)
+
+
+def meaning(found: Compared) -> str:
+    """A relation in words."""
+    return f"separate memory: {found.why}" if found.relation == "unknown" and found.why else MEANING[found.relation]
 
 
 def differences(first: Place, second: Place) -> list[tuple[str, object, object]]:
@@ -57,7 +69,7 @@ def differences(first: Place, second: Place) -> list[tuple[str, object, object]]
 
 def worst(relations: list[str]) -> str:
     """The relation that is furthest from tied."""
-    return max(relations, key=_ORDER.index)
+    return ledger.worst(map(Compared, relations)).relation
 
 
 def sharing(places: Places) -> dict[tuple[str, str], str]:
@@ -68,10 +80,10 @@ def sharing(places: Places) -> dict[tuple[str, str], str]:
     pairs = {}
     for group in groups.values():
         for first, second in combinations(group, 2):
-            one, other = places[first].tensor, places[second].tensor
+            one, other = places[first], places[second]
             # Two slices of one storage may each overlap a third and not each other.
-            if one is other or _overlap(one, other):
-                pairs[first, second] = "tied" if one is other else "aliased"
+            if same(one, other) or _overlap(one.tensor, other.tensor):
+                pairs[first, second] = "tied" if same(one, other) else "aliased"
     return pairs
 
 

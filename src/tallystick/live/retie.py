@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
+from tallystick.ledger import Compared, worst
 from tallystick.live.meant import meant_groups
-from tallystick.live.relation import differences, relation_of, worst
+from tallystick.live.relation import compared, differences, same
 from tallystick.sources.places import Places, assign, known_name, places_of
+from tallystick.sources.tensors import is_lazy
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
 # These list the parameters once, when they wrap, and wait for each one's gradient in every step.
-_REGISTERING = ("DistributedDataParallel", "FullyShardedDataParallel", "DeepSpeedEngine")
+_REGISTERING = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
 
 
 @dataclass(frozen=True)
@@ -75,18 +77,21 @@ def retie(
 
 def _planned(places: Places, group: tuple[str, ...], keep: str | None) -> Retied | None:
     kept = keep if keep in group else group[0]
-    others = [name for name in group if places[name].tensor is not places[kept].tensor]
+    others = [name for name in group if not same(places[name], places[kept])]
     if not others:
         return None
-    relations = {name: relation_of(places[kept], places[name]) for name in others}
+    found = {name: compared(places[kept], places[name]) for name in others}
     for name in others:
-        _refuse(places, kept, name, relations[name], chosen=keep == kept)
+        _refuse(places, kept, name, found[name], chosen=keep == kept)
     dropped = {id(places[name].tensor): math.prod(places[name].shape) for name in others}
-    return Retied(group, kept, worst(list(relations.values())), sum(dropped.values()))
+    return Retied(group, kept, worst(found.values()).relation, sum(dropped.values()))
 
 
-def _refuse(places: Places, kept: str, name: str, relation: str, *, chosen: bool) -> None:
+def _refuse(places: Places, kept: str, name: str, found: Compared, *, chosen: bool) -> None:
     one, other = places[kept], places[name]
+    for lazy in (kept, name):
+        if is_lazy(places[lazy].tensor):
+            raise BadInput(f"{lazy} has no shape before the first forward pass: run the model once, then tie it")
     if one.shape != other.shape:
         if one.shape == other.shape[::-1]:
             raise BadInput(
@@ -99,16 +104,19 @@ def _refuse(places: Places, kept: str, name: str, relation: str, *, chosen: bool
     choose = f'choose which stays with keep="{kept}" or keep="{name}"'
     for what, mine, its in differences(one, other):
         raise BadInput(f"{kept} and {name} have different {what} ({mine}, {its}): {choose}")
-    if relation == "untied":
+    if found.relation == "untied":
         raise BadInput(f"{kept} and {name} hold different values: {choose}, the other's values are lost")
-    if relation == "unknown" and not (one.tensor.is_meta and other.tensor.is_meta):
-        raise BadInput(f"the values of {kept} and {name} cannot be compared here: {choose}")
+    if found.why and not (one.tensor.is_meta and other.tensor.is_meta):
+        raise BadInput(f"whether {kept} and {name} are equal is not known ({found.why}): {choose}")
 
 
 def _refuse_registered(model: nn.Module) -> None:
     for module in model.modules():
-        if (kind := type(module).__name__) in _REGISTERING:
-            raise BadInput(f"{kind} has registered the parameters already: tie the model first, then wrap it")
+        for kind in type(module).__mro__:  # fully_shard gives a module a class of its own, derived from FSDPModule
+            if kind.__name__ in _REGISTERING:
+                raise BadInput(
+                    f"{kind.__name__} has registered the parameters already: tie the model first, then wrap it"
+                )
 
 
 def _move_optimizer(optimizer: torch.optim.Optimizer, kept: torch.Tensor, dropped: list[torch.Tensor]) -> None:

@@ -9,9 +9,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.errors import BadInput
+from tallystick.ledger import Compared, worst
 from tallystick.live.advice import cost, remedy
 from tallystick.live.meant import meant_groups
-from tallystick.live.relation import MEANING, WORSE, relation_of, sharing, worst
+from tallystick.live.relation import WORSE, compared, meaning, relation_of, sharing
 from tallystick.sources.matching import WRAPPERS
 from tallystick.sources.places import Places, places_of, stand_ins
 
@@ -87,14 +88,16 @@ def _losses(memory: _Memory, model: nn.Module) -> list[str]:
     for pair, before in memory.pairs.items():
         first, second = (put + name.removeprefix(taken) for name in pair)
         now = stand_ins(places, first, second)
-        after = worst([relation_of(places[one], places[other]) for one, other in now]) if now else "gone"
+        pairs = {pair: compared(places[pair[0]], places[pair[1]]) for pair in now}
+        found = worst(pairs.values()) if now else Compared("gone")
+        after = found.relation
         if after not in WORSE.get(before, ()):
             continue
-        what = f"{first} and {second} were {before} and are {after} ({MEANING[after]})"
+        what = f"{first} and {second} were {before} and are {after} ({meaning(found)})"
         if not now:
             losses.append(f"{what}; check what the operation made of them")
             continue
-        names = next(pair for pair in now if relation_of(places[pair[0]], places[pair[1]]) == after)
+        names = next(pair for pair in now if pairs[pair] == found)
         if names != (first, second):
             what += f", now as {' and '.join(names)}"
         losses.append(f"{what}: {cost(places, names, after)}; {remedy(model, places, names, after)}")

@@ -33,6 +33,10 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
     for problem in answer.problems:
         out.print(Text(f"{lead}{problem.code}: {problem.message}", style="red"))
         out.print(Text(f"{lead}to mend it: {problem.remedy}"))
+    told = {problem.names for problem in answer.problems}  # which say why themselves
+    for group in answer.groups:
+        if group.why and group.names not in told:
+            out.print(Text(f"{lead}{group.relation}, {' and '.join(group.names)}: {group.why}", style="yellow"))
     for note in answer.notes:
         out.print(Text(f"{lead}{note}", style="yellow"))
     if not answer.groups and not answer.notes:

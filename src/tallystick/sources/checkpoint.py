@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.ledger import Entry, Ledger, size_in_bytes
-from tallystick.sources.config import CONFIG, FLAG, TEXT_PARTS, ledger_from_config, model_type_of, without_head
+from tallystick.sources.config import (
+    CONFIG,
+    FLAG,
+    TEXT_PARTS,
+    ledger_from_config,
+    model_type_of,
+    refuse_odd_flag,
+    without_head,
+)
 from tallystick.sources.files import read_json
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, role_of
@@ -182,6 +190,7 @@ def _beside(config: Path, overrides: Mapping[str, Any]) -> _Beside:
             unknown = f"{config.name} says {quoted(model_type)}, which is not known natively"
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
+            refuse_odd_flag(values, str(config))
             return _Beside(notes=(f"{unknown}: roles by name",), foreign=values)
         ledgers = tuple(
             ledger_from_config(values, overrides, source=str(config), published=published)

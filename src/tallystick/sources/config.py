@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture, lay_out
+from tallystick.blueprint import Architecture, attending, lay_out
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.ledger import Ledger
@@ -54,9 +54,12 @@ def ledger_from_config(
     if family is None:
         from tallystick.sources.fallback import ledger_by_transformers
 
+        refuse_odd_flag({**values, **overrides}, source)
         return ledger_by_transformers(model_type, values, overrides, source=source)
-    settings = merged(values, overrides, known=family.keys, aliases=family.aliases, where=source)
-    config = Config(settings, family.keys, where=source, aliases=family.aliases, published=published)
+    settings = merged(values, overrides, known=(*family.keys, *family.running), aliases=family.aliases, where=source)
+    config = Config(
+        settings, {**family.keys, **family.running}, where=source, aliases=family.aliases, published=published
+    )
     dtype = config.dtype or "float32"
     model = family.build(config)
     ledger = Ledger(
@@ -66,6 +69,7 @@ def ledger_from_config(
         architecture=family.name,
         symbols=config.symbols,
         notes=_class_note(settings, family),
+        attending=attending(model),
     )
     if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
         ledger.notes += (_book_note(ledger),)
@@ -92,6 +96,18 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
         f" (emb_dim, or block_size and n_embd){''.join(_misspelt(key, keys) for key in values)}"
     )
+
+
+def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
+    """Refuse a tie that is said otherwise than by true or false, at the top or in a part of a config of any type.
+
+    Loaders read "false" and null each in a way of their own: to some a word is true, whatever it says.
+    """
+    parts = {f"{name}.": part for name, part in values.items() if isinstance(part, Mapping)}
+    for prefix, part in {"": values, **parts}.items():
+        flag = part.get("tie_word_embeddings", False)
+        if not isinstance(flag, bool):
+            raise BadInput(f"{source}: {prefix}tie_word_embeddings is {shown(flag)}, expected true or false")
 
 
 def _misspelt(key: object, known: list[str]) -> str:

@@ -31,7 +31,7 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
         target = _build(name, _find(module_name, path), arguments)
     from tallystick.sources.module import ledger_from_module
 
-    return ledger_from_module(target, source=name)
+    return ledger_from_module(target, source=name, keep=True)
 
 
 def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:

@@ -51,6 +51,7 @@ def told_by_transformers(
         missing=[entry.name for name, entry in built.items() if name not in stored_as and not entry.buffer],
         misshaped=[],  # a loader splits and joins what it renames: shapes tell nothing
         prefix=("", ""),
+        elsewhere={},
     )
     described = Ledger(built.values(), source=source, kind="config", architecture=model_type)
     if _denies_tie(config):
@@ -74,7 +75,7 @@ def _untied_where_it_differs(described: Ledger, stored: Container[str], values: 
     for tie in described.ties:
         first, *others = [name for name in tie.names if name in stored] or tie.names
         heads = [name for name in others if described.tensors[name].role == "head"]
-        apart |= {name for name in heads if values.relation(first, name) == "untied"}
+        apart |= {name for name in heads if values.compare(first, name).relation == "untied"}
     entries = [e._replace(storage=e.name, unique=e.size) if e.name in apart else e for e in described.entries]
     return Ledger(entries, source=described.source, kind=described.kind, architecture=described.architecture)
 

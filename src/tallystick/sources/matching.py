@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from tallystick.ledger import Axis, Entry, Ledger, template_of
 
+# What wraps a model while it trains or runs puts its own before every name, one before the other.
+_TRAINING = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 WRAPPERS = ("module.", "_orig_mod.", "model.", "language_model.", "base_model.model.")
 
 
@@ -22,6 +24,7 @@ class Match(NamedTuple):
     missing: list[str]  # names that the config describes and that are not there
     misshaped: list[str]  # "name: (2, 3) where the config says (2, 4)"
     prefix: tuple[str, str]  # (taken from a real name, then put before it) to get the described one
+    elsewhere: Mapping[str, str]  # described names whose real ones have the body's prefix too
 
     @property
     def agreeing(self) -> int:
@@ -31,7 +34,7 @@ class Match(NamedTuple):
     def real_name(self, described: str) -> str:
         """What the real tensors would call a described name."""
         taken, put = self.prefix
-        return taken + described.removeprefix(put)
+        return self.elsewhere.get(described) or taken + described.removeprefix(put)
 
     def mismatches(self, *, excused: Container[str] = ()) -> dict[str, list[str]]:
         """The names on which the two disagree, but for described ones that are absent for a reason."""
@@ -46,7 +49,11 @@ class Match(NamedTuple):
 def match(real: Sequence[Entry], described: Ledger) -> Match:
     """Find each real entry in a described ledger, by name and shape."""
     expected = _expected(described.rolled)
-    taken, put = _prefix(real, expected)
+    templates = [entry.name if entry.axes else template_of(entry.name)[0] for entry in real]
+    roots = sorted({name.split(".", 1)[0] + "." for name in expected if name.count(".") > 1})
+    taken, put = _prefix(templates, roots, expected)
+    held = {template.removeprefix(taken) for template in templates}
+    elsewhere: dict[str, str] = {}
     pairs: list[tuple[Entry, Entry | None]] = []
     misshaped: list[str] = []
     seen: dict[Entry, set[tuple[int, ...]] | None] = {}  # numbers of a described stack; None is all of them
@@ -57,6 +64,9 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
         numbers = tuple(int(number) for number in written if number == str(int(number)))  # 007 is no layer's number
         # The head stands outside the prefix, so a name that needs no prefix is taken as it is.
         runs = expected.get(put + template) or expected.get(template) or []
+        if not runs and not entry.axes and (outside := _outside(template, roots)) in expected and outside not in held:
+            runs = expected[outside]
+            elsewhere[outside] = entry.name
         if entry.axes:
             told = next((run for run in runs if run.axes == entry.axes), None)
             if runs and told is None:
@@ -80,7 +90,7 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
     for entry in real:
         look(entry)
     missing = [name for runs in expected.values() for told in runs for name in _unseen(told, seen.get(told, set()))]
-    return Match(pairs, missing, misshaped, (taken, put))
+    return Match(pairs, missing, misshaped, (taken, put), elsewhere)
 
 
 def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:
@@ -110,16 +120,26 @@ def _all_numbers_as_axes(entry: Entry) -> Entry:
     return entry._replace(name=".".join([*parts, last]), axes=tuple(all_axes))
 
 
-def _prefix(real: Iterable[Entry], expected: Mapping[str, object]) -> tuple[str, str]:
-    roots = {name.split(".", 1)[0] + "." for name in expected if name.count(".") > 1}
-    candidates = [("", ""), *(("", root) for root in sorted(roots)), *((wrapper, "") for wrapper in WRAPPERS)]
-    templates = [entry.name if entry.axes else template_of(entry.name)[0] for entry in real]
+def _prefix(templates: Sequence[str], roots: Sequence[str], expected: Container[str]) -> tuple[str, str]:
+    wrapped = ""
+    while more := next((one for one in _TRAINING if _all_start(templates, wrapped + one)), ""):
+        wrapped += more
+    candidates = [(taken, put) for taken in dict.fromkeys(("", *WRAPPERS, wrapped)) for put in ("", *roots)]
 
     def agreeing(candidate: tuple[str, str]) -> int:
         taken, put = candidate
         return sum(name.startswith(taken) and put + name.removeprefix(taken) in expected for name in templates)
 
     return max(candidates, key=agreeing)  # the first of equals: no change, where that is as good
+
+
+def _all_start(templates: Sequence[str], prefix: str) -> bool:
+    return bool(templates) and all(name.startswith(prefix) for name in templates)
+
+
+def _outside(template: str, roots: Sequence[str]) -> str:
+    """A name without the body's prefix, as loaders read it too: `model.lm_head.weight` is `lm_head.weight`."""
+    return template.removeprefix(next((root for root in roots if template.startswith(root)), ""))
 
 
 def _within(numbers: tuple[int, ...], axes: tuple[Axis, ...]) -> bool:

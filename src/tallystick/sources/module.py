@@ -6,38 +6,46 @@ and the elements of it that they see. Addresses are never compared: on the meta 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from tallystick import architectures
 from tallystick.errors import BadInput
 from tallystick.ledger import BITS, Entry, Ledger
 from tallystick.sources.config import ledger_from_config
+from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
 from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_note
 from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
-from tallystick.sources.storages import Storages, shape_of
-from tallystick.sources.values import LiveValues
+from tallystick.sources.storages import Storages
+from tallystick.sources.tensors import identity_of, is_lazy, shape_of
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
 
-def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledger:
+def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bool = False) -> Ledger:
     """The ledger of a live module: real names, real ties, whatever its device.
 
     Entries are in the order in which the module prints. `unique` counts storage once,
     `by_name` every name, `parameters` every distinct Parameter object.
-    """
-    from torch.nn.parameter import is_lazy
 
+    Args:
+        module: wrapped or not.
+        source: what the user named, for messages; the name of its class if not given.
+        keep: whether the ledger keeps the tensors alive, so that it can compare them when asked. It must where
+            nobody else does, and must not where a user's model would stay in memory for it.
+    """
     found = list(walk(module))
+    tensors = {item.name: item.tensor for item in found}
     lazy = [item.name for item in found if is_lazy(item.tensor)]
-    found = [item for item in found if not is_lazy(item.tensor)]
     inner = unwrapped(module)
-    entries = _entries(found, head=getattr(output_of(inner), "weight", None))
+    head = getattr(output_of(inner), "weight", None)
+    entries = _entries([item for item in found if not is_lazy(item.tensor)], head=head)
     notes = (
         [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
     )
@@ -63,7 +71,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
         described=described,
         mismatches=mismatches,
         meant=meant,
-        values=LiveValues({item.name: item.tensor for item in found}, _head_pairs(entries)),
+        values=LiveValues(tensors if keep else WeakValueDictionary(tensors), _head_pairs(entries)),
     )
 
 
@@ -72,10 +80,10 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None) -> Ledge
 
 def _entries(found: list[Found], *, head: torch.Tensor | None) -> list[Entry]:
     parameters, buffers = Storages(), Storages()
-    first: dict[int, str] = {}  # a Parameter object -> its first name
+    first: dict[Hashable, str] = {}  # a Parameter -> its first name
     entries = []
     for item in found:
-        identity = first.setdefault(id(item.tensor), item.name)
+        identity = first.setdefault(identity_of(item.tensor), item.name)
         storage, unique = (buffers if item.buffer else parameters).take(item.name, item.tensor)
         dtype = str(item.tensor.dtype).removeprefix("torch.")
         if dtype not in BITS:
@@ -149,5 +157,6 @@ def _untied_notes(entries: list[Entry], meant: list[tuple[str, ...]] | None) -> 
         " tallystick.retie(model) ties it back"
         for first, *rest in meant
         for name in rest
-        if by_name[name].storage != by_name[first].storage
+        # a lazy parameter is no entry, and costs nothing yet
+        if {name, first} <= by_name.keys() and by_name[name].storage != by_name[first].storage
     ]

@@ -47,3 +47,13 @@ def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
         for kind, names in mismatches.items()
         if names
     ]
+
+
+def wrapper_note(prefix: str) -> list[str]:
+    """What follows from names that a wrapper has put its own before."""
+    if not any(part in prefix for part in ("module.", "_orig_mod.")):
+        return []
+    return [
+        f"every name begins with {prefix!r}, which a wrapper put there when the model was saved: read here as if it were"
+        " not, but transformers would find none of them"
+    ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.sources.storages import shape_of
+from tallystick.sources.tensors import shape_of
 
 if TYPE_CHECKING:
     import torch
@@ -87,13 +87,10 @@ def unsaved(module: nn.Module) -> Iterator[Found]:
 def places_of(model: nn.Module) -> Places:
     """Every name of every parameter, as in the state dict but for the names of wrappers."""
     from torch import nn
-    from torch.nn.parameter import is_lazy
 
     if not isinstance(model, nn.Module):
         raise BadInput(f"{quoted(model)} is a {type(model).__name__}, not a torch.nn.Module")
-    # A lazy parameter has no shape and no values before the first forward pass, so nothing to say about.
-    found = (item for item in walk(model) if not item.buffer and not is_lazy(item.tensor))
-    return {item.name: Place(item.tensor, item.owner) for item in found}
+    return {item.name: Place(item.tensor, item.owner) for item in walk(model) if not item.buffer}
 
 
 def known_name(places: Places, name: str) -> str:

@@ -42,6 +42,8 @@ def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> 
         raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}")
     if os.path.lexists(out):
         raise BadInput(f"{out} exists already, and is not overwritten")
+    if out.absolute().is_relative_to(folder.absolute()):
+        raise BadInput(f"{out} is inside {folder} itself: name a folder beside it")
     if not answer.problems:
         raise BadInput(f"{folder} has no tie to mend")
     drop, tied, done = _plan(answer.problems, as_)

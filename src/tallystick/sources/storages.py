@@ -7,16 +7,13 @@ Addresses are never compared: on the meta device all are 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple
+
+from tallystick.sources.tensors import identity_of, memory_of, shape_of
 
 if TYPE_CHECKING:
     import torch
-
-
-def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
-    """A tensor's shape as the model has it."""
-    # DeepSpeed ZeRO-3 leaves an empty tensor on each rank and keeps the real shape beside it.
-    return tuple(int(size) for size in getattr(tensor, "ds_shape", tensor.shape))
 
 
 class _View(NamedTuple):
@@ -39,22 +36,27 @@ class Storages:
     """Which elements of which storage are taken already, and by what name first."""
 
     def __init__(self) -> None:
-        self._objects: dict[int, str] = {}
+        self._objects: dict[Hashable, str] = {}
         self._views: dict[tuple[int, int], list[_View]] = {}
 
     def take(self, name: str, tensor: torch.Tensor) -> tuple[str, int]:
         """The name whose storage this tensor shares (its own if nobody's), and how many of its elements are new."""
-        if id(tensor) in self._objects:
-            return self._objects[id(tensor)], 0
-        key = _storage_key(tensor)
+        identity = identity_of(tensor)
+        if identity in self._objects:
+            return self._objects[identity], 0
+        size = math.prod(shape_of(tensor))
+        memory = memory_of(tensor) if size else tensor
+        key = _storage_key(memory) if size else None
         if key is None:
-            self._objects[id(tensor)] = name
-            return name, math.prod(shape_of(tensor))
-        view = _View(name, int(tensor.storage_offset()), _layout(tensor))
-        taken = self._views.setdefault((key, tensor.element_size()), [])
+            self._objects[identity] = name
+            return name, size
+        view = _View(name, int(memory.storage_offset()), _layout(memory))
+        taken = self._views.setdefault((key, memory.element_size()), [])
         owner, new = _claim(view, taken)
         taken.append(view._replace(storage=owner))
-        self._objects[id(tensor)] = owner
+        self._objects[identity] = owner
+        if memory is not tensor:  # a shard or packed values: fewer elements here than the tensor has, and shared whole
+            new = size if owner == name else 0
         return owner, new
 
 

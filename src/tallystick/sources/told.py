@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tallystick.ledger import Entry, Ledger, Tie
 from tallystick.sources.matching import Match, match
-from tallystick.sources.notes import mismatch_notes
+from tallystick.sources.notes import mismatch_notes, wrapper_note
 
 
 def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headless: bool = False) -> ToldByConfig:
@@ -31,7 +31,7 @@ class ToldByConfig:
         self.entries = self._told()
         tied_away = {name for tie in self.described.ties for name in self._fold(tie)}
         self.mismatches = self.found.mismatches(excused=tied_away.union(excused))
-        self.notes += mismatch_notes(self.mismatches)
+        self.notes += mismatch_notes(self.mismatches) + wrapper_note(self.found.prefix[0])
         buffers = sum(real.copies for real, told in self.found.pairs if told is None and real.buffer)
         if buffers:
             self.notes.append(f"{buffers} stored tensors are buffers: the config's model has no such parameters")

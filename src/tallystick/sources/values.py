@@ -1,20 +1,17 @@
-"""Reading values where a relation depends on them: of live tensors, and of files in blocks of constant size."""
+"""Reading the values in files where a relation depends on them, in blocks of constant size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakValueDictionary
+from typing import NamedTuple
 
 from tallystick.errors import BadInput
+from tallystick.ledger import Compared
 from tallystick.sources.files import open_regular
 from tallystick.sources.safetensors import Header
-
-if TYPE_CHECKING:
-    import torch
 
 BLOCK = 1 << 20  # bytes of each tensor in memory at once
 SAMPLE = 4096  # bytes that tell most tensors apart
@@ -44,15 +41,19 @@ class StoredValues:
             for name, dtype, shape, start, end in header.tensors
         }
 
-    def relation(self, one: str, other: str) -> str:
+    def holds(self, name: str) -> bool:
+        """Whether a file stores a tensor of that name."""
+        return name in self._tensors
+
+    def compare(self, one: str, other: str) -> Compared:
         """``copied`` where two tensors hold the same bytes, ``untied`` where not, ``unknown`` where one is not stored."""
         first, second = self._tensors.get(one), self._tensors.get(other)
         if first is None or second is None:
-            return "unknown"
+            return Compared("unknown", f"no file holds {one if first is None else other}")
         pair = frozenset((one, other))
         if pair not in self._known:
             self._known[pair] = first.kind == second.kind and _equal(first, second)
-        return "copied" if self._known[pair] else "untied"
+        return Compared("copied" if self._known[pair] else "untied")
 
     def duplicates(self) -> Iterator[tuple[str, ...]]:
         """Names of matrices that hold the same bytes, apart from those filled with one value."""
@@ -66,7 +67,7 @@ class StoredValues:
                 alike.setdefault((stored.kind, sample), []).append(name)
         for names in alike.values():
             if len(names) == 2:
-                groups = [names] if self.relation(*names) == "copied" else []
+                groups = [names] if self.compare(*names).relation == "copied" else []
             else:
                 groups = [group for group in self._by_digest(names) if len(group) > 1]
             yield from map(tuple, groups)
@@ -103,42 +104,3 @@ def _blocks(stored: _Stored, size: int) -> Iterator[bytearray]:
                 raise BadInput(f"{stored.path} became shorter while it was read")
             left -= len(buffer)
             yield buffer
-
-
-class LiveValues:
-    """The values of a live module's tensors."""
-
-    def __init__(self, tensors: Mapping[str, torch.Tensor], matrices: Iterable[tuple[str, str]]) -> None:
-        self._tensors = WeakValueDictionary(tensors)  # a ledger that is kept must not keep a model's memory
-        self._matrices = tuple(matrices)  # pairs that people expect to be one: embedding and head
-
-    def relation(self, one: str, other: str) -> str:
-        """``copied`` where two tensors hold equal values, transposed or not; ``unknown`` where they hold none."""
-        first, second = self._tensors.get(one), self._tensors.get(other)
-        if first is None or second is None:
-            return "unknown"
-        if first.shape != second.shape and first.shape == second.shape[::-1]:
-            second = second.t()
-        if first.shape != second.shape or first.dtype != second.dtype:
-            return "untied"
-        equal = equal_bits(first, second)
-        return "unknown" if equal is None else "copied" if equal else "untied"
-
-    def duplicates(self) -> Iterator[tuple[str, ...]]:
-        """Embedding and head where they are equal, or differ, though nobody said that they should be one."""
-        yield from self._matrices
-
-
-def equal_bits(one: torch.Tensor, other: torch.Tensor) -> bool | None:
-    """Whether two tensors hold the same bits, None where their values cannot be read."""
-    import torch
-
-    if one.is_meta or other.is_meta or one.numel() == 0 or other.numel() == 0:  # an empty shard of ZeRO-3
-        return None
-    # By bits, not by ==: a NaN equals itself, and 0.0 is not -0.0.
-    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(one.element_size())
-    try:
-        mine, its = one.detach(), other.detach().to(one.device)
-        return bool(torch.equal(mine.view(bits), its.view(bits))) if bits else bool(torch.equal(mine, its))
-    except (RuntimeError, NotImplementedError, TypeError):  # sharded, quantised: tensors with a storage of their own
-        return None

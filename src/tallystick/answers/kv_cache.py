@@ -1,0 +1,43 @@
+"""What a cache keeps of the tokens that a model has read, so that the next one need not read them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tallystick.anatomy import Attending
+
+
+class Kept(NamedTuple):
+    """What layers that attend alike keep of one sequence."""
+
+    name: str  # of the attention, with {} for the layers' numbers
+    layers: int
+    window: int | None  # how far they see, None for all
+    positions: int  # tokens that each layer keeps
+    elements: int  # of one token in one layer
+
+    @property
+    def total(self) -> int:
+        """Elements of one sequence in all the layers."""
+        return self.layers * self.positions * self.elements
+
+
+def kept(attending: Sequence[Attending], sequence: int) -> tuple[Kept, ...]:
+    """What remains cached after `sequence` tokens, as transformers' `DynamicCache` holds it.
+
+    Keys and values of each head of keys: 2 · heads · size in each layer for each token (Shazeer 2019, "Fast
+    Transformer Decoding", section 2.3); for latent attention the waist and the shared rotary key (DeepSeek-AI 2024,
+    "DeepSeek-V2", section 2.1.4). A layer that sees `window` positions keeps the `window` - 1 before the next token.
+    """
+    return tuple(
+        Kept(
+            one.name,
+            layers,
+            None if window is None else int(window),
+            sequence if window is None else min(sequence, max(int(window) - 1, 0)),
+            int(one.heads.kept),
+        )
+        for one in attending
+        for window, layers in one.windows().items()
+    )

@@ -1,0 +1,44 @@
+"""A claim beside a count, as people read it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from tallystick.answers.reconcile import Explanation, Reconciliation
+from tallystick.report.numbers import exact
+from tallystick.report.table import Column, Table, draw
+
+START = "each tensor counted once"
+
+
+def show_reconciliation(answer: Reconciliation, out: Console, *, style: str = "table") -> None:
+    """The answer in one sentence, then each explanation as a sum; CSV has a line for each step of each."""
+    if style == "csv":
+        columns = ["explanation", "convention", "what", "parameters", "value", "residual"]
+        rows = [
+            [str(place), name, what, str(parameters), str(one.value), str(one.residual)]
+            for place, one in enumerate(answer.explanations, 1)
+            for name, what, parameters in (
+                ("unique", START, answer.actual),
+                *((step.convention, step.what, step.parameters) for step in one.steps),
+            )
+        ]
+        draw(Table([Column(name) for name in columns], rows), out, style=style)
+        return
+    colour = "bold green" if answer.explained else "bold yellow"
+    out.print(Text(answer.answer, style=colour))
+    for explanation in answer.explanations:
+        if explanation.steps:
+            out.print()
+            draw(_sum(answer, explanation), out, style=style)
+
+
+def _sum(answer: Reconciliation, explanation: Explanation) -> Table:
+    rows = [[START, exact(answer.actual), ""]]
+    rows += [[step.what, f"{step.parameters:+,}", "; ".join(step.by)] for step in explanation.steps]
+    if explanation.residual:
+        rows.append(["not explained", f"{explanation.residual:+,}", ""])
+    words = f"rounds to {answer.claim}" if answer.low < answer.high else "the claim"
+    total = [words, exact(explanation.value + explanation.residual), ""]
+    return Table([Column("counted"), Column("parameters", True), Column("who counts so")], rows, total=total)

@@ -1,0 +1,133 @@
+"""Comparing the values of live tensors, or saying why they cannot be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from tallystick.ledger import Compared
+from tallystick.sources.tensors import Parts, is_lazy, is_sharded, parts_of, shape_of
+
+if TYPE_CHECKING:
+    import torch
+
+
+_PLAIN = ("Tensor", "Parameter")
+
+
+class LiveValues:
+    """The values of a live module's tensors."""
+
+    def __init__(self, tensors: Mapping[str, torch.Tensor], matrices: Iterable[tuple[str, str]]) -> None:
+        self._tensors = tensors  # perhaps weakly held: then a tensor that is not there any more is no more
+        self._matrices = tuple(matrices)  # pairs that people expect to be one: embedding and head
+
+    def holds(self, name: str) -> bool:
+        """Whether the model, if it still lives, has a tensor of that name."""
+        return name in self._tensors
+
+    def compare(self, one: str, other: str) -> Compared:
+        """``copied`` where two tensors hold equal values, transposed or not; ``unknown`` where they hold none."""
+        first, second = self._tensors.get(one), self._tensors.get(other)
+        if first is None or second is None:
+            return Compared("unknown", "the model that was counted is no more")
+        return compare(first, second)
+
+    def duplicates(self) -> Iterator[tuple[str, ...]]:
+        """Embedding and head where they are equal, or differ, though nobody said that they should be one."""
+        yield from self._matrices
+
+
+def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:
+    """How two tensors in separate memory compare: ``copied``, transposed or not, ``untied`` or ``unknown``.
+
+    Only what this process holds is read. Where other processes hold shards of the same layout, those that are here
+    decide: different ones are ``untied`` for certain, equal ones ``copied`` with a word on it.
+    """
+    if why := _foreign(one) or _foreign(other):
+        return Compared("unknown", why)
+    shape, its_shape = shape_of(one), shape_of(other)
+    transposed = len(shape) == 2 and shape != its_shape and shape == its_shape[::-1]
+    if (shape != its_shape and not transposed) or one.dtype != other.dtype:
+        return Compared("untied")
+    parts, its = parts_of(one), parts_of(other)
+    if why := _absent(parts) or _absent(its):
+        return Compared("unknown", why)
+    comparable = not (parts.layout or its.layout) if transposed else _alike(parts.layout, its.layout)
+    pairs = zip(parts.tensors, its.tensors, strict=True) if comparable else ()
+    equal = [equal_bits(mine, theirs.t() if transposed else theirs) for mine, theirs in pairs]
+    if False in equal:
+        return Compared("untied")
+    if None in equal or not equal:
+        return Compared("unknown", f"torch cannot compare {_described(one)} with {_described(other)}")
+    return Compared("copied", "only the shards of this process were compared" if _in_part(one) else None)
+
+
+def _in_part(tensor: torch.Tensor) -> bool:
+    """Whether other processes hold elements that this one does not."""
+    return is_sharded(tensor) and parts_of(tensor).tensors[0].numel() < tensor.numel()
+
+
+def _foreign(tensor: torch.Tensor) -> str | None:
+    """Why a tensor is none whose elements are its values."""
+    if is_lazy(tensor):
+        return "a lazy parameter has neither shape nor values before the first forward pass"
+    kind = type(tensor).__name__
+    if kind not in _PLAIN and not tensor.is_floating_point() and not parts_of(tensor).layout:
+        return f"a {kind} holds packed values, whose scales are kept elsewhere"
+    return None
+
+
+def _absent(parts: Parts) -> str | None:
+    """Why there are no values to read."""
+    if any(part.is_meta for part in parts.tensors):
+        return "the meta device holds no values"
+    if hasattr(parts.tensors[0], "ds_id") and not parts.tensors[0].numel():
+        return "DeepSpeed ZeRO-3 holds the values in pieces: gather them first"
+    if not any(part.numel() for part in parts.tensors):
+        return "this process holds no element of them"
+    if any(_freed(part) for part in parts.tensors):
+        return "the memory of the values is given back for now, as sharding does between uses"
+    return None
+
+
+def _freed(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's storage is too short for it: reading it would end the process, not raise."""
+    try:
+        size = tensor.untyped_storage().nbytes()
+    except (RuntimeError, NotImplementedError):  # a sparse tensor has no storage of its own
+        return False
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((length - 1) * stride for length, stride in steps)
+    return bool(tensor.numel()) and size < (last + 1) * tensor.element_size()
+
+
+def _alike(layout: object, other: object) -> bool:
+    try:
+        return bool(layout == other)
+    except (RuntimeError, ValueError):  # it holds tensors, of which no one truth can be told
+        return False
+
+
+def _described(tensor: torch.Tensor) -> str:
+    kind, layout = type(tensor).__name__, str(tensor.layout).removeprefix("torch.")
+    if is_sharded(tensor):
+        return f"a {kind} of {', '.join(map(repr, tensor.placements))}"
+    if kind in _PLAIN:
+        return "a plain tensor" if layout == "strided" else f"a {layout} tensor"
+    return f"a {kind}"
+
+
+def equal_bits(one: torch.Tensor, other: torch.Tensor) -> bool | None:
+    """Whether two plain tensors hold the same bits, None where torch cannot tell."""
+    import torch
+
+    # By bits, not by ==: a NaN equals itself, and 0.0 is not -0.0.
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(one.element_size())
+    if one.is_quantized or other.is_quantized:  # their bits mean nothing without their scales, which torch compares too
+        bits = None
+    try:
+        mine, its = one.detach(), other.detach().to(one.device)
+        return bool(torch.equal(mine.view(bits), its.view(bits))) if bits else bool(torch.equal(mine, its))
+    except (RuntimeError, NotImplementedError, TypeError):  # sparse tensors, fake ones
+        return None

@@ -1,0 +1,89 @@
+"""What a cache keeps is what transformers' own caches hold after a real model has read."""
+
+import pytest
+import torch
+import transformers
+
+import tallystick
+from tallystick.answers.kv_cache import kept
+from truth import default_config
+
+WIDTHS = {"hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61, "intermediate_size": 12}
+GROUPED = {**WIDTHS, "num_key_value_heads": 2}
+GPT2 = {"n_embd": 24, "n_head": 4, "n_layer": 3, "vocab_size": 61}
+
+SMALL = [
+    ("gpt2", {**GPT2, "n_positions": 64}),
+    ("gptj", {**GPT2, "rotary_dim": 4}),
+    ("bloom", {"hidden_size": 32, "n_head": 4, "n_layer": 2, "vocab_size": 61}),
+    ("gpt_neox", {**WIDTHS, "num_hidden_layers": 2}),
+    ("opt", {**WIDTHS, "num_hidden_layers": 2, "ffn_dim": 12, "word_embed_proj_dim": 32}),
+    ("phi", {**WIDTHS, "num_hidden_layers": 2}),
+    ("llama", {**GROUPED, "num_hidden_layers": 3, "head_dim": 6}),
+    ("granite", {**GROUPED, "num_hidden_layers": 2}),
+    ("olmo2", {**GROUPED, "num_hidden_layers": 2}),
+    ("gemma", {**GROUPED, "num_hidden_layers": 3, "head_dim": 6}),
+    ("falcon", {**WIDTHS, "num_hidden_layers": 3}),  # multi-query
+    ("falcon", {**WIDTHS, "num_hidden_layers": 3, "multi_query": False}),
+    ("mistral", {**GROUPED, "num_hidden_layers": 3, "sliding_window": 7}),
+    ("mistral", {**GROUPED, "num_hidden_layers": 3, "sliding_window": None}),
+    ("mixtral", {**GROUPED, "num_hidden_layers": 2, "sliding_window": 7}),
+    ("starcoder2", {**GROUPED, "num_hidden_layers": 2, "sliding_window": 7}),
+    ("phi3", {**GROUPED, "num_hidden_layers": 2, "sliding_window": 7}),
+    ("gemma2", {**GROUPED, "num_hidden_layers": 5, "head_dim": 6, "sliding_window": 7}),
+    ("gemma2", {**GROUPED, "num_hidden_layers": 3, "sliding_window": 7, "layer_types": ["full_attention"] * 3}),
+    ("gpt_oss", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "sliding_window": 7, "num_local_experts": 4}),
+    ("qwen2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": False}),
+    ("qwen2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": True, "max_window_layers": 3}),
+    ("qwen3", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": True, "max_window_layers": 9}),
+    (
+        "deepseek_v3",
+        {
+            **WIDTHS, "num_hidden_layers": 4, "num_key_value_heads": 4, "kv_lora_rank": 10, "qk_rope_head_dim": 4,
+            "qk_nope_head_dim": 6, "v_head_dim": 8, "n_routed_experts": 8, "n_group": 2, "topk_group": 1,
+            "num_experts_per_tok": 2, "moe_intermediate_size": 8,
+        },
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model_type", "values"), SMALL, ids=lambda part: part if isinstance(part, str) else "")
+def test_as_many_bytes_as_transformers_keeps(model_type, values):
+    values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
+    config = transformers.AutoConfig.for_model(model_type, **values)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    attending = tallystick.count({"model_type": model_type, **values}).attending
+    for batch, sequence in ((1, 5), (3, 12)):  # within the window, and beyond it
+        with torch.no_grad():
+            cache = model(torch.randint(3, 60, (batch, sequence)), use_cache=True).past_key_values
+        held = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+        assert sum(tensor.untyped_storage().nbytes() for tensor in held) >= sum(tensor.nbytes for tensor in held)
+        assert 4 * batch * sum(one.total for one in kept(attending, sequence)) == sum(t.nbytes for t in held)
+
+
+def test_groups_are_counted_once_where_transformers_repeats_them():
+    """Falcon's new design repeats each head of keys for its queries before it caches them; nothing needs that."""
+    values = {**WIDTHS, "num_hidden_layers": 3, "new_decoder_architecture": True, "num_kv_heads": 2}
+    (layers,) = kept(tallystick.count({"model_type": "falcon", **values}).attending, 1)
+    assert layers == ("transformer.h.{}.self_attention", 3, None, 1, 2 * 2 * 8)
+
+
+def test_every_native_type_says_how_it_attends():
+    from tallystick import architectures
+
+    for name in architectures.known():
+        if name.startswith("book_") or name == "palm":
+            continue
+        config = {"model_type": name} if name == "nanogpt" else {"model_type": name, **default_config(name).to_dict()}
+        ledger = tallystick.count(config)
+        assert ledger.attending, name
+        depth = {entry.axes[0].length + entry.axes[0].start for entry in ledger.rolled if entry.axes}
+        assert sum(one.layers for one in ledger.attending) == max(depth), name
+
+
+def test_a_pattern_of_windows_over_endless_layers_takes_no_memory():
+    (one,) = kept(tallystick.count("qwen3-8b", num_hidden_layers=10**12).attending, 2)
+    assert one.layers == 10**12
+    ledger = tallystick.count("gemma-2-9b", num_hidden_layers=10**12 + 1)
+    first, second = kept(ledger.attending, 2)
+    assert {first.window: first.layers, second.window: second.layers} == {4096: 5 * 10**11 + 1, None: 5 * 10**11}
