@@ -311,7 +311,7 @@ def test_the_command_exits_1_when_something_contradicts(tmp_path, capsys):
 
 def test_to_dict_is_the_contract():
     out = tallystick.ties("gpt2").to_dict()
-    assert list(out) == ["source", "kind", "groups", "verdict", "problems"]
+    assert list(out) == ["source", "kind", "groups", "verdict", "problems", "notes"]
     assert list(out["groups"][0]) == ["names", "relation", "expected", "parameters", "wasted_bytes", "why"]
     assert json.loads(json.dumps(out)) == out
 

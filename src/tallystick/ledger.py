@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
@@ -166,6 +166,8 @@ class Ledger:
         meant: Iterable[Sequence[str]] | None = None,
         values: Values | None = None,
         unread: str | None = None,
+        doubts: Sequence[str] = (),
+        ask: Callable[[], Ledger] | None = None,
         attending: Sequence[Attending] = (),
     ) -> None:
         self.rolled = tuple(entries)
@@ -182,8 +184,15 @@ class Ledger:
         # Names that config or model mean to be one tensor; None where neither says anything.
         self.meant = None if meant is None else tuple(tuple(names) for names in meant)
         self.unread = unread  # why the config beside a checkpoint could not be used
+        self.doubts = tuple(doubts)  # why it is not certain what is meant to be one
+        self._ask = ask
         self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.values = values  # reads values where a relation depends on them; None where there are none
+
+    @cached_property
+    def in_full(self) -> Ledger:
+        """The ledger with what its source learns only when asked, since it takes the seconds that a count must not."""
+        return self._ask() if self._ask else self
 
     # -- single tensors ---------------------------------------------------------------------------
 

@@ -41,10 +41,12 @@ class Ties:
     groups: tuple[Group, ...]
     verdict: str  # consistent | contradiction | unknown
     problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()  # why it is not certain what should be one
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of ``tallystick ties``: keys are a contract, added to and never renamed."""
         out = asdict(self)
+        out["notes"] = list(self.notes)
         for part in ("groups", "problems"):
             out[part] = [{**item, "names": list(item["names"])} for item in out[part]]
         return out
@@ -56,6 +58,8 @@ def ties(ledger: Ledger) -> Ties:
     Values are read where separate memory leaves a relation open and the source can read them; elsewhere it is
     ``unknown``. Ledgers of configs describe no memory: what they tie is tied.
     """
+    ledger = ledger.in_full
+    notes = list(ledger.doubts)
     groups = _shared(ledger)
     shared = [set(group.names) for group in groups]
     for names in ledger.meant or ():
@@ -66,8 +70,11 @@ def ties(ledger: Ledger) -> Ties:
         if not any(set(alike) <= one for one in named):
             groups.append(_group(ledger, alike, expected=_expected(ledger, alike)))
     problems = [problem for group in groups if (problem := _problem(ledger, group))]
-    if missing := _missing_head(ledger):
-        problems.append(missing)
+    match _not_stored(ledger):
+        case str() as note:
+            notes.append(note)
+        case Problem() as problem:
+            problems.append(problem)
     if ledger.unread is not None:
         problems.append(
             Problem(
@@ -77,7 +84,8 @@ def ties(ledger: Ledger) -> Ties:
                 "mend config.json, and ask again",
             )
         )
-    return Ties(ledger.source, ledger.kind, tuple(groups), _verdict(groups, problems), tuple(problems))
+    verdict = _verdict(groups, problems, doubtful=bool(notes))
+    return Ties(ledger.source, ledger.kind, tuple(groups), verdict, tuple(problems), tuple(notes))
 
 
 # -- groups ---------------------------------------------------------------------------------------
@@ -193,27 +201,40 @@ def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
     return group.names[storages.index(common)], strays
 
 
-def _missing_head(ledger: Ledger) -> Problem | None:
-    """An untied head that no file holds is made anew on loading, at random."""
+def _not_stored(ledger: Ledger) -> Problem | str | None:
+    """An untied head, or embedding, that no file holds under its name; a line for the notes where it may be elsewhere."""
     if ledger.kind != "safetensors" or ledger.described is None:
         return None
-    heads = {entry.name for entry in ledger.described.entries if entry.role == "head" and len(entry.shape) > 1}
-    missing = tuple(name for name in ledger.mismatches.get("missing", ()) if name in heads)
-    if not missing:
+    described = [entry for entry in ledger.described.entries if not entry.buffer]
+    matrices = [entry for entry in described if len(entry.shape) > 1]
+    heads = {entry.shape for entry in matrices if entry.role == "head"}
+    sides = [e.name for e in matrices if e.role == "head" or (e.role == "token_embedding" and e.shape in heads)]
+    absent = {entry.name for entry in described} & set(ledger.mismatches.get("missing", ()))
+    names = tuple(name for name in sides if name in absent)
+    if not names:
         return None
+    why = None
+    if ledger.doubts:
+        why = ledger.doubts[0]
+    elif len(names) == len(sides):
+        why = "no embedding is stored under its name either"
+    elif 2 * len(absent) > len(described):
+        why = f"{len(absent)} of the {len(described)} names that the config describes are not there"
+    if why:
+        return f"{names[0]} is not stored under that name, and whether it is missing is not known: {why}"
     return Problem(
         "config-says-untied-head-missing",
-        missing,
-        f"the config does not tie {missing[0]}, and the file does not hold it: loaders start it at random, and the model"
+        names,
+        f"the config does not tie {names[0]}, and the file does not hold it: loaders start it at random, and the model"
         " speaks gibberish",
         "tallystick ties FOLDER --fix OUT writes a copy whose config.json ties it, if it was trained so",
     )
 
 
-def _verdict(groups: Sequence[Group], problems: Sequence[Problem]) -> str:
+def _verdict(groups: Sequence[Group], problems: Sequence[Problem], *, doubtful: bool) -> str:
     codes = {problem.code for problem in problems}
     if codes - {"duplicate-in-file", "config-not-read"}:  # a larger file, or no word at all, contradicts nobody
         return "contradiction"
-    if "config-not-read" in codes or any(group.relation == "unknown" for group in groups):
+    if doubtful or "config-not-read" in codes or any(group.relation == "unknown" for group in groups):
         return "unknown"
     return "consistent"

@@ -37,5 +37,7 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
     for group in answer.groups:
         if group.why and group.names not in told:
             out.print(Text(f"{lead}{group.relation}, {' and '.join(group.names)}: {group.why}", style="yellow"))
-    if not answer.groups:
+    for note in answer.notes:
+        out.print(Text(f"{lead}{note}", style="yellow"))
+    if not answer.groups and not answer.notes:
         out.print(Text(f"{lead}nothing is shared, and nothing was meant to be", style="dim"))

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.ledger import Entry, Ledger, size_in_bytes
-from tallystick.sources.config import CONFIG, ledger_from_config, model_type_of, refuse_odd_flag
+from tallystick.sources.config import (
+    CONFIG,
+    FLAG,
+    TEXT_PARTS,
+    ledger_from_config,
+    model_type_of,
+    refuse_odd_flag,
+    without_head,
+)
 from tallystick.sources.files import read_json
+from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, role_of
 from tallystick.sources.notes import notes_by_name, packed_note
 from tallystick.sources.rollup import roll_up
 from tallystick.sources.safetensors import Header, read_header
-from tallystick.sources.told import ToldByConfig
+from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.values import StoredValues
 
 INDEX = "model.safetensors.index.json"
@@ -51,46 +60,70 @@ def find_checkpoint(folder: Path) -> Path | None:
 def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: str) -> Ledger:
     """The ledger of a ``.safetensors`` file or of a sharded one's index.
 
-    Parameters are told from buffers by the config beside the file, or else by well-known names.
-    `overrides` are set over that config.
+    Parameters are told from buffers by the config beside the file, or else by well-known names. What transformers
+    ties in a type that is not native is learnt when ties are asked for. `overrides` are set over that config.
     """
     files = headers_of(path)
-    tensors = [tensor for _, header in files for tensor in header.tensors]
-    aliases = {alias: name for _, header in files for alias, name in header.metadata.items()}
     entries = [
         entry._replace(role=role_of(entry.name), buffer=is_buffer(entry.name, entry.shape))
-        for entry in roll_up((tensor.name, tensor.dtype, tensor.shape) for tensor in tensors)
+        for entry in roll_up((name, dtype, shape) for _, header in files for name, dtype, shape, *_ in header.tensors)
     ]
-    stored = (
-        sum(entry.size * entry.copies for entry in entries),
-        sum(size_in_bytes(entry.size, entry.dtype) * entry.copies for entry in entries),
-    )
     config = path.parent / CONFIG
-    beside = _beside(config, overrides, entries) if config.exists() or overrides else _Beside()
-    told = ToldByConfig(entries, beside.ledgers) if beside.ledgers else None
-    notes = list(beside.notes)
-    if told is not None:
-        entries = told.entries
-        notes += told.notes
-    entries += _aliases(entries, aliases, {tensor.name for tensor in tensors})
-    if told is None:
-        notes += notes_by_name(entries)
-    if shard := _SHARD.fullmatch(path.name):
-        notes.append(f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole")
-    return Ledger(
-        entries,
-        source=source,
-        kind="safetensors",
-        architecture=told.described.architecture if told else None,
-        notes=notes + packed_note(entries),
-        relations=told.relations if told else None,
-        stored=stored,
-        described=told.described if told else None,
-        mismatches=told.mismatches if told else None,
-        meant=told.meant if told else beside.meant,
-        unread=beside.unread,
-        values=StoredValues(files),
-    )
+    beside = _beside(config, overrides) if config.exists() or overrides else _Beside()
+    checkpoint = _Checkpoint(path, source, files, entries, beside, StoredValues(files))
+    if beside.ledgers:
+        return checkpoint.ledger(told_by_config(entries, beside.ledgers, headless=beside.headless))
+    return checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
+
+
+class _Checkpoint(NamedTuple):
+    """What was read of a checkpoint, before anybody says what its tensors are."""
+
+    path: Path
+    source: str
+    files: list[tuple[Path, Header]]
+    entries: list[Entry]
+    beside: _Beside
+    values: StoredValues
+
+    def ledger(
+        self, told: ToldByConfig | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
+    ) -> Ledger:
+        """The ledger of what is stored, with what a config told of it."""
+        stored = (
+            sum(entry.size * entry.copies for entry in self.entries),
+            sum(size_in_bytes(entry.size, entry.dtype) * entry.copies for entry in self.entries),
+        )
+        entries = list(told.entries if told else self.entries)
+        entries += _aliases(entries, self.files)
+        notes = [*self.beside.notes, *(told.notes if told else notes_by_name(entries))]
+        if shard := _SHARD.fullmatch(self.path.name):
+            alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
+            notes.append(alone)
+            doubts = (*doubts, alone)
+        return Ledger(
+            entries,
+            source=self.source,
+            kind="safetensors",
+            architecture=told.described.architecture if told else None,
+            notes=notes + packed_note(entries),
+            relations=told.relations if told else None,
+            stored=stored,
+            described=told.described if told else None,
+            mismatches=told.mismatches if told else None,
+            meant=told.meant if told else _meant_by_flag(self.beside.foreign, entries),
+            unread=self.beside.unread,
+            doubts=doubts,
+            values=self.values,
+            ask=ask,
+        )
+
+    def asked(self) -> Ledger:
+        """The ledger with the ties of a type that is not native: transformers', or those of the flag alone."""
+        try:
+            return self.ledger(told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG))
+        except BadInput as error:
+            return self.ledger(None, [f"what is tied was told by the flag {FLAG} alone: {error}"])
 
 
 def headers_of(path: Path) -> list[tuple[Path, Header]]:
@@ -139,12 +172,13 @@ class _Beside(NamedTuple):
     """What is made of the config beside a checkpoint."""
 
     ledgers: tuple[Ledger, ...] = ()  # what it describes, one for each layout of names; none for a type not known
+    headless: bool = False  # saved from a class without an LM head
     notes: tuple[str, ...] = ()
-    meant: list[tuple[str, ...]] | None = None  # what its flag alone ties, where the type is not known
+    foreign: Mapping[str, Any] = {}  # its values, where its type is not native
     unread: str | None = None  # why it could not be used
 
 
-def _beside(config: Path, overrides: Mapping[str, Any], entries: list[Entry]) -> _Beside:
+def _beside(config: Path, overrides: Mapping[str, Any]) -> _Beside:
     try:
         if overrides and not config.exists():
             raise BadInput(f"there is no {config} to set {', '.join(overrides)} in")
@@ -157,14 +191,14 @@ def _beside(config: Path, overrides: Mapping[str, Any], entries: list[Entry]) ->
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
             refuse_odd_flag(values, str(config))
-            return _Beside(notes=(f"{unknown}: roles by name",), meant=_meant_by_flag(values, entries))
+            return _Beside(notes=(f"{unknown}: roles by name",), foreign=values)
         ledgers = tuple(
             ledger_from_config(values, overrides, source=str(config), published=published)
             for published in (False, True)
         )
         if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
             raise BadInput(f"{config} describes more than {MOST_DESCRIBED:,} tensors")
-        return _Beside(ledgers)
+        return _Beside(ledgers, headless=without_head(values))
     except BadInput as error:
         if overrides:
             raise  # the user asked for that config to be read
@@ -173,8 +207,8 @@ def _beside(config: Path, overrides: Mapping[str, Any], entries: list[Entry]) ->
 
 def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:
     """Embedding and head, where a config says that they are tied: at its top, or in the part for text."""
-    parts = [values, *(values[part] for part in ("text_config", "llm_config", "language_config") if part in values)]
-    flags = [part["tie_word_embeddings"] for part in parts if isinstance(part, dict) and "tie_word_embeddings" in part]
+    parts = [values, *(values[part] for part in TEXT_PARTS if part in values)]
+    flags = [part[FLAG] for part in parts if isinstance(part, dict) and FLAG in part]
     if not flags or not isinstance(flags[0], bool):
         return None
     embedding = next((e for e in entries if e.role == "token_embedding" and len(e.shape) == 2), None)
@@ -182,8 +216,10 @@ def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tupl
     return [(embedding.name, head.name)] if flags[0] and embedding and head else []
 
 
-def _aliases(entries: list[Entry], metadata: Mapping[str, str], stored: set[str]) -> list[Entry]:
+def _aliases(entries: list[Entry], files: Iterable[tuple[Path, Header]]) -> list[Entry]:
     """`__metadata__` maps a name that was dropped on saving to the stored name that it shares with."""
+    stored = {tensor.name for _, header in files for tensor in header.tensors}
+    metadata = {alias: name for _, header in files for alias, name in header.metadata.items()}
     # Most metadata says {"format": "pt"} and names nothing: told before a large checkpoint is unrolled.
     named = {name for name in metadata.values() if name in stored}
     if not named:

@@ -12,6 +12,12 @@ from tallystick.errors import BadInput, nearest, shown
 from tallystick.ledger import Ledger
 
 CONFIG = "config.json"
+FLAG = "tie_word_embeddings"
+TEXT_PARTS = (
+    "text_config",
+    "llm_config",
+    "language_config",
+)  # where configs of images and sound keep that of their text
 
 # Dictionaries without a model_type, known by the keys that no other kind uses.
 DIALECTS = (
@@ -19,6 +25,9 @@ DIALECTS = (
     ("book_gpt", {"emb_dim"}),
     ("nanogpt", {"block_size", "n_embd"}),
 )
+
+# How transformers ends the names of its classes with an LM head.
+_LM_CLASSES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead", "DoubleHeadsModel")
 
 
 def ledger_from_config(
@@ -77,7 +86,7 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     for name, needed in DIALECTS:
         if needed <= values.keys():
             return name
-    classes = _classes(values)
+    classes = classes_of(values)
     for name in architectures.known() if classes else ():
         family = architectures.find(name)
         if family is not None and family.class_name in classes:
@@ -105,14 +114,21 @@ def _misspelt(key: object, known: list[str]) -> str:
     return f"; {key!r}{nearest(key, known, most=1)}" if isinstance(key, str) and nearest(key, known) else ""
 
 
-def _classes(values: Mapping[str, Any]) -> list[str]:
+def classes_of(values: Mapping[str, Any]) -> list[str]:
+    """The classes that a config says it was saved from."""
     classes = values.get("architectures")
     return [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
 
 
+def without_head(values: Mapping[str, Any]) -> bool:
+    """Whether a config was saved from a class without an LM head: a bare model, a classifier."""
+    classes = classes_of(values)
+    return bool(classes) and not any(name.endswith(_LM_CLASSES) for name in classes)
+
+
 def _class_note(values: Mapping[str, Any], family: Architecture) -> list[str]:
     """A config saved from a classifier or a bare base model names another class than the one counted."""
-    classes = _classes(values)
+    classes = classes_of(values)
     if not classes or not family.class_name or family.class_name in classes:
         return []
     return [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 MOST_LAYERS = 10_000  # each is many Python objects, even on the meta device
 
@@ -16,6 +19,28 @@ def ledger_by_transformers(
     model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
 ) -> Ledger:
     """The ledger of what transformers builds from a config. Needs the extra ``hf``; runs no remote code."""
+    model = built_by_transformers(model_type, values, overrides, source=source)
+    import transformers
+
+    from tallystick.sources.module import ledger_from_module
+
+    ledger = ledger_from_module(model, source=source)
+    ledger.kind = "config"
+    ledger.architecture = model_type
+    built = f"{model_type} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
+    ledger.notes = (f"{built} on the meta device", *ledger.notes)
+    return ledger
+
+
+def built_by_transformers(
+    model_type: str,
+    values: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    *,
+    source: str,
+    classes: Sequence[str] = (),
+) -> PreTrainedModel:
+    """The model of a config, without weights: of the first of `classes` that takes such a config, or a language model."""
     try:
         import torch
         import transformers
@@ -31,11 +56,7 @@ def ledger_by_transformers(
             f"{source}: neither tallystick nor transformers {transformers.__version__} knows the model type"
             f" {quoted(model_type)}{nearest(model_type, types)}"
         )
-    from tallystick.sources.module import ledger_from_module
-
-    for key, value in {**values, **overrides}.items():
-        if str(key).endswith(("layer", "layers")) and isinstance(value, int) and value > MOST_LAYERS:
-            raise BadInput(f"{source}: {key} is {shown(value)}, too many for transformers to build one by one")
+    _refuse_too_many({**values, **overrides}, source)
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
@@ -46,19 +67,22 @@ def ledger_by_transformers(
         kept = {key: value for key, value in stated.items() if key not in ("model_type", "auto_map")}
         config = transformers.AutoConfig.for_model(model_type, **kept)
         with torch.device("meta"):
-            model = _builder(config).from_config(config)
+            return _build(config, classes)
     except BadInput:
         raise
     except Exception as error:  # whatever a config makes transformers raise is the config's fault, said in one line
         raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}") from error
     finally:
         transformers.logging.set_verbosity(verbosity)
-    ledger = ledger_from_module(model, source=source)
-    ledger.kind = "config"
-    ledger.architecture = model_type
-    built = f"{model_type} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
-    ledger.notes = (f"{built} on the meta device", *ledger.notes)
-    return ledger
+
+
+def _refuse_too_many(values: Mapping[str, Any], source: str) -> None:
+    """A config that asks for so many layers, at its top or in a part of it, that building them takes hours."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            _refuse_too_many(value, source)
+        elif str(key).endswith(("layer", "layers")) and isinstance(value, int) and value > MOST_LAYERS:
+            raise BadInput(f"{source}: {key} is {shown(value)}, too many for transformers to build one by one")
 
 
 def _refuse_unread(known: Any, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> None:
@@ -77,7 +101,17 @@ def _with_floats(value: Any) -> Any:
     return [_with_floats(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _builder(config: Any) -> Any:
+def _build(config: Any, classes: Sequence[str]) -> PreTrainedModel:
+    import transformers
+
+    for name in classes:
+        kind = getattr(transformers, name, None)
+        if isinstance(kind, type) and getattr(kind, "config_class", None) is type(config):
+            return kind(config)
+    return _family(config).from_config(config)
+
+
+def _family(config: Any) -> Any:
     """The first of transformers' families that builds this config: causal language models before all others."""
     import transformers
 

@@ -68,10 +68,11 @@ def _keys(module: nn.Module) -> dict[str, str] | None:
         flag = getattr(vars(module).get("config"), "tie_word_embeddings", None)
         keys = _from_list(module) if flag else {}
     # A backbone without a head knows nothing of the head that somebody put on it.
-    return keys if keys or _output(module) is not None else None
+    return keys if keys or output_of(module) is not None else None
 
 
-def _output(module: Any) -> Any:
+def output_of(module: Any) -> Any:
+    """The module that a transformers model calls its output embeddings: its head."""
     return module.get_output_embeddings() if hasattr(type(module), "get_output_embeddings") else None
 
 
@@ -86,5 +87,5 @@ def _from_list(module: Any) -> dict[str, str]:
     patterns = keys if isinstance(keys, list | tuple) else []
     found = [name for pattern in patterns for name in shapes if re.search(pattern, name)]
     found += [pattern for pattern in patterns if pattern not in shapes]  # a replaced head
-    found += [names.get(id(getattr(_output(module), "weight", None)), source)]
+    found += [names.get(id(getattr(output_of(module), "weight", None)), source)]
     return {name: source for name in found if name != source and shapes.get(name, shapes[source]) == shapes[source]}

@@ -16,7 +16,7 @@ from tallystick.ledger import BITS, Entry, Ledger
 from tallystick.sources.config import ledger_from_config
 from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
-from tallystick.sources.meant import told_groups
+from tallystick.sources.meant import output_of, told_groups
 from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_note
 from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
@@ -24,6 +24,7 @@ from tallystick.sources.storages import Storages
 from tallystick.sources.tensors import identity_of, is_lazy, shape_of
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 
@@ -42,11 +43,12 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
     found = list(walk(module))
     tensors = {item.name: item.tensor for item in found}
     lazy = [item.name for item in found if is_lazy(item.tensor)]
-    entries = _entries([item for item in found if not is_lazy(item.tensor)])
+    inner = unwrapped(module)
+    head = getattr(output_of(inner), "weight", None)
+    entries = _entries([item for item in found if not is_lazy(item.tensor)], head=head)
     notes = (
         [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
     )
-    inner = unwrapped(module)
     config = getattr(inner, "config", None)
     described = _described(config)
     mismatches: dict[str, list[str]] = {}
@@ -76,7 +78,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
 # -- who shares what ------------------------------------------------------------------------------
 
 
-def _entries(found: list[Found]) -> list[Entry]:
+def _entries(found: list[Found], *, head: torch.Tensor | None) -> list[Entry]:
     parameters, buffers = Storages(), Storages()
     first: dict[Hashable, str] = {}  # a Parameter -> its first name
     entries = []
@@ -90,7 +92,7 @@ def _entries(found: list[Found]) -> list[Entry]:
             Entry(
                 name=item.name,
                 shape=shape_of(item.tensor),
-                role=_role(item),
+                role="head" if item.tensor is head else _role(item),
                 dtype=dtype,
                 storage=storage,
                 unique=unique,

@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tallystick.ledger import Entry, Ledger, Tie
-from tallystick.sources.matching import match
+from tallystick.sources.matching import Match, match
 from tallystick.sources.notes import mismatch_notes, wrapper_note
+
+
+def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headless: bool = False) -> ToldByConfig:
+    """Stored entries beside what a config describes, in the layout of names that agrees best with theirs.
+
+    A `headless` model lacks the described head rightly.
+    """
+    pairs = [(match(stored, ledger), ledger) for ledger in candidates]
+    found, described = max(pairs, key=lambda pair: pair[0].agreeing)
+    heads = [entry.name for entry in described.rolled if entry.role == "head"] if headless else []
+    return ToldByConfig(found, described, excused=heads)
 
 
 class ToldByConfig:
     """Stored entries with what the config says of them: roles, ties, and where the two disagree."""
 
-    def __init__(self, stored: list[Entry], candidates: Iterable[Ledger]) -> None:
-        # One model, two layouts: the one that agrees best with the names is the file's.
-        pairs = [(match(stored, ledger), ledger) for ledger in candidates]
-        self.found, self.described = max(pairs, key=lambda pair: pair[0].agreeing)
+    def __init__(self, found: Match, described: Ledger, *, excused: Iterable[str] = ()) -> None:
+        self.found, self.described = found, described
         self.notes: list[str] = []
         self.relations: dict[str, str] = {}
         self.meant = [tuple(map(self.found.real_name, tie.names)) for tie in self.described.ties]
         self.entries = self._told()
         tied_away = {name for tie in self.described.ties for name in self._fold(tie)}
-        self.mismatches = self.found.mismatches(excused=tied_away)
+        self.mismatches = self.found.mismatches(excused=tied_away.union(excused))
         self.notes += mismatch_notes(self.mismatches) + wrapper_note(self.found.prefix[0])
         buffers = sum(real.copies for real, told in self.found.pairs if told is None and real.buffer)
         if buffers:

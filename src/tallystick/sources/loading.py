@@ -1,0 +1,111 @@
+"""What transformers makes of a checkpoint whose type is not native: its loader's names for the stored tensors, and its ties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tallystick.ledger import Entry, Ledger, Values
+from tallystick.sources.config import FLAG, TEXT_PARTS, classes_of, model_type_of
+from tallystick.sources.fallback import built_by_transformers
+from tallystick.sources.matching import Match
+from tallystick.sources.names import by_number
+from tallystick.sources.told import ToldByConfig
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def told_by_transformers(
+    stored: Iterable[Entry], config: Mapping[str, Any], values: Values, *, source: str
+) -> ToldByConfig:
+    """Stored entries beside the model that transformers builds from the config on the meta device.
+
+    Args:
+        stored: the entries of the checkpoint.
+        config: the config beside it.
+        values: compares stored tensors, where only that tells whether a loader ties them.
+        source: what the user named, for messages.
+
+    Raises:
+        BadInput: when transformers is not installed, does not know the type, or cannot build it.
+    """
+    from tallystick.sources.module import ledger_from_module
+
+    model_type = model_type_of(config, source)
+    model = built_by_transformers(model_type, config, {}, source=source, classes=classes_of(config))
+    singles = [single for entry in stored for single in entry.unrolled()]
+    loaded_as = _loaded_names(model, [single.name for single in singles])
+    stored_as: dict[str, str] = {}
+    for single in singles:
+        stored_as.setdefault(loaded_as[single.name], single.name)
+    # What the model holds, under the names of the file.
+    built = {
+        entry.name: entry._replace(
+            name=stored_as.get(entry.name, entry.name), storage=stored_as.get(entry.storage, entry.storage)
+        )
+        for entry in ledger_from_module(model).entries
+    }
+    found = Match(
+        pairs=[(single, built.get(loaded_as[single.name])) for single in singles],
+        missing=[entry.name for name, entry in built.items() if name not in stored_as and not entry.buffer],
+        misshaped=[],  # a loader splits and joins what it renames: shapes tell nothing
+        prefix=("", ""),
+        elsewhere={},
+    )
+    described = Ledger(built.values(), source=source, kind="config", architecture=model_type)
+    if _denies_tie(config):
+        described = _untied_where_it_differs(described, set(stored_as.values()), values)
+    return ToldByConfig(found, described)
+
+
+def _denies_tie(config: Mapping[str, Any]) -> bool:
+    """Whether a config leaves the head untied, in so many words or by a part for text that does not tie it.
+
+    Some types are tied by transformers all the same: T5 always, some of images and text by their default.
+    """
+    parts = [config[part] for part in TEXT_PARTS if isinstance(config.get(part), dict)]
+    flags = [config.get(FLAG), *(bool(part.get(FLAG)) for part in parts)]
+    return next((flag for flag in flags if flag is not None), None) is False
+
+
+def _untied_where_it_differs(described: Ledger, stored: Container[str], values: Values) -> Ledger:
+    """A loader ties a head that is stored beside its embedding only if the two are equal."""
+    apart = set()
+    for tie in described.ties:
+        first, *others = [name for name in tie.names if name in stored] or tie.names
+        heads = [name for name in others if described.tensors[name].role == "head"]
+        apart |= {name for name in heads if values.compare(first, name).relation == "untied"}
+    entries = [e._replace(storage=e.name, unique=e.size) if e.name in apart else e for e in described.entries]
+    return Ledger(entries, source=described.source, kind=described.kind, architecture=described.architecture)
+
+
+def _loaded_names(model: PreTrainedModel, names: Iterable[str]) -> dict[str, str]:
+    """The name in the model under which the loader looks for each stored tensor."""
+    expected = model.state_dict().keys()
+    prefix = f"{model.base_model_prefix}."
+
+    def fitted(name: str) -> str:
+        """The name with the prefix of the base model put or taken away, as a loader does."""
+        return next((one for one in (name, prefix + name, name.removeprefix(prefix)) if one in expected), name)
+
+    converted = _conversion(model)
+    loaded = {}
+    for name in sorted(names, key=by_number):  # some conversions are set off by a name that comes before
+        new = fitted(converted(name))
+        loaded[name] = new if new in expected else fitted(name)
+    return loaded
+
+
+def _conversion(model: PreTrainedModel) -> Callable[[str], str]:
+    """The renaming of old names to those of today, where this transformers has one that can be asked."""
+    try:
+        from transformers.conversion_mapping import get_model_conversion_mapping
+        from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+
+        known = get_model_conversion_mapping(model)
+    except (ImportError, AttributeError, TypeError):
+        return str
+    renamings = [one for one in known if isinstance(one, WeightRenaming)]
+    converters = [one for one in known if isinstance(one, WeightConverter)]
+    return lambda name: rename_source_key(name, renamings, converters)[0]
