@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 MOST_LAYERS = 10_000  # each is many Python objects, even on the meta device
 
@@ -16,6 +19,23 @@ def ledger_by_transformers(
     model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
 ) -> Ledger:
     """The ledger of what transformers builds from a config. Needs the extra ``hf``; runs no remote code."""
+    model = built_by_transformers(model_type, values, overrides, source=source)
+    import transformers
+
+    from tallystick.sources.module import ledger_from_module
+
+    ledger = ledger_from_module(model, source=source)
+    ledger.kind = "config"
+    ledger.architecture = model_type
+    built = f"{model_type} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
+    ledger.notes = (f"{built} on the meta device", *ledger.notes)
+    return ledger
+
+
+def built_by_transformers(
+    model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
+) -> PreTrainedModel:
+    """The model of a config, without weights."""
     try:
         import torch
         import transformers
@@ -31,8 +51,6 @@ def ledger_by_transformers(
             f"{source}: neither tallystick nor transformers {transformers.__version__} knows the model type"
             f" {quoted(model_type)}{nearest(model_type, types)}"
         )
-    from tallystick.sources.module import ledger_from_module
-
     for key, value in {**values, **overrides}.items():
         if str(key).endswith(("layer", "layers")) and isinstance(value, int) and value > MOST_LAYERS:
             raise BadInput(f"{source}: {key} is {shown(value)}, too many for transformers to build one by one")
@@ -46,19 +64,13 @@ def ledger_by_transformers(
         kept = {key: value for key, value in stated.items() if key not in ("model_type", "auto_map")}
         config = transformers.AutoConfig.for_model(model_type, **kept)
         with torch.device("meta"):
-            model = _builder(config).from_config(config)
+            return _builder(config).from_config(config)
     except BadInput:
         raise
     except Exception as error:  # whatever a config makes transformers raise is the config's fault, said in one line
         raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}") from error
     finally:
         transformers.logging.set_verbosity(verbosity)
-    ledger = ledger_from_module(model, source=source)
-    ledger.kind = "config"
-    ledger.architecture = model_type
-    built = f"{model_type} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
-    ledger.notes = (f"{built} on the meta device", *ledger.notes)
-    return ledger
 
 
 def _refuse_unread(known: Any, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> None:
