@@ -8,7 +8,7 @@ import threading
 import torch
 from torch import distributed, nn
 
-from tallystick.live.subjects import GPT2
+from tallystick.live.subjects import seeded
 
 
 def broken_on_one():
@@ -18,21 +18,6 @@ def broken_on_one():
 
 def hanging():
     threading.Event().wait()
-
-
-def sharded_gradient(ids):
-    """The tied gradient, whole, of a model whose blocks and root are sharded."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    model, mesh = GPT2.build(), init_device_mesh("cpu", (2,))
-    for block in model.transformer.h:
-        fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    model(torch.tensor([ids])).logits.sum().backward()
-    weight = model.transformer.wte.weight
-    local = list(weight.to_local().shape)
-    return [distributed.get_rank(), model.lm_head.weight is weight, local, weight.grad.full_tensor().tolist()]
 
 
 class Own(nn.Module):
@@ -53,6 +38,20 @@ class Own(nn.Module):
 def own(tokens=40, tied=True):
     sys.stdout.write("noise")
     return Own(tokens, tied)
+
+
+def sharded_gradient(ids):
+    """The tied gradient, whole, of a model whose body and root are sharded."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model, mesh = seeded(own), init_device_mesh("cpu", (2,))
+    fully_shard(model.body, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    model(torch.tensor([ids]))[0].sum().backward()
+    weight = model.tok_emb.weight
+    local = list(weight.to_local().shape)
+    return [distributed.get_rank(), model.out_head.weight is weight, local, weight.grad.full_tensor().tolist()]
 
 
 ONE = Own(40, True)

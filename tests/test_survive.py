@@ -24,6 +24,7 @@ from tallystick.live import listening, probe, survive
 from tallystick.live.operations import OPERATIONS, Desk, Operation, peft, surgery
 from tallystick.live.probe import READ, SCORED
 from tallystick.live.ranks import RanksFailed
+from tallystick.live.small import cut
 from tallystick.live.subjects import GPT2, subject_of
 from tallystick.live.survive import Survival, Survived
 from tallystick.report.survival import show_survival
@@ -310,6 +311,34 @@ def test_a_source_of_which_nothing_can_be_shown_is_refused_in_one_line(name, set
         subject_of(name, settings)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_sizes_are_cut_and_everything_else_stays():
+    layer = {"hidden_size": 4096, "head_dim": 128}
+    config = {
+        "text_config": {"n_layer": 3, "kinds": ["a", "b", "b"], "rates": [0.5, 0.5, 0.5], "num_attention_heads": 32},
+        "num_hidden_layers": 40,
+        "per_layer_config": {1: layer, 7: layer},
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "pad_token_id": 11,
+        "use_cache": True,
+        "attention_bias": True,
+        "rope_theta": 1e6,
+        "hidden_act": "silu",
+    }
+    assert cut(config) == {
+        "text_config": {"n_layer": 3, "kinds": ["a", "b", "b"], "rates": [0.5, 0.5, 0.5], "num_attention_heads": 4},
+        "num_hidden_layers": 2,
+        "per_layer_config": {1: {"hidden_size": 32, "head_dim": 8}},
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "pad_token_id": 3,
+        "use_cache": False,
+        "attention_bias": True,
+        "rope_theta": 1e6,
+        "hidden_act": "silu",
+    }
 
 
 def test_what_cannot_be_made_small_is_said(tmp_path):

@@ -11,12 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 LONGEST = 300  # seconds, from the start of the ranks to the end of the last
 LONGEST_WAIT = 120  # seconds that one rank waits for another
@@ -24,51 +24,16 @@ _LOOK = 0.05  # seconds between two looks at whether a rank has ended
 
 
 class RanksFailed(Exception):
-    """A rank ended badly, or none of them ended in time."""
+    """A rank ended badly, or not in time."""
 
 
-class Ranks:
-    """Ranks that run one function; they start when this is entered, and none is left when it is left."""
+class Ranks(NamedTuple):
+    """Processes that run one function."""
 
-    def __init__(self, count: int, function: str, arguments: list[Any], longest: float = LONGEST) -> None:
-        """What to run.
-
-        Args:
-            count: how many processes.
-            function: as ``package.module:function``.
-            arguments: what it is called with in each rank; JSON, as what it returns must be.
-            longest: seconds after which ranks that still run are ended.
-        """
-        self._task = {"count": count, "function": function, "arguments": arguments}
-        self._ends = time.monotonic() + longest
-        self._longest = longest
-        self._stack = ExitStack()
-        self._processes: list[subprocess.Popen[bytes]] = []
-
-    def __enter__(self) -> Ranks:
-        folder = self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
-        (folder / "task").write_text(json.dumps(self._task), encoding="utf-8")
-        # What is importable here is there, the user's own modules among it; torchrun gives each rank one thread too.
-        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": paths}
-        for rank in range(int(str(self._task["count"]))):
-            with open(folder / f"said.{rank}", "wb") as said:
-                process = subprocess.Popen(  # noqa: S603 - this very file
-                    [sys.executable, "-m", __name__, str(folder)],
-                    env={**environment, "RANK": str(rank)},
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=said,
-                )
-            self._processes.append(process)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait()
-        self._stack.close()
+    processes: Sequence[subprocess.Popen[bytes]]
+    folder: Path
+    longest: float
+    started: float
 
     def results(self) -> list[Any]:
         """What the function returned in each rank.
@@ -76,23 +41,58 @@ class Ranks:
         Raises:
             RanksFailed: as soon as one of them ended badly, or when their time is over.
         """
-        while any(code is None for code in self._codes()):
-            if time.monotonic() > self._ends:
-                running = ", ".join(str(rank) for rank, code in enumerate(self._codes()) if code is None)
-                raise RanksFailed(f"rank {running} did not end within {self._longest:g} seconds")
+        while running := [str(rank) for rank, code in enumerate(self._codes()) if code is None]:
+            if time.monotonic() > self.started + self.longest:
+                raise RanksFailed(f"rank {', '.join(running)} did not end within {self.longest:g} seconds")
             time.sleep(_LOOK)
-        return [json.loads((self._folder / f"result.{rank}").read_bytes()) for rank in range(len(self._processes))]
+        return [json.loads((self.folder / f"result.{rank}").read_bytes()) for rank in range(len(self.processes))]
 
     def _codes(self) -> list[int | None]:
-        codes = [process.poll() for process in self._processes]
+        codes = [process.poll() for process in self.processes]
         for rank, code in enumerate(codes):
             if code:
-                said = (self._folder / f"said.{rank}").read_text(encoding="utf-8", errors="replace").split("\n")
-                last = (
-                    next((line for line in reversed(said) if line.strip()), "").removeprefix(f"[rank{rank}]:").strip()
-                )
+                said = (self.folder / f"said.{rank}").read_text(encoding="utf-8", errors="replace").split("\n")
+                last = next((line for line in reversed(said) if line.strip()), "")
+                last = last.removeprefix(f"[rank{rank}]:").strip()  # torch's
                 raise RanksFailed(f"rank {rank} ended with {code}: {last}".rstrip(": "))
         return codes
+
+
+@contextmanager
+def ranks(count: int, function: str, arguments: Sequence[Any], longest: float = LONGEST) -> Iterator[Ranks]:
+    """Start ranks that run one function; none is left when this is left.
+
+    Args:
+        count: how many.
+        function: as ``package.module:function``.
+        arguments: what it is called with in each rank; JSON, as what it returns must be.
+        longest: seconds after which ranks that still run have failed.
+    """
+    with tempfile.TemporaryDirectory() as name, ExitStack() as running:
+        folder, processes = Path(name), list[subprocess.Popen[bytes]]()
+        task = {"count": count, "function": function, "arguments": arguments}
+        (folder / "task").write_text(json.dumps(task), encoding="utf-8")
+        # What is importable here is there, the user's own modules among it, and no folder more (-P). Each has one thread,
+        # as torchrun has it.
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": paths}
+        for rank in range(count):
+            with open(folder / f"said.{rank}", "wb") as said:
+                process = subprocess.Popen(  # noqa: S603 - this very file
+                    [sys.executable, "-P", "-m", __name__, str(folder)],
+                    env={**environment, "RANK": str(rank)},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=said,
+                )
+            running.callback(_end, process)
+            processes.append(process)
+        yield Ranks(processes, folder, longest, time.monotonic())
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
 
 
 def _main(folder: Path) -> None:

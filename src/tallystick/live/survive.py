@@ -16,7 +16,7 @@ from tallystick.live import probe
 from tallystick.live.advice import remedy
 from tallystick.live.listening import first_sentence, listening
 from tallystick.live.operations import OPERATIONS, Desk, NotApplicable, Operation
-from tallystick.live.ranks import Ranks, RanksFailed
+from tallystick.live.ranks import Ranks, RanksFailed, ranks
 from tallystick.live.relation import WORSE
 from tallystick.live.retie import retie
 from tallystick.live.subjects import SUBJECTS, Subject, subject_of
@@ -111,9 +111,12 @@ def survive(
     alone = [operation for operation in chosen if operation.processes == 1]
     together = [operation for operation in chosen if operation.processes > 1]
     with ExitStack() as stack:
-        ranks = stack.enter_context(_ranks(together, source, settings)) if together else None  # beside the others
+        if together:  # they start first, and run beside the others
+            names, count = [operation.name for operation in together], together[0].processes
+            started = ranks(count, f"{__name__}:rows_of_rank", [names, source, dict(settings or {})])
+            running = stack.enter_context(started)
         rows = [_row(operation, subject) for operation in alone]
-        rows += _agreed(together, ranks) if ranks else []
+        rows += _agreed(together, running) if together else []
     order = {operation.name: place for place, operation in enumerate(chosen)}
     rows.sort(key=lambda row: order[row.operation])
     versions = {library: found for library in LIBRARIES if (found := _version(library))}
@@ -238,12 +241,6 @@ def _with_instead(rows: Sequence[Survived]) -> Iterator[Survived]:
 # -- in several processes -------------------------------------------------------------------------
 
 
-def _ranks(operations: Sequence[Operation], source: str | None, settings: Mapping[str, Any] | None) -> Ranks:
-    names = [operation.name for operation in operations]
-    count = max(operation.processes for operation in operations)
-    return Ranks(count, f"{__name__}:{rows_of_rank.__name__}", [names, source, dict(settings or {})])
-
-
 def rows_of_rank(names: Sequence[str], source: str | None, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What one of several ranks sees of operations that all of them do together."""
     subject = None if source is None else subject_of(source, settings)
@@ -251,10 +248,10 @@ def rows_of_rank(names: Sequence[str], source: str | None, settings: Mapping[str
     return [_to_json(_row(known[name], subject)) for name in names]
 
 
-def _agreed(operations: Sequence[Operation], ranks: Ranks) -> list[Survived]:
+def _agreed(operations: Sequence[Operation], running: Ranks) -> list[Survived]:
     """What all ranks saw; a row that they saw otherwise has failed, and so have all where a rank did not end well."""
     try:
-        results = ranks.results()
+        results = running.results()
     except RanksFailed as error:
         return [replace(_empty(operation), outcome="failed", said=str(error)) for operation in operations]
     return [
