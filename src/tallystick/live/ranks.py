@@ -41,21 +41,27 @@ class Ranks(NamedTuple):
         Raises:
             RanksFailed: as soon as one of them ended badly, or when their time is over.
         """
-        while running := [str(rank) for rank, code in enumerate(self._codes()) if code is None]:
+        while running := [str(rank) for rank in range(len(self.processes)) if not self._done(rank)]:
             if time.monotonic() > self.started + self.longest:
                 raise RanksFailed(f"rank {', '.join(running)} did not end within {self.longest:g} seconds")
             time.sleep(_LOOK)
-        return [json.loads((self.folder / f"result.{rank}").read_bytes()) for rank in range(len(self.processes))]
+        return [json.loads(_result(self.folder, rank).read_bytes()) for rank in range(len(self.processes))]
 
-    def _codes(self) -> list[int | None]:
-        codes = [process.poll() for process in self.processes]
-        for rank, code in enumerate(codes):
-            if code:
-                said = (self.folder / f"said.{rank}").read_text(encoding="utf-8", errors="replace").split("\n")
-                last = next((line for line in reversed(said) if line.strip()), "")
-                last = last.removeprefix(f"[rank{rank}]:").strip()  # torch's
-                raise RanksFailed(f"rank {rank} ended with {code}: {last}".rstrip(": "))
-        return codes
+    def _done(self, rank: int) -> bool:
+        """Whether a rank has answered; how it ended then is torch's affair, whose threads may abort it at its exit."""
+        code = self.processes[rank].poll()  # asked first: it may answer and end between two questions
+        if _result(self.folder, rank).exists():
+            return True
+        if code is None:
+            return False
+        said = (self.folder / f"said.{rank}").read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((line for line in reversed(said) if line.strip()), "")
+        last = last.removeprefix(f"[rank{rank}]:").strip()  # torch's
+        raise RanksFailed(f"rank {rank} ended with {code}: {last}".rstrip(": "))
+
+
+def _result(folder: Path, rank: int) -> Path:
+    return folder / f"result.{rank}"
 
 
 @contextmanager
@@ -104,7 +110,10 @@ def _main(folder: Path) -> None:
     distributed.init_process_group("gloo", store=store, rank=rank, world_size=task["count"], timeout=wait)
     module, _, name = task["function"].partition(":")
     result = getattr(import_module(module), name)(*task["arguments"])
-    (folder / f"result.{rank}").write_text(json.dumps(result), encoding="utf-8")
+    written = folder / f"writing.{rank}"
+    written.write_text(json.dumps(result), encoding="utf-8")
+    written.rename(_result(folder, rank))  # whole, as soon as it is seen
+    distributed.barrier()  # nobody leaves while another still needs it
     distributed.destroy_process_group()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 
-from tallystick.sources.matching import WRAPPERS
+from tallystick.sources.matching import WRAPPERS, best_prefix
 
 
 def renamed(before: Iterable[str], after: Container[str]) -> Callable[[str], str]:
@@ -13,12 +13,6 @@ def renamed(before: Iterable[str], after: Container[str]) -> Callable[[str], str
     >>> renamed(["wte.weight", "head.weight"], {"module.wte.weight", "module.head.weight"})("wte.weight")
     'module.wte.weight'
     """
-    names = list(before)
     candidates = [("", ""), *((wrapper, "") for wrapper in WRAPPERS), *(("", wrapper) for wrapper in WRAPPERS)]
-
-    def agreeing(candidate: tuple[str, str]) -> int:
-        taken, put = candidate
-        return sum(name.startswith(taken) and put + name.removeprefix(taken) in after for name in names)
-
-    taken, put = max(candidates, key=agreeing)  # the first of equals: no change, where that is as good
+    taken, put = best_prefix(candidates, list(before), after)
     return lambda name: put + name.removeprefix(taken)
