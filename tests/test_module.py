@@ -9,6 +9,7 @@ from torch.nn.utils import parametrize
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
 import tallystick
+from small import small_model
 from tallystick import BadInput, count
 
 GPT2 = 124_439_808
@@ -285,6 +286,19 @@ def test_roles_and_active_experts_come_from_the_config():
     assert ledger.by("role")["experts"] == experts
     assert ledger.totals["active"] == ledger.total - experts * 3 // 4
     assert ledger.mismatches == {}
+
+
+def test_a_tied_head_of_any_name_is_told_from_its_embedding():
+    """By get_output_embeddings(), where the name of the head, or of the embedding, says nothing."""
+    for model_type, embedding, head in (
+        ("gemma3_text", "model.embed_tokens.weight", "lm_head.weight"),
+        ("whisper", "model.decoder.embed_tokens.weight", "proj_out.weight"),
+        ("xlm", "transformer.embeddings.weight", "pred_layer.proj.weight"),
+    ):
+        model = small_model(model_type, tied=True)
+        assert model.get_parameter(embedding) is model.get_parameter(head)
+        roles = {entry.name: entry.role for entry in count(model).entries}
+        assert (roles[embedding], roles[head]) == ("token_embedding", "head")
 
 
 def test_config_module_and_dictionary_agree():

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,19 +19,24 @@ from torch import nn
 
 import tallystick
 from tallystick import BadInput
-from tallystick.live import operations, survive
-from tallystick.live.operations import OPERATIONS, Desk, Operation, tied_model
-from tallystick.live.survive import EMBEDDING, HEAD, READ, SCORED, Survival, Survived
+from tallystick.cli.main import main
+from tallystick.live import listening, probe, survive
+from tallystick.live.operations import OPERATIONS, Desk, Operation, peft, surgery
+from tallystick.live.probe import READ, SCORED
+from tallystick.live.ranks import RanksFailed
+from tallystick.live.small import cut
+from tallystick.live.subjects import GPT2, subject_of
+from tallystick.live.survive import Survival, Survived
 from tallystick.report.survival import show_survival
 from tallystick.report.table import console
 
 ROOT = Path(__file__).parent.parent
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
-LIBRARIES = sorted({operation.library for operation in OPERATIONS})
+PAIR = (GPT2.embedding, GPT2.head)
 
 
 def run(*functions):
-    return survive.survive([operation for operation in OPERATIONS if operation.run in functions])
+    return survive.survive(operations=[operation for operation in OPERATIONS if operation.run in functions])
 
 
 def lines(answer, style):
@@ -97,14 +103,14 @@ def test_names_are_told_once_and_what_is_named_instead_keeps_the_tie():
         "load_state_dict(state, assign=True)",
         "load_state_dict(cloned, assign=True)",
         'model.to("meta")',
-        "model.lm_head = nn.Sequential(nn.Linear(...))",
+        "model.head = nn.Sequential(nn.Linear(...))",
         "set_input_embeddings",
         "init_empty_weights",
     ],
 )
 def test_the_code_is_that_of_ties(name, tmp_path):
-    (row,) = survive.survive([BY_NAME[name]]).rows
-    model = BY_NAME[name].run(tied_model(), Desk(tmp_path, None))
+    (row,) = survive.survive(operations=[BY_NAME[name]]).rows
+    model = BY_NAME[name].run(GPT2.build(), Desk(tmp_path, None, GPT2))
     assert [problem.code for problem in tallystick.ties(model).problems] == [row.code]
 
 
@@ -112,7 +118,7 @@ def test_the_code_is_that_of_ties(name, tmp_path):
 
 
 def test_the_rows_of_the_probe_are_the_two_uses_and_their_sum():
-    model, ids = tied_model(), torch.tensor([READ])
+    model, ids = GPT2.build(), torch.tensor([READ])
     weight = model.transformer.wte.weight
 
     def gradient(logits):
@@ -125,7 +131,7 @@ def test_the_rows_of_the_probe_are_the_two_uses_and_their_sum():
     assert set(embedding.abs().sum(1).nonzero().flatten().tolist()) == set(READ)
     assert set(head.abs().sum(1).nonzero().flatten().tolist()) == set(SCORED)
     assert torch.allclose(both, embedding + head)
-    assert survive._gradients(tied_model(), (EMBEDDING, HEAD)) == ("one tensor", "")
+    assert probe.gradients(GPT2.build(), *PAIR) == ("one tensor", "")
 
 
 def detached_head(model):
@@ -156,13 +162,203 @@ def apart(model):
     ],
 )
 def test_a_use_whose_gradient_does_not_arrive_is_told(broken, found):
-    assert survive._gradients(broken(tied_model()), (EMBEDDING, HEAD))[0] == found
+    assert probe.gradients(broken(GPT2.build()), *PAIR)[0] == found
 
 
 def test_gradients_of_before_are_not_counted():
-    model = tied_model()
-    assert survive._gradients(model, (EMBEDDING, HEAD))[0] == "one tensor"
-    assert survive._gradients(detached_head(model), (EMBEDDING, HEAD))[0] == "one tensor, not all of it"
+    model = GPT2.build()
+    assert probe.gradients(model, *PAIR)[0] == "one tensor"
+    assert probe.gradients(detached_head(model), *PAIR)[0] == "one tensor, not all of it"
+
+
+# -- in two processes -----------------------------------------------------------------------------
+
+
+class Answering:
+    """Ranks that have ended."""
+
+    def __init__(self, *rows):
+        self.rows = rows
+
+    def results(self):
+        if not self.rows:
+            raise RanksFailed("rank 1 ended with 1: why")
+        return [[survive._to_json(row)] for row in self.rows]
+
+
+def agreed(*rows):
+    (row,) = survive._agreed([Operation("shard", "torch", lost)], Answering(*rows))
+    return row
+
+
+def test_a_row_is_what_all_ranks_saw():
+    row = Survived("shard", "torch", "Take the head away.", "kept", "tied", "tied", 0, "same", "one tensor")
+    assert agreed(row, row) == row
+
+
+def test_ranks_that_saw_different_things_have_failed():
+    row = Survived("shard", "torch", "Take the head away.", "kept", "tied", "tied", 0, "same", "one tensor")
+    other = replace(row, gradients="two tensors")
+    assert (agreed(row, other).outcome, agreed(row, other).after) == ("failed", "")
+    assert agreed(row, other).said == "the ranks disagree: gradients is one tensor on 0, two tensors on 1"
+
+
+def test_a_rank_that_did_not_end_well_says_why_and_claims_nothing():
+    assert agreed() == Survived("shard", "torch", "Take the head away.", "failed", said="rank 1 ended with 1: why")
+
+
+# -- a source of the user's -----------------------------------------------------------------------
+
+
+def source(name, *chosen, **settings):
+    answer = survive.survive(name, settings, operations=[BY_NAME[operation] for operation in chosen])
+    return {row.operation: row for row in answer.rows}
+
+
+def test_a_small_model_of_a_preset_keeps_the_flags_and_ties_of_its_type():
+    model = subject_of("qwen2.5-0.5b", {}).build()
+    assert type(model).__name__ == "Qwen2ForCausalLM"
+    assert model.model.layers[0].self_attn.q_proj.bias is not None  # as Qwen2 has it, and Llama has not
+    assert (len(model.model.layers), model.lm_head.weight is model.model.embed_tokens.weight) == (2, True)
+    assert sum(parameter.numel() for parameter in model.parameters()) < 100_000
+
+
+def test_a_small_model_has_each_kind_of_layer(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gemma3_text"}))
+    kinds = subject_of(str(tmp_path), {}).build().config.layer_types
+    assert {kind: kinds.count(kind) for kind in kinds} == {"sliding_attention": 10, "full_attention": 2}
+
+
+def test_the_operations_find_head_and_embedding_of_another_architecture(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt_neox", "tie_word_embeddings": True}))
+    subject = subject_of(str(tmp_path), {})
+    assert (subject.embedding, subject.head) == ("gpt_neox.embed_in.weight", "lm_head.weight")
+    rows = source(
+        str(tmp_path),
+        "model.head = nn.Linear(...)",
+        "LoRA, modules_to_save=[head], ensure_weight_tying",
+        "quantize_, int8 weights, head left out",
+    )
+    found = {name: (row.after, row.gradients, row.mended) for name, row in rows.items()}
+    assert found == {
+        "model.head = nn.Linear(...)": ("untied", "two tensors", "tied"),
+        "LoRA, modules_to_save=[head], ensure_weight_tying": ("tied", "one tensor", ""),
+        "quantize_, int8 weights, head left out": ("tied", "one tensor", ""),
+    }
+
+
+def test_a_factory_of_the_users_is_run_in_one_process_and_in_two(capfd):
+    rows = source(
+        "rank_tasks:own",
+        "init_empty_weights",
+        "save_pretrained, from_pretrained",
+        "DistributedDataParallel",
+        "fully_shard (FSDP2): blocks, root",
+        tokens=20,
+    )
+    ours = rows["init_empty_weights"]
+    assert (ours.after, ours.remedy, ours.mended) == ("aliased", "tie them with tallystick.retie(model)", "tied")
+    theirs = rows["save_pretrained, from_pretrained"]
+    assert (theirs.outcome, theirs.said) == ("not applicable", "Own is no transformers model")
+    both = rows["DistributedDataParallel"]
+    assert (both.outcome, both.parameters, both.gradients) == ("kept", 0, "one tensor")
+    assert rows["fully_shard (FSDP2): blocks, root"].said == "Own has no nn.ModuleList of blocks"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_named_instead_is_no_remedy_where_it_loses_the_tie_too():
+    losing = "LoRA, modules_to_save=[head]"
+    rows = source(
+        "rank_tasks:own", losing, f"{losing}, ensure_weight_tying"
+    )  # which knows models of transformers alone
+    assert (rows[losing].outcome, rows[losing].remedy) == ("lost", "")
+
+
+def test_a_model_that_takes_more_than_token_ids_is_looked_at_without_gradients():
+    answer = survive.survive("rank_tasks:two_inputs", operations=[BY_NAME["copy.deepcopy of the parts"]])
+    (row,) = answer.rows
+    assert (row.after, row.gradients, row.mended, row.mended_gradients) == ("copied", "", "tied", "")
+    (note,) = answer.to_dict()["notes"]
+    assert "missing 1 required positional argument: 'mask'" in note
+    assert f"note: {note}" in lines(answer, "table")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "said"),
+    [
+        (
+            "llama-3-8b",
+            {},
+            "llama-3-8b has no head that is tied to its token embedding: there is no tie that an operation",
+        ),
+        ("rank_tasks:own", {"tied": False}, "rank_tasks:own has no head that is tied to its token embedding"),
+        ("rank_tasks:own", {"tokens": 13}, "rank_tasks:own has a vocabulary of 13, too few to tell the uses"),
+        (
+            "rank_tasks:own",
+            {"tokens": 3_000_000},
+            "builds 24,000,072 parameters: name one that builds at most 20,000,000",
+        ),
+        ("rank_tasks:ONE", {}, "rank_tasks:ONE gives the same module each time: name a function that builds a new one"),
+        ("gpt3", {}, "there is no preset or file 'gpt3'; nearest: gpt2"),
+        ("gpt2", {"n_lyer": 2}, "gpt2 has no key 'n_lyer' to set; nearest: n_layer"),
+        ("palm-8b", {}, "palm-8b: neither tallystick nor transformers"),
+        ("model.safetensors", {}, "model.safetensors holds weights alone: name the folder with its config.json"),
+        ("./nowhere/config.json", {}, "nowhere/config.json: No such file or directory"),
+    ],
+)
+def test_a_source_of_which_nothing_can_be_shown_is_refused_in_one_line(name, settings, said):
+    with pytest.raises(BadInput) as error:
+        subject_of(name, settings)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_sizes_are_cut_and_everything_else_stays():
+    layer = {"hidden_size": 4096, "head_dim": 128}
+    config = {
+        "text_config": {"n_layer": 3, "kinds": ["a", "b", "b"], "rates": [0.5, 0.5, 0.5], "num_attention_heads": 32},
+        "num_hidden_layers": 40,
+        "per_layer_config": {1: layer, 7: layer},
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "pad_token_id": 11,
+        "use_cache": True,
+        "attention_bias": True,
+        "rope_theta": 1e6,
+        "hidden_act": "silu",
+    }
+    assert cut(config) == {
+        "text_config": {"n_layer": 3, "kinds": ["a", "b", "b"], "rates": [0.5, 0.5, 0.5], "num_attention_heads": 4},
+        "num_hidden_layers": 2,
+        "per_layer_config": {1: {"hidden_size": 32, "head_dim": 8}},
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "pad_token_id": 3,
+        "use_cache": False,
+        "attention_bias": True,
+        "rope_theta": 1e6,
+        "hidden_act": "silu",
+    }
+
+
+def test_what_cannot_be_made_small_is_said(tmp_path):
+    config = {"model_type": "mamba2", "tie_word_embeddings": True, "expand": 3, "num_heads": 192}  # of 64 are 3 × 4096
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(BadInput, match=r"no small Mamba2ForCausalLM could be made .*: name a package\.module:factory"):
+        subject_of(str(tmp_path), {})
+
+
+def test_the_page_of_a_source_names_it():
+    answer = Survival({}, (), "my:model", ("something else.",))
+    page = lines(answer, "markdown")
+    assert any("on a small my:model." in line for line in page)
+    assert "note: something else." in page
+    assert not any("GPT-2" in line for line in page)
+
+
+def test_settings_without_a_source_are_refused(capsys):
+    assert main(["survive", "--set", "n_layer=2"]) == 2
+    assert capsys.readouterr().err == "tallystick: --set sets keys of a source: name one\n"
 
 
 # -- what is reported -----------------------------------------------------------------------------
@@ -187,7 +383,7 @@ def talking(model, desk):
 
 
 def test_a_head_that_is_gone_is_lost():
-    (row,) = survive.survive([Operation("gone", "torch", lost)]).rows
+    (row,) = survive.survive(operations=[Operation("gone", "torch", lost)]).rows
     assert (row.outcome, row.after, row.gradients) == ("lost", "gone", "")
 
 
@@ -195,7 +391,7 @@ def test_nothing_is_left_behind(capfd, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     handlers = {name: list(logging.getLogger(name).handlers) for name in ("", "transformers", "torch")}
     state = torch.get_rng_state()
-    (row,) = survive.survive([Operation("talking", "torch", talking)]).rows
+    (row,) = survive.survive(operations=[Operation("talking", "torch", talking)]).rows
     assert row.said == "untying is a word; the weights are no longer tied"
     assert torch.equal(torch.get_rng_state(), state)
     assert {name: list(logging.getLogger(name).handlers) for name in handlers} == handlers
@@ -215,7 +411,7 @@ def test_two_runs_are_the_same(monkeypatch):
         return model
 
     monkeypatch.setattr(logging.root, "handlers", [])
-    rows = [survive.survive([Operation("drawing", "torch", drawing)]).rows[0] for _ in range(2)]
+    rows = [survive.survive(operations=[Operation("drawing", "torch", drawing)]).rows[0] for _ in range(2)]
     assert logging.root.handlers == []
     assert [row.said for row in rows] == ["no longer tied, as is said once"] * 2
     assert drawn[0] == drawn[1]
@@ -224,7 +420,7 @@ def test_two_runs_are_the_same(monkeypatch):
 @pytest.mark.parametrize("library", ["peft", "torchao"])
 def test_an_absent_library_is_said(library, monkeypatch):
     monkeypatch.setattr(survive, "find_spec", lambda name: None if name == library else find_spec(name))
-    answer = survive.survive([operation for operation in OPERATIONS if operation.library == library])
+    answer = survive.survive(operations=[operation for operation in OPERATIONS if operation.library == library])
     assert {row.outcome for row in answer.rows} == {"not installed"}
     for style in ("table", "markdown"):
         assert sum("not installed" in line for line in lines(answer, style)) == len(answer.rows)
@@ -235,19 +431,19 @@ def test_an_absent_library_is_said(library, monkeypatch):
 def test_without_a_model_it_says_what_to_install(library, monkeypatch):
     monkeypatch.setattr(survive, "find_spec", lambda name: None if name == library else find_spec(name))
     with pytest.raises(BadInput, match=rf"need {library}: pip install 'tallystick\[survive\]'"):
-        survive.survive([])
+        survive.survive(operations=[])
 
 
 def test_a_change_to_the_head_alone_that_reached_the_embedding_is_told():
-    answer = run(operations.pruned, operations.pruned_for_good, operations.lora_on_head_merged)
+    answer = run(surgery.pruned, surgery.pruned_for_good, peft.lora_on_head_merged)
     assert [(row.after, row.values) for row in answer.rows] == [("tied", "same"), ("tied", "other"), ("tied", "other")]
 
 
 def test_long_messages_and_bars_fit_a_table():
-    row = Survived("a|b", "torch", "Do.", "refused", before="tied", said=survive._first_sentence("x" * 999))
+    row = Survived("a|b", "torch", "Do.", "refused", before="tied", said=listening.first_sentence("x" * 999))
     (line,) = [line for line in lines(Survival({}, (row,)), "markdown") if "xxx" in line]
     assert line.startswith(r"| a\|b ")
-    assert len(row.said) == survive.MOST_SAID
+    assert len(row.said) == listening.MOST_SAID
 
 
 def test_importing_live_imports_no_torch():

@@ -27,9 +27,10 @@ def add_command(commands: Any, name: str, summary: str, examples: str | None = N
     return parser
 
 
-def add_source(command: argparse.ArgumentParser) -> None:
-    """SOURCE, and what to set over it."""
-    command.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
+def add_source(command: argparse.ArgumentParser, *, without: str = "") -> None:
+    """SOURCE, and what to set over it; it may be left out where it is said what is done without."""
+    text = f"{SOURCE_HELP}; without it {without}" if without else SOURCE_HELP
+    command.add_argument("source", metavar="SOURCE", help=text, nargs="?" if without else None)
     command.add_argument(
         "--set",
         metavar="KEY=VALUE",

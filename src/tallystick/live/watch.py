@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,8 +13,8 @@ from tallystick.ledger import Compared, worst
 from tallystick.live.advice import cost, remedy
 from tallystick.live.meant import meant_groups
 from tallystick.live.relation import WORSE, compared, meaning, relation_of, sharing
-from tallystick.sources.matching import WRAPPERS
-from tallystick.sources.places import Places, places_of, stand_ins
+from tallystick.live.renamed import renamed
+from tallystick.sources.places import places_of, stand_ins
 
 if TYPE_CHECKING:
     from torch import nn
@@ -83,10 +83,10 @@ def _remember(model: nn.Module) -> _Memory:
 
 def _losses(memory: _Memory, model: nn.Module) -> list[str]:
     places = places_of(model)
-    taken, put = _prefix(memory.names, places)
+    now_called = renamed(memory.names, places)
     losses = []
     for pair, before in memory.pairs.items():
-        first, second = (put + name.removeprefix(taken) for name in pair)
+        first, second = map(now_called, pair)
         now = stand_ins(places, first, second)
         pairs = {pair: compared(places[pair[0]], places[pair[1]]) for pair in now}
         found = worst(pairs.values()) if now else Compared("gone")
@@ -102,18 +102,6 @@ def _losses(memory: _Memory, model: nn.Module) -> list[str]:
             what += f", now as {' and '.join(names)}"
         losses.append(f"{what}: {cost(places, names, after)}; {remedy(model, places, names, after)}")
     return losses
-
-
-def _prefix(before: Iterable[str], after: Places) -> tuple[str, str]:
-    """What to take from an old name, and what to put before it, so that most names are found again."""
-    names = list(before)
-    candidates = [("", ""), *((wrapper, "") for wrapper in WRAPPERS), *(("", wrapper) for wrapper in WRAPPERS)]
-
-    def agreeing(candidate: tuple[str, str]) -> int:
-        taken, put = candidate
-        return sum(name.startswith(taken) and put + name.removeprefix(taken) in after for name in names)
-
-    return max(candidates, key=agreeing)  # the first of equals: no change, where that is as good
 
 
 def _tell(losses: list[str], *, warn: bool, level: int) -> None:

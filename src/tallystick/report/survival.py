@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 PAGE = """\
 # Which operations keep a tie
 
-Written by `make survival`; a test runs all of it again and fails where a cell differs. Each operation is done by the real library, on a GPT-2 of two
-layers whose head is its embedding.
+{on}What spreads a model over processes is run by two, and the row is what both see.
 
 - **relation**: of embedding and head, afterwards; before, it is tied. The words are those of the [README](../README.md#what-the-words-mean); *copied* is
   equal values in separate memory, *untied* different ones.
@@ -27,6 +26,10 @@ layers whose head is its embedding.
   *No values*: on the meta device.
 - **problem**: its code, explained in [problems](problems/README.md).
 """
+ON_GPT2 = """\
+Written by `make survival`; a test runs all of it again and fails where a cell differs. Each operation is done by the real library, on a GPT-2 of two
+layers whose head is its embedding; torchao's on such a Llama, since of GPT-2's layers the head alone is an nn.Linear.
+"""
 
 
 def show_survival(answer: Survival, out: Console, *, style: str = "table") -> None:
@@ -34,8 +37,11 @@ def show_survival(answer: Survival, out: Console, *, style: str = "table") -> No
     markdown = style == "markdown"
     made_with = ", ".join(f"{library} {number}" for library, number in answer.versions.items())
     if markdown:
-        out.print(Text(PAGE))
+        on = f"Each operation is done by the real library, on a small {answer.source}. " if answer.source else ON_GPT2
+        out.print(Text(PAGE.format(on=on)))
     out.print(Text(f"Made with {made_with}."))
+    for note in answer.notes:
+        out.print(Text(f"note: {note}"))
     columns = ["operation", "library", "relation", "parameters", "embedding", "gradients", "problem"]
     cells = [
         [

@@ -125,12 +125,17 @@ def _prefix(templates: Sequence[str], roots: Sequence[str], expected: Container[
     while more := next((one for one in _TRAINING if _all_start(templates, wrapped + one)), ""):
         wrapped += more
     candidates = [(taken, put) for taken in dict.fromkeys(("", *WRAPPERS, wrapped)) for put in ("", *roots)]
+    return best_prefix(candidates, templates, expected)
+
+
+def best_prefix(candidates: Iterable[tuple[str, str]], names: Sequence[str], known: Container[str]) -> tuple[str, str]:
+    """What to take from names and then to put before them, so that most of them are known ones."""
 
     def agreeing(candidate: tuple[str, str]) -> int:
         taken, put = candidate
-        return sum(name.startswith(taken) and put + name.removeprefix(taken) in expected for name in templates)
+        return sum(name.startswith(taken) and put + name.removeprefix(taken) in known for name in names)
 
-    return max(candidates, key=agreeing)  # the first of equals: no change, where that is as good
+    return max(candidates, key=agreeing)  # the first of equals: no change, where that comes first and is as good
 
 
 def _all_start(templates: Sequence[str], prefix: str) -> bool:

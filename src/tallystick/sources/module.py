@@ -24,7 +24,6 @@ from tallystick.sources.storages import Storages
 from tallystick.sources.tensors import identity_of, is_lazy, shape_of
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
 
@@ -44,8 +43,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
     tensors = {item.name: item.tensor for item in found}
     lazy = [item.name for item in found if is_lazy(item.tensor)]
     inner = unwrapped(module)
-    head = getattr(output_of(inner), "weight", None)
-    entries = _entries([item for item in found if not is_lazy(item.tensor)], head=head)
+    entries = _entries([item for item in found if not is_lazy(item.tensor)], head=output_of(inner))
     notes = (
         [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
     )
@@ -78,7 +76,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
 # -- who shares what ------------------------------------------------------------------------------
 
 
-def _entries(found: list[Found], *, head: torch.Tensor | None) -> list[Entry]:
+def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
     parameters, buffers = Storages(), Storages()
     first: dict[Hashable, str] = {}  # a Parameter -> its first name
     entries = []
@@ -92,7 +90,7 @@ def _entries(found: list[Found], *, head: torch.Tensor | None) -> list[Entry]:
             Entry(
                 name=item.name,
                 shape=shape_of(item.tensor),
-                role="head" if item.tensor is head else _role(item),
+                role=_role(item, head),
                 dtype=dtype,
                 storage=storage,
                 unique=unique,
@@ -107,8 +105,10 @@ def _entries(found: list[Found], *, head: torch.Tensor | None) -> list[Entry]:
 # -- what each tensor is for ----------------------------------------------------------------------
 
 
-def _role(item: Found) -> str:
-    """By name, and by the kind of the module that owns it where the name says nothing."""
+def _role(item: Found, head: nn.Module | None) -> str:
+    """By what the model calls its head, by name, and by the kind of the module that owns it where the name says nothing."""
+    if item.owner is head:  # by module: a tied tensor is the embedding's too
+        return "head"
     role = role_of(item.name)
     if role != "other":
         return role

@@ -1,0 +1,34 @@
+"""What accelerate does to place a model on devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tallystick.live.operations.registry import Desk, operation
+
+
+@operation("init_empty_weights", "accelerate")
+def empty_weights(model: Any, desk: Desk) -> Any:
+    """Build the model without values."""
+    from accelerate import init_empty_weights
+
+    with init_empty_weights():
+        return desk.fresh()
+
+
+@operation("dispatch_model", "accelerate")
+def dispatched(model: Any, desk: Desk) -> Any:
+    """Dispatch to the CPU, with the hooks that several devices would get."""
+    from accelerate import dispatch_model
+
+    places = dict.fromkeys((name for name, _ in model.named_children()), "cpu")
+    return dispatch_model(model, places, main_device="cpu", force_hooks=True)
+
+
+@operation("cpu_offload", "accelerate")
+def offloaded(model: Any, desk: Desk) -> Any:
+    """Keep the weights in a state dict, and bring each to its module for its forward alone."""
+    import torch
+    from accelerate import cpu_offload
+
+    return cpu_offload(model, torch.device("cpu"))

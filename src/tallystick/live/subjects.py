@@ -1,0 +1,160 @@
+"""The small tied models that operations are run on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tallystick.errors import BadInput, nearest, quoted
+from tallystick.live import probe
+from tallystick.live.listening import first_sentence, listening
+from tallystick.live.meant import meant_groups
+from tallystick.live.small import small_model
+from tallystick.presets import PRESETS
+from tallystick.sources import FACTORY
+from tallystick.sources.config import CONFIG
+from tallystick.sources.factory import module_from_factory
+from tallystick.sources.files import read_json, read_toml
+from tallystick.sources.module import ledger_from_module
+from tallystick.sources.places import places_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+VOCABULARY, WIDTH = 64, 8
+MOST_PARAMETERS = 20_000_000  # of a factory's model
+
+
+class Subject(NamedTuple):
+    """A model that can be built again and again, the same each time, and the two names of its tied tensor."""
+
+    source: str
+    build: Callable[[], nn.Module]
+    embedding: str
+    head: str
+    unprobed: str = ""  # why it cannot be told where the gradients of both go
+
+    @property
+    def embedding_module(self) -> str:
+        """The name of the module that holds the token embedding."""
+        return self.embedding.rpartition(".")[0]
+
+    @property
+    def head_module(self) -> str:
+        """The name of the module that holds the head."""
+        return self.head.rpartition(".")[0]
+
+
+def gpt2() -> nn.Module:
+    """A GPT-2 of two layers; its head is its embedding. Without a cache, which an export cannot return."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes = {"vocab_size": VOCABULARY, "n_positions": 8, "n_embd": WIDTH, "n_layer": 2, "n_head": 2}
+    ids = {"bos_token_id": 0, "eos_token_id": 0}
+    return seeded(lambda: GPT2LMHeadModel(GPT2Config(**sizes, **ids, use_cache=False)))
+
+
+def llama() -> nn.Module:
+    """A Llama of two layers, whose head is its embedding; all its other matrices are those of nn.Linear modules."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    return seeded(lambda: LlamaForCausalLM(LlamaConfig(**sizes, **heads, use_cache=False, tie_word_embeddings=True)))
+
+
+def seeded(build: Callable[[], Any]) -> Any:
+    """What is built with the same random numbers each time, without dropout; those of others go on undisturbed."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return build().eval()
+
+
+GPT2 = Subject("gpt2", gpt2, "transformer.wte.weight", "lm_head.weight")
+SUBJECTS = {
+    "gpt2": GPT2,
+    "llama": Subject("llama", llama, "model.embed_tokens.weight", "lm_head.weight"),
+}
+
+
+# -- the user's own -------------------------------------------------------------------------------
+
+
+def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
+    """The subject that a user named.
+
+    Args:
+        source: a preset, a config or a folder with one: a small model of its type is built, its flags as they are.
+            Or ``package.module:factory``, whose model is taken as it is.
+        settings: keys to set over the config, or arguments of the factory.
+
+    Raises:
+        BadInput: where no such model can be built, it is too large, or nothing is tied in it.
+    """
+    by_factory = FACTORY.fullmatch(source) and not os.path.exists(source)
+    build = _from_factory(source, settings) if by_factory else _from_config(source, settings)
+    with listening():
+        model = build()
+        if model is build():
+            raise BadInput(f"{source} gives the same module each time: name a function that builds a new one")
+        embedding, head = _tied_pair(model, source)
+        gradients, said = probe.gradients(model, embedding, head)
+    tokens = len(model.get_parameter(embedding))
+    if tokens <= max(probe.SCORED):
+        raise BadInput(f"{source} has a vocabulary of {tokens}, too few to tell the uses of embedding and head apart")
+    unprobed = "" if gradients == "one tensor" else first_sentence(said) or gradients
+    return Subject(source, build, embedding, head, unprobed)
+
+
+def _from_factory(source: str, settings: Mapping[str, Any]) -> Callable[[], nn.Module]:
+    def build() -> nn.Module:
+        model: nn.Module = seeded(lambda: module_from_factory(source, settings))
+        size = sum(parameter.numel() for parameter in model.parameters())
+        if size > MOST_PARAMETERS:  # it is built some two hundred times
+            raise BadInput(f"{source} builds {size:,} parameters: name one that builds at most {MOST_PARAMETERS:,}")
+        return model
+
+    return build
+
+
+def _from_config(source: str, settings: Mapping[str, Any]) -> Callable[[], nn.Module]:
+    with listening():
+        build = small_model(_config_of(source), settings, source=source)
+    return lambda: seeded(build)
+
+
+def _config_of(source: str) -> Any:
+    """The config of a preset, a file or a folder, as it stands there."""
+    if source.lower() in PRESETS:
+        return PRESETS[source.lower()]
+    path = Path(source)
+    if os.path.isdir(path):
+        path = path / CONFIG
+    elif path.name.endswith((".safetensors", ".safetensors.index.json")):
+        raise BadInput(f"{source} holds weights alone: name the folder with its {CONFIG}")
+    elif not os.path.lexists(path) and os.sep not in source:
+        raise BadInput(
+            f"there is no preset or file {quoted(source)}{nearest(source, PRESETS)}; tallystick presets lists the names"
+        )
+    return read_toml(path) if path.suffix == ".toml" else read_json(path)
+
+
+def _tied_pair(model: nn.Module, source: str) -> tuple[str, str]:
+    """The names of the token embedding and of the head that is one with it."""
+    places = places_of(model)
+    roles = {entry.name: entry.role for entry in ledger_from_module(model).entries}
+    pairs: list[tuple[str, str]] = []
+    with suppress(BadInput):  # it does not tell which tensors are meant
+        pairs = [(first, other) for first, *others in meant_groups(model, places) for other in others]
+    for embedding, head in sorted(pairs, key=lambda pair: roles[pair[1]] != "head"):
+        told = (roles[embedding], roles[head], len(places[embedding].shape))
+        if told[0] == "token_embedding" != told[1] and places[embedding].tensor is places[head].tensor:
+            return embedding, head
+    raise BadInput(
+        f"{source} has no head that is tied to its token embedding: there is no tie that an operation could lose"
+    )
