@@ -38,7 +38,12 @@ def test_single_tensors_and_rolled_up_ones_make_the_same_parts():
     singles = entries({f"h.{layer}.attn.c_attn.weight": (4, 12) for layer in range(3)})
     assert strands_of([rolled]) == strands_of(singles)
     [strand] = strands_of(singles)
-    assert (strand.name, strand.layers, strand.each, strand.parameters) == ("h.{}.attn.c_attn.weight", Axis(0, 3), 1, 3 * 48)
+    assert (strand.name, strand.layers, strand.each, strand.parameters) == (
+        "h.{}.attn.c_attn.weight",
+        Axis(0, 3),
+        1,
+        3 * 48,
+    )
 
 
 def test_experts_are_copies_in_a_layer_and_other_numbers_are_names():

@@ -76,7 +76,9 @@ def unwrapped(name: str) -> str:
 def align(a: Sequence[Strand], b: Sequence[Strand]) -> list[Pair]:
     """Every strand of both, each layer of it once: in pairs where they belong together, alone where they do not."""
     table = _Table(a, b)
-    table.match("name", lambda strand: strand._replace(layers=NOWHERE))  # alike in all: experts may come in several shapes
+    table.match(
+        "name", lambda strand: strand._replace(layers=NOWHERE)
+    )  # alike in all: experts may come in several shapes
     table.match("name", lambda strand: strand.name)
     table.match("wrapped", lambda strand: unwrapped(strand.name))
     table.match("wrapped", lambda strand: _ROOT.sub("", unwrapped(strand.name)))
@@ -84,14 +86,20 @@ def align(a: Sequence[Strand], b: Sequence[Strand]) -> list[Pair]:
     for whole, pieces in FUSED.items():
         table.match_fused(whole, pieces)
     table.match("structure", _by_turned_shape, even=True)
-    table.match("structure", lambda strand: slot_of(strand) != "gate" and _by_shape(strand))  # a plain MLP has all but this
+    table.match(
+        "structure", lambda strand: slot_of(strand) != "gate" and _by_shape(strand)
+    )  # a plain MLP has all but this
     table.match("structure", _by_shape)
     table.match("structure", _by_turned_shape)
     table.match("structure", _by_order, even=True)
     table.match("structure", _by_order_of_norms)
     table.match("structure", _by_shape_alone, _by_shape_unnamed)
     table.match("structure", _by_shape_unnamed, _by_shape_alone)
-    return [*table.pairs, *(Pair((strand,), (), "") for strand in table.a), *(Pair((), (strand,), "") for strand in table.b)]
+    return [
+        *table.pairs,
+        *(Pair((strand,), (), "") for strand in table.a),
+        *(Pair((), (strand,), "") for strand in table.b),
+    ]
 
 
 def in_common(pairs: Iterable[Pair]) -> bool:
@@ -128,7 +136,9 @@ def _by_shape(strand: Strand) -> Hashable:
 
 
 def _by_turned_shape(strand: Strand) -> Hashable:
-    return _structural(strand) and strand.role != "other" and (strand.role, strand.kind, strand.layered, _turned(strand))
+    return (
+        _structural(strand) and strand.role != "other" and (strand.role, strand.kind, strand.layered, _turned(strand))
+    )
 
 
 def _by_order(strand: Strand) -> Hashable:
@@ -197,7 +207,9 @@ class _Table:
     def _meet(self, ones: list[list[Strand]], others: list[list[Strand]], how: str) -> None:
         """Pair the layers that all lists of strands have."""
         lists = [*ones, *others]
-        edges = sorted({edge for strands in lists for strand in strands for edge in (strand.layers.start, sum(strand.layers))})
+        edges = sorted(
+            {edge for strands in lists for strand in strands for edge in (strand.layers.start, sum(strand.layers))}
+        )
         covering = [_covering(strands, edges) for strands in lists]
         for place, (start, end) in enumerate(pairwise(edges)):
             if all(place in strands for strands in covering):
@@ -214,7 +226,9 @@ class _Table:
             for pair in new:
                 for strand in getattr(pair, side):
                     gone.setdefault(strand._replace(layers=NOWHERE), []).append(strand.layers)
-            left[:] = [rest for strand in left for rest in without(strand, gone.get(strand._replace(layers=NOWHERE), ()))]
+            left[:] = [
+                rest for strand in left for rest in without(strand, gone.get(strand._replace(layers=NOWHERE), ()))
+            ]
 
 
 def _all(groups: dict[str, list[Strand]]) -> list[Strand]:
