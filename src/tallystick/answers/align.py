@@ -76,9 +76,7 @@ def unwrapped(name: str) -> str:
 def align(a: Sequence[Strand], b: Sequence[Strand]) -> list[Pair]:
     """Every strand of both, each layer of it once: in pairs where they belong together, alone where they do not."""
     table = _Table(a, b)
-    table.match(
-        "name", lambda strand: strand._replace(layers=NOWHERE)
-    )  # alike in all: experts may come in several shapes
+    table.match("name", _wholly)
     table.match("name", lambda strand: strand.name)
     table.match("wrapped", lambda strand: unwrapped(strand.name))
     table.match("wrapped", lambda strand: _ROOT.sub("", unwrapped(strand.name)))
@@ -86,9 +84,7 @@ def align(a: Sequence[Strand], b: Sequence[Strand]) -> list[Pair]:
     for whole, pieces in FUSED.items():
         table.match_fused(whole, pieces)
     table.match("structure", _by_turned_shape, even=True)
-    table.match(
-        "structure", lambda strand: slot_of(strand) != "gate" and _by_shape(strand)
-    )  # a plain MLP has all but this
+    table.match("structure", _by_shape_but_gates)
     table.match("structure", _by_shape)
     table.match("structure", _by_turned_shape)
     table.match("structure", _by_order, even=True)
@@ -113,6 +109,11 @@ def in_common(pairs: Iterable[Pair]) -> bool:
 # -- what makes two strands alike; a key that is false fits nothing -------------------------------
 
 
+def _wholly(strand: Strand) -> Hashable:
+    """Alike in everything: experts of one name may come in several shapes."""
+    return strand._replace(layers=NOWHERE)
+
+
 def _structural(strand: Strand) -> bool:
     return not strand.buffer and not ADAPTER.search(strand.name)
 
@@ -135,6 +136,11 @@ def _by_shape(strand: Strand) -> Hashable:
     return _structural(strand) and strand.role != "other" and (strand.role, strand.kind, strand.layered, strand.inner)
 
 
+def _by_shape_but_gates(strand: Strand) -> Hashable:
+    """A plain MLP has what a gated one has, but for the gate."""
+    return slot_of(strand) != "gate" and _by_shape(strand)
+
+
 def _by_turned_shape(strand: Strand) -> Hashable:
     return (
         _structural(strand) and strand.role != "other" and (strand.role, strand.kind, strand.layered, _turned(strand))
@@ -151,11 +157,12 @@ def _by_order_of_norms(strand: Strand) -> Hashable:
 
 
 def _by_shape_alone(strand: Strand) -> Hashable:
-    return _structural(strand) and len(strand.shape) > 1 and (strand.layered, _turned(strand))
+    told = len(strand.shape) > 1 or strand.kind == "bias"
+    return _structural(strand) and told and (strand.kind, strand.layered, _turned(strand))
 
 
 def _by_shape_unnamed(strand: Strand) -> Hashable:
-    """A matrix whose name tells nothing may be any; two whose names tell different things are not one."""
+    """What a name tells nothing of may be any; two whose names tell different things are not one."""
     return strand.role == "other" and _by_shape_alone(strand)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -77,9 +76,9 @@ class Side(NamedTuple):
 
     label: str
     width: int  # of the stream between the layers; 0 where nothing tells
-    layers: tuple[Axis, ...]  # that some tensor stands in
+    layers: tuple[Axis, ...]  # that some tensor stands in, as few runs as there are gaps
     stacks: frozenset[str]  # names before the number of a layer that the other model has too
-    experts: bool
+    experts: bool  # whether it has any
 
     @classmethod
     def of(cls, label: str, strands: Sequence[Strand], paired: Iterable[Strand]) -> Side:
@@ -90,17 +89,24 @@ class Side(NamedTuple):
         stacks = frozenset(_stack(strand) for strand in paired if strand.layered and not strand.buffer)
         layers = {strand.layers for strand in own if strand.layered and _stack(strand) in stacks}
         experts = any(strand.role == "experts" for strand in own)
-        return cls(label, max(norms, default=0) or max(tables, default=0), tuple(sorted(layers)), stacks, experts)
+        return cls(label, max(norms, default=0) or max(tables, default=0), _joined(layers), stacks, experts)
 
     @property
     def depth(self) -> int:
         """How many layers."""
-        edges = sorted({edge for layers in self.layers for edge in (layers.start, sum(layers))})
-        return sum(
-            end - start
-            for start, end in pairwise(edges)
-            if any(layers.start <= start and end <= sum(layers) for layers in self.layers)
-        )
+        return sum(layers.length for layers in self.layers)
+
+
+def _joined(runs: Iterable[Axis]) -> tuple[Axis, ...]:
+    """Runs of numbers without those that overlap or touch."""
+    joined: list[Axis] = []
+    for start, length in sorted(runs):
+        if joined and start <= sum(joined[-1]):
+            first = joined[-1].start
+            joined[-1] = Axis(first, max(sum(joined[-1]), start + length) - first)
+        else:
+            joined.append(Axis(start, length))
+    return tuple(joined)
 
 
 def causes_of(pairs: Sequence[Pair], a: Side, b: Side) -> list[Cause]:
