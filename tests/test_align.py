@@ -111,6 +111,12 @@ def test_layers_are_paired_as_far_as_both_have_them():
     ]  # fmt: skip
 
 
+def test_experts_of_several_shapes_are_their_own_counterparts():
+    pruned = {f"h.0.mlp.experts.{expert}.w1.weight": (2 + expert % 3, 3) for expert in range(6)}
+    found = pairs(pruned, dict(reversed(pruned.items())))
+    assert [pair.a == pair.b for pair in found] == [True] * 3
+
+
 def test_names_come_before_shapes():
     """Keys before queries in one model, after them in the other; all four are squares."""
     a = {f"h.0.attn.{name}.weight": (4, 4) for name in ("k_proj", "v_proj", "q_proj", "out_proj")}

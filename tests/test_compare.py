@@ -138,6 +138,12 @@ def test_a_width_and_its_heads_that_no_model_has_alone_are_one_cause():
     assert [cause.keys for cause in tallystick.compare(a, {**a, "n_embd": 128, "n_head": 8}).causes] == [("n_embd",)]
 
 
+def test_heads_that_grow_in_number_with_the_width_are_one_cause_with_it():
+    a = {"model_type": "llama", **LLAMA, "num_key_value_heads": 2}
+    answer = tallystick.compare(a, {**a, "hidden_size": 2 * D, "num_attention_heads": 8})
+    assert [cause.keys for cause in answer.causes] == [("hidden_size", "num_attention_heads")]
+
+
 def test_a_key_that_changes_no_tensor_is_no_cause():
     answer = tallystick.compare("gpt2", tallystick.count("gpt2", n_head=6))
     assert answer.causes == ()
@@ -178,6 +184,15 @@ def test_a_vocabulary_resized_in_a_checkpoint_is_the_key_of_its_config(tmp_path)
     assert (cause.keys, cause.parameters) == (("vocab_size",), 31 * D)
 
 
+def test_a_checkpoint_that_is_not_what_its_config_says_is_explained_by_its_tensors(tmp_path):
+    model = gpt2()
+    model.save_pretrained(tmp_path)
+    state = {name: tensor for name, tensor in model.state_dict().items() if name != "lm_head.weight"}
+    state["transformer.frobnicator"] = state.pop("transformer.ln_f.bias")  # as many parameters, of which one is strange
+    save_file(state, tmp_path / "model.safetensors")
+    assert explained({"model_type": "gpt2", **SMALL}, tmp_path) == {"norms": -D, "other": D}
+
+
 # -- surgeries by real libraries ------------------------------------------------------------------
 
 
@@ -188,6 +203,12 @@ def test_a_replaced_head():
     assert [cause.what for cause in answer.causes] == ["lm_head.0.weight is no longer tied to transformer.wte.weight"]
     assert explained(gpt2(), model) == {"tie-lost": VOCABULARY * D}
     assert explained(model, gpt2()) == {"tie-gained": -VOCABULARY * D}
+
+
+def test_a_head_untied_under_its_own_name():
+    model = gpt2()
+    model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
+    assert explained({"model_type": "gpt2", **SMALL}, model) == {"tie-lost": VOCABULARY * D}
 
 
 def test_token_embeddings_resized_with_padding():
@@ -201,7 +222,7 @@ def test_token_embeddings_resized_with_padding():
     assert cause.parameters == 2 * 31 * D
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 def test_lora_and_the_copies_of_modules_to_save():
     peft = pytest.importorskip("peft")
     lora = peft.LoraConfig(r=4, target_modules=["c_attn"], modules_to_save=["lm_head"], fan_in_fan_out=True)
@@ -244,6 +265,19 @@ def test_a_nanogpt_style_module_against_the_hugging_face_one():
         "biases": -LAYERS * 9 * D,  # 3D, D, 4D and D
         "norms": -(2 * LAYERS + 1) * D,
     }
+
+
+def test_all_that_scales_with_the_width_is_one_cause():
+    wider = nanogpt(n_embd=2 * D)
+    assert explained(gpt2(), wider) == {"width": elements(wider) - elements(gpt2())}
+    [cause] = tallystick.compare(gpt2(), wider).causes
+    assert cause.what == "width 48 → 96"
+
+
+def test_an_mlp_width_is_the_same_whether_gate_and_up_are_fused():
+    wider = llama_like("phi3", intermediate_size=80)
+    assert explained(llama_like("llama"), wider) == {"mlp-width": 2 * 3 * D * 8, "projections-fused": 0}
+    assert tallystick.compare(llama_like("llama"), wider).causes[0].what == "MLP width 72 → 80"
 
 
 def test_fused_and_split_projections_are_the_same():
