@@ -98,7 +98,9 @@ def test_the_causes_of_any_two_families_sum_to_the_gap(data):
     assert sum(cause.parameters for cause in answer.causes) == answer.gap == b.total - a.total
     assert sum(row.parameters for row in answer.tensors) == answer.gap
     assert not tallystick.compare(a, a).causes
-    assert "other" not in {cause.cause for cause in answer.causes}
+    unexplained = {name for cause in answer.causes if cause.cause == "other" for name in cause.names}
+    # OPT alone puts a projection between embedding and layers, for which the words have no role.
+    assert unexplained <= {"model.decoder.project_in.weight", "model.decoder.project_out.weight"}
 
 
 def test_each_key_that_an_architecture_reads_has_a_kind():
