@@ -6,8 +6,10 @@ type has to fill in; a layer count is always there, as the default would build a
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -23,6 +25,20 @@ VOCABULARY = st.integers(4, 60)
 NULL_FLAG = st.sampled_from([True, False, None])
 
 ABSENT = object()
+
+# More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=1000 draws anew in every run.
+EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
+
+
+def drawn(examples: int) -> settings:
+    """How the tests draw: so many examples, the same in every run."""
+    return settings(
+        max_examples=int(EXAMPLES or examples),
+        derandomize=EXAMPLES is None,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def sometimes(values: SearchStrategy[Any]) -> SearchStrategy[Any]:

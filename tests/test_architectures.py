@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 from typing import Any
 
 import pytest
 import transformers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import configs
@@ -19,15 +18,7 @@ from tallystick.ledger import ROLES, Ledger
 from tallystick.sources.config import ledger_from_config
 from truth import Truth, build, default_config, truth
 
-# More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=1000 draws anew in every run.
-EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
-drawn = settings(
-    max_examples=int(EXAMPLES or 60),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+drawn = configs.drawn(60)
 
 # DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")

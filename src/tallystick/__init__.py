@@ -15,6 +15,7 @@ from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger, Tie
 
 if TYPE_CHECKING:
+    from tallystick.answers.compare import Comparison
     from tallystick.answers.formula import Formula
     from tallystick.answers.reconcile import Reconciliation
     from tallystick.answers.ties import Ties
@@ -32,6 +33,7 @@ __all__ = [
     "assert_kept",
     "assert_tied",
     "check_optimizer",
+    "compare",
     "count",
     "formula",
     "reconcile",
@@ -106,6 +108,26 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
     from tallystick.answers.ties import ties as judge
 
     return judge(source if isinstance(source, Ledger) else count(source, **overrides))
+
+
+def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:
+    """Why b has more parameters than a, or fewer: causes that sum exactly to the gap.
+
+    Args:
+        a: what `count` takes, or a `Ledger`.
+        b: the same.
+        **overrides: config keys to set over both; for one of them, give the `Ledger` that `count` makes.
+
+    Raises:
+        BadInput: when one cannot be read, or when the two have nothing in common.
+
+    >>> compare("gpt2", count("gpt2", tie_word_embeddings=False)).causes[0].what
+    'lm_head.weight is no longer tied to transformer.wte.weight'
+    """
+    from tallystick.answers.compare import compare as explain
+
+    one, other = (source if isinstance(source, Ledger) else count(source, **overrides) for source in (a, b))
+    return explain(one, other)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from tallystick.dims import Dim
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.ledger import BITS
+from tallystick.ledger import BITS, Entry
 
 # Tensors are indexed by signed 64-bit integers: nothing larger can be a size.
 LARGEST = 2**63 - 1
@@ -98,6 +98,12 @@ class Config:
                 if key in self._keys and value != self._values.get(key):
                     raise self.refuse(f"per_layer_config gives single layers their own {key}, which cannot be counted")
 
+    def in_force(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Declared keys with the values that they have, the defaults filled in."""
+        declared = {name: self._keys[name] for name in keys}
+        defaults = {name: key.default if isinstance(key, Key) else key for name, key in declared.items()}
+        return {name: self._values.get(name, default) for name, default in defaults.items()}
+
     def states(self, name: str) -> bool:
         """Whether the config holds a key, declared or not, with a value other than null, false and 0."""
         return bool(self._values.get(name))
@@ -147,6 +153,21 @@ class Config:
             raise self.refuse(f"{self._written.get(name, name)} is {shown(value)}, expected {kind}{limit}{null}")
         self.symbols[name] = number
         return Dim(number, name)
+
+
+class Recipe(Protocol):
+    """What a config laid a ledger out from: it can be laid out anew with other values."""
+
+    @property
+    def family(self) -> str:
+        """The model type."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Each key that changes a tensor of the family, with the value in force."""
+
+    def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
+        """The entries under other values, rolled up; `BadInput` where they make no model."""
 
 
 def _whole(value: Any) -> int | None:

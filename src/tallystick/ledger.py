@@ -19,6 +19,8 @@ from tallystick.errors import BadInput
 if TYPE_CHECKING:
     import pandas
 
+    from tallystick.config import Recipe
+
 ROLES = (
     "token_embedding",
     "position_embedding",
@@ -169,6 +171,7 @@ class Ledger:
         doubts: Sequence[str] = (),
         ask: Callable[[], Ledger] | None = None,
         attending: Sequence[Attending] = (),
+        recipe: Recipe | None = None,
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -188,6 +191,7 @@ class Ledger:
         self._ask = ask
         self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.values = values  # reads values where a relation depends on them; None where there are none
+        self.recipe = recipe  # the config that laid it out; None where none did
 
     @cached_property
     def in_full(self) -> Ledger:
@@ -242,7 +246,7 @@ class Ledger:
     @property
     def total(self) -> int:
         """Unique parameters: elements of distinct storage. The number that people mean."""
-        return sum(entry.unique * entry.copies for entry in self.parameters)
+        return total_of(self.rolled)
 
     @property
     def totals(self) -> dict[str, int | None]:
@@ -376,6 +380,11 @@ def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
                 items.setdefault(number, []).append(entry.numbered(number))
         for number in sorted(items):
             yield from _in_printing_order(items[number])
+
+
+def total_of(entries: Iterable[Entry]) -> int:
+    """Unique parameters of some entries, buffers left out."""
+    return sum(entry.unique * entry.copies for entry in entries if not entry.buffer)
 
 
 def template_of(name: str) -> tuple[str, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tallystick import __version__
-from tallystick.cli import count, formula, presets, reconcile, survive, ties
+from tallystick.cli import compare, count, formula, presets, reconcile, survive, ties
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -22,6 +22,7 @@ examples:
   tallystick count gpt2                             how many parameters, and where
   tallystick count ./checkpoint --by layer          a folder with config.json and safetensors
   tallystick formula gpt2 --steps                   each product with its numbers
+  tallystick compare gpt2 ./checkpoint              why one has more than the other
   tallystick reconcile gpt2 163M                    which way of counting gives a claimed count
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
@@ -48,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    for command in (count, formula, reconcile, ties, survive, presets):
+    for command in (count, formula, compare, reconcile, ties, survive, presets):
         command.add(commands)
     return parser
 

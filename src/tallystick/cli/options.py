@@ -31,15 +31,17 @@ def add_source(command: argparse.ArgumentParser, *, without: str = "") -> None:
     """SOURCE, and what to set over it; it may be left out where it is said what is done without."""
     text = f"{SOURCE_HELP}; without it {without}" if without else SOURCE_HELP
     command.add_argument("source", metavar="SOURCE", help=text, nargs="?" if without else None)
-    command.add_argument(
+    add_settings(
+        command,
         "--set",
-        metavar="KEY=VALUE",
-        action="extend",
-        nargs="+",
-        default=[],
-        dest="settings",
-        help="config keys to set over the source's, or arguments of a factory: --set n_layer=24 n_embd=1024",
+        "config keys to set over the source's, or arguments of a factory: --set n_layer=24 n_embd=1024",
+        to="settings",
     )
+
+
+def add_settings(command: argparse.ArgumentParser, option: str, what: str, *, to: str) -> None:
+    """An option that takes KEY=VALUE once or several times, for `settings_of`."""
+    command.add_argument(option, metavar="KEY=VALUE", action="extend", nargs="+", default=[], dest=to, help=what)
 
 
 def add_format(command: argparse.ArgumentParser, default: str, *others: str) -> None:

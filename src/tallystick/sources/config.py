@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.blueprint import Architecture, attending, lay_out
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
-from tallystick.ledger import Ledger
+from tallystick.ledger import Entry, Ledger
 
 CONFIG = "config.json"
 FLAG = "tie_word_embeddings"
@@ -70,10 +70,29 @@ def ledger_from_config(
         symbols=config.symbols,
         notes=_class_note(settings, family),
         attending=attending(model),
+        recipe=_Recipe(family, config.in_force(family.keys), dtype, published),
     )
     if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
         ledger.notes += (_book_note(ledger),)
     return ledger
+
+
+class _Recipe(NamedTuple):
+    """A family with the values of the keys that change a tensor, to be laid out anew with others."""
+
+    architecture: Architecture
+    values: Mapping[str, Any]
+    dtype: str
+    published: bool
+
+    @property
+    def family(self) -> str:
+        return self.architecture.name
+
+    def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
+        family = self.architecture
+        config = Config(values, {**family.keys, **family.running}, where=family.name, published=self.published)
+        return tuple(lay_out(family.build(config), dtype=self.dtype))
 
 
 def model_type_of(values: Mapping[str, Any], source: str) -> str:

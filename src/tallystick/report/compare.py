@@ -1,0 +1,69 @@
+"""The difference of two models as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.text import Text
+
+from tallystick.answers.causes import Cause
+from tallystick.answers.compare import Comparison, Row
+from tallystick.report.numbers import in_bytes
+from tallystick.report.table import Column, Table, draw
+
+
+def show_compare(answer: Comparison, out: Console, *, tensors: bool = False, style: str = "table") -> None:
+    """The one-sentence answer, then the causes, then what was laid beside what; with `tensors` those that differ."""
+    if style == "csv":
+        draw(_tensors(answer, str) if tensors else _causes(answer), out, style=style)
+        return
+    out.print(Text(answer.sentence, style="bold"))
+    lead = "- " if style == "markdown" else "  "
+    if answer.causes:
+        out.print()
+    for cause in answer.causes:
+        out.print(Text(lead + _line(cause), style="red" if cause.cause == "tie-lost" else ""))
+    out.print()
+    if tensors and answer.tensors:
+        draw(_tensors(answer, _signed), out, style=style)
+        out.print()
+    for how in answer.aligned:
+        out.print(Text(f"{lead}aligned: {how}", style="dim"))
+    if answer.bytes_a != answer.bytes_b:
+        out.print(Text(f"{lead}bytes: {in_bytes(answer.bytes_a)} → {in_bytes(answer.bytes_b)}", style="dim"))
+
+
+def _line(cause: Cause) -> str:
+    """`lm_head.weight is no longer tied to wte.weight: +38,597,376 (tie_word_embeddings)`."""
+    unnamed = [key for key in cause.keys if key not in cause.what]
+    return f"{cause.what}: {_signed(cause.parameters)}" + (f" ({', '.join(unnamed)})" if unnamed else "")
+
+
+def _signed(number: int) -> str:
+    return f"{number:+,}" if number else "0"
+
+
+def _causes(answer: Comparison) -> Table:
+    columns = [Column("cause"), Column("what"), Column("parameters", True), Column("names"), Column("keys")]
+    rows = [
+        [cause.cause, cause.what, str(cause.parameters), " ".join(cause.names), " ".join(cause.keys)]
+        for cause in answer.causes
+    ]
+    return Table(columns, rows)
+
+
+def _tensors(answer: Comparison, number: Callable[[int], str]) -> Table:
+    columns = [
+        Column("a"),
+        Column("b"),
+        Column("shape of a", True),
+        Column("shape of b", True),
+        Column("parameters", True),
+    ]
+    return Table(columns, [_cells(row, number) for row in answer.tensors])
+
+
+def _cells(row: Row, number: Callable[[int], str]) -> list[str]:
+    shapes = ["" if shape is None else " × ".join(map(str, shape)) for shape in (row.shape_a, row.shape_b)]
+    return [row.name_a or "", row.name_b or "", *shapes, number(row.parameters)]
