@@ -11,7 +11,7 @@ from typing import Any
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
-_FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 def read(source: Any, overrides: Mapping[str, Any]) -> Ledger:
@@ -49,7 +49,7 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
         return ledger
     path = Path(word)
     if not word or not _exists(path):  # Path("") would be the current folder, which nobody named
-        if _FACTORY.fullmatch(word):
+        if FACTORY.fullmatch(word):
             from tallystick.sources.factory import ledger_from_factory
 
             return ledger_from_factory(word, overrides)
