@@ -1,1 +1,1 @@
-"""PyTorch models whose parameters the ledger explains. Importing this room imports torch; nothing else here does."""
+"""PyTorch models whose parameters the ledger explains. Its files import torch; importing tallystick does not."""

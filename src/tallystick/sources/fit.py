@@ -264,7 +264,10 @@ def _bounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str
             if not 4 <= len(free) <= len(points) - 3:  # each side shows itself at some points
                 continue
             above, over = [point for point, _ in free], [value for _, value in free]
-            inside = _sum(above, over, names, most=2) or (None if product.above else _rounded(above, over, names))
+            if len(set(over)) == 1:
+                inside: Expression | None = over[0]
+            else:
+                inside = _sum(above, over, names, most=2) or (None if product.above else _rounded(above, over, names))
             if inside is not None and all(
                 holds((symbol, limit, inside), point, value) for point, value in zip(points, values, strict=True)
             ):

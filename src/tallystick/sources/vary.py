@@ -23,7 +23,7 @@ from tallystick.sources.factory import find
 from tallystick.sources.fit import fit
 
 FEWEST_VALUES = 3  # two points lie on every line: a third is what checks it
-LARGEST = 2**63 - 1
+LARGEST = 2**63 - 2
 KNOWN, HELD_BACK = 25, 15  # models from which forms are found, and models on which they are checked, at first
 ROUNDS = 4  # of finding forms, each with the models that proved the last ones wrong
 
@@ -72,16 +72,16 @@ def _choices(argument: str, given: Any) -> Sequence[int]:
         values = sorted(set(values))
     elif not isinstance(values, range):
         raise BadInput(
-            f"{argument} cannot be varied over {shown(given)}: expected a range 64:256, with a step 64:256:32, or"
+            f"{argument} cannot be varied over {quoted(given)}: expected a range 64:256, with a step 64:256:32, or"
             " values 64,128,256"
         )
+    if values and (min(values[0], values[-1]) < 0 or max(values[0], values[-1]) > LARGEST):
+        raise BadInput(f"{argument} is varied over {quoted(given)}: sizes are integers of 0 or more, below 2^63")
     if len(values) < FEWEST_VALUES:
         raise BadInput(
-            f"{argument} is varied over {shown(given)}, {len(values)} values: {FEWEST_VALUES} are the fewest that can"
-            " check a formula"
+            f"{argument} is varied over {quoted(given)}, which holds {len(values)} of the {FEWEST_VALUES} values that a"
+            " formula needs at least"
         )
-    if min(values[0], values[-1]) < 0 or max(values[0], values[-1]) > LARGEST:
-        raise BadInput(f"{argument} is varied over {shown(given)}: sizes are integers of 0 or more, below 2^63")
     return values
 
 
@@ -220,12 +220,13 @@ class _Forms:
             if any(math.prod(count) != one.copies for count, one in zip(counts, alike, strict=True)):
                 # The numbers fill no grid, as where every layer has its own experts: only how many there are is told.
                 counts = [[one.copies, *[1] * (len(one.numbers) - 1)] for one in alike]
-            lengths = [
-                None
-                if len({one.numbers[place] for one in alike}) == 1 and set(length) == {1}
-                else self._form(models + absent, [*length, *[0] * len(absent)], f"the number of {name}")
-                for place, length in enumerate(zip(*counts, strict=True))
-            ]
+            lengths: list[Expression | None] = []
+            for place, length in enumerate(zip(*counts, strict=True)):
+                if len({one.numbers[place] for one in alike}) == 1 and set(length) == {1}:
+                    lengths.append(None)
+                    continue
+                none = absent if not any(lengths) else []  # of nothing, it is the first number that is 0
+                lengths.append(self._form(models + none, [*length, *[0] * len(none)], f"the number of {name}"))
             yield _Stack(template, number, alike[0].kind[0], tuple(shape), tuple(lengths))
 
     def _form(self, models: Sequence[Built], values: Sequence[int], what: str) -> Expression:
