@@ -244,6 +244,15 @@ def test_rotary_positions_add_no_parameter_and_turn_by_distance_alone():
     assert not torch.allclose(scores[0, 0], scores[1, 0])
 
 
+def test_only_with_rotary_positions_does_attention_see_the_order_of_what_was_before():
+    torch.manual_seed(0)
+    plain, rotary = teaching.MultiHeadAttention(8, 2), teaching.MultiHeadAttention(8, 2, rotary=True)
+    x = torch.randn(1, 4, 8)
+    swapped = x[:, [1, 0, 2, 3]]
+    assert torch.allclose(plain(x)[:, -1], plain(swapped)[:, -1], atol=1e-6)
+    assert not torch.allclose(rotary(x)[:, -1], rotary(swapped)[:, -1], atol=1e-3)
+
+
 def test_rotary_positions_are_those_of_transformers():
     from transformers.models.llama.modeling_llama import LlamaConfig, LlamaRotaryEmbedding, apply_rotary_pos_emb
 
