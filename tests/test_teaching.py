@@ -121,6 +121,12 @@ def test_the_roles_are_those_of_the_parts():
     assert tallystick.count("feed-forward-lm").by("role")["head"] == 128 * 1000 + 1000
 
 
+@pytest.mark.parametrize("name", ["transformer-lm", "rotary-transformer-lm"])
+def test_the_layers_of_a_transformer_say_how_they_attend(name: str):
+    (layers,) = tallystick.count(name).attending
+    assert (layers.layers, layers.heads.queries, layers.heads.keys, layers.heads.size) == (2, 4, 4, 16)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

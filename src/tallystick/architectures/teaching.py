@@ -10,6 +10,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -85,7 +86,8 @@ def feed_forward_lm(c: Config) -> Model:
 @architecture("single_head_attention", "SingleHeadAttention", d_model=REQUIRED, d_head=REQUIRED)
 def single_head_attention(c: Config) -> Model:
     names = ("query", "key", "value")
-    return _alone(Attention(**{name: Linear(c.d_model, c.d_head, bias=False) for name in names}))
+    heads = Heads(1, 1, c.d_head)
+    return _alone(Attention(heads, **{name: Linear(c.d_model, c.d_head, bias=False) for name in names}))
 
 
 @architecture("multi_head_attention", "MultiHeadAttention", d_model=REQUIRED, n_heads=REQUIRED, rotary=False)
@@ -144,7 +146,8 @@ def _attention(c: Config, *, rotary: bool) -> Attention:
     if rotary and size % 2:
         raise c.refuse(f"d_model / n_heads = {size} is odd: rotary positions turn pairs")
     names = ("query", "key", "value", "output")
-    return Attention(**{name: Linear(c.d_model, c.d_model, bias=False) for name in names})
+    heads = Heads(c.n_heads, c.n_heads, c.d_model / c.n_heads)
+    return Attention(heads, **{name: Linear(c.d_model, c.d_model, bias=False) for name in names})
 
 
 def _layer(c: Config, *, rotary: bool) -> Group:
