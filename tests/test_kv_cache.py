@@ -71,7 +71,7 @@ def test_groups_are_counted_once_where_transformers_repeats_them():
 def test_every_native_type_says_how_it_attends():
     from tallystick import architectures
 
-    for name in architectures.known():
+    for name in sorted(set(architectures.known()) - set(architectures.TEACHING)):  # some of those have no attention
         if name.startswith("book_") or name == "palm":
             continue
         config = {"model_type": name} if name == "nanogpt" else {"model_type": name, **default_config(name).to_dict()}

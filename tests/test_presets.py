@@ -111,7 +111,8 @@ def count(name: str) -> Ledger:
 
 
 def test_every_preset_has_a_published_count():
-    assert set(PRESETS) == set(PUBLISHED) | set(PALM)
+    taught = {name for name, values in PRESETS.items() if values["model_type"] in architectures.TEACHING}
+    assert set(PRESETS) - taught == set(PUBLISHED) | set(PALM)  # those are worked out by hand in test_teaching.py
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

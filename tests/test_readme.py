@@ -38,7 +38,7 @@ def test_the_python_of_the_readme():
 def test_every_native_type_is_listed():
     from tallystick import architectures
 
-    ours = {"palm", "nanogpt", "book_gpt", "book_llama"}
+    ours = {"palm", "nanogpt", "book_gpt", "book_llama", *architectures.TEACHING}
     listed = re.search(r"Native types:\n(.*?); besides", README, re.DOTALL)
     assert listed
     assert set(re.split(r",\s+", listed[1])) == set(architectures.known()) - ours

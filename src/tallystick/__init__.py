@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
@@ -63,16 +64,22 @@ def count(source: Any, /, **overrides: Any) -> Ledger:
     return read(source, overrides)
 
 
-def formula(source: Any, /, **overrides: Any) -> Formula:
+def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **overrides: Any) -> Formula:
     """The closed form of a model's count, in its config's own keys, with each product in it (needs SymPy).
 
-    Takes what `count` takes, or a `Ledger`.
+    Takes what `count` takes, or a `Ledger`. With `vary` it is found for a model that nobody described: `source` is then
+    a factory, or ``"package.module:factory"``, and `vary` gives for some of its arguments the values at which to build
+    it: ``{"n_embd": (64, 256), "n_layer": "1:4", "n_head": [1, 2, 4]}``.
 
     >>> formula("gpt2").expression
     'vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd'
     """
     from tallystick.answers.formula import formula as derive
 
+    if vary is not None:
+        from tallystick.sources.vary import ledger_by_varying
+
+        return derive(ledger_by_varying(source, vary, overrides))
     return derive(source if isinstance(source, Ledger) else count(source, **overrides))
 
 

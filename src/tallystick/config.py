@@ -49,7 +49,8 @@ class Config:
     """The values that an architecture reads, each checked as it is read.
 
     `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
-    ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``hidden_act="gelu"`` a word.
+    ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``hidden_act="gelu"`` a word,
+    ``widths=()`` a list of positive integers.
     """
 
     def __init__(
@@ -85,6 +86,8 @@ class Config:
             return self._integer(name, Key(key))
         if isinstance(key, Key):
             return self._integer(name, key)
+        if isinstance(key, tuple):
+            return self._integers(name, key)
         return self._values.get(name, key)
 
     def refuse(self, why: str) -> BadInput:
@@ -145,6 +148,16 @@ class Config:
             value = self._values[name]
         if value is None and key.nullable:
             return None
+        return self._size(name, value, key)
+
+    def _integers(self, name: str, default: tuple[int, ...]) -> tuple[Dim, ...]:
+        """A list of positive integers, each with a symbol of its own: widths_0, widths_1, ..."""
+        values = self._values.get(name, default)
+        if not isinstance(values, list | tuple):
+            raise self.refuse(f"{name} is {shown(values)}, expected a list of positive integers")
+        return tuple(self._size(f"{name}_{number}", value, Key(None)) for number, value in enumerate(values))
+
+    def _size(self, name: str, value: Any, key: Key) -> Dim:
         number = _whole(value)
         if number is None or not key.least <= number <= LARGEST:
             kind = "a positive integer" if key.least else "an integer of 0 or more"

@@ -11,7 +11,8 @@ from the very lines that give the count, and cannot drift from it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias
 
 from tallystick.errors import BadInput
@@ -19,8 +20,11 @@ from tallystick.errors import BadInput
 # A constant, the config key that was read, or (operator, left, right).
 Expression: TypeAlias = "int | str | tuple[str, Expression, Expression]"
 
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
-_ATOM = 3
+# What no polynomial says: a quotient rounded down or up, the larger or the smaller of two.
+ROUNDINGS = ("floor", "ceil", "max", "min")
+
+_PRECEDENCE = {"+": 1, "-": 1, "floor": 2, "ceil": 2, "*": 3, "/": 3}
+_PRODUCT, _ATOM = 3, 4
 
 
 class Dim(int):
@@ -69,22 +73,62 @@ class Dim(int):
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = _forgets
 
 
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
+_OPERATORS: dict[str, Callable[[Any, Any], int | Fraction]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": operator.floordiv,  # reached only where it leaves no remainder
+    "/": Fraction,
+    "floor": operator.floordiv,
+    "ceil": lambda left, right: -(-left // right),
+    "max": max,
+    "min": min,
 }
 
 
 def _apply(symbol: str, left: int, right: int) -> Dim:
-    value = _OPERATORS[symbol](int(left), int(right))
-    return Dim(value, (symbol, expression_of(left), expression_of(right)))
+    value = _OPERATORS[symbol](int(left), int(right))  # `/` is reached only where it leaves no remainder
+    return Dim(int(value), (symbol, expression_of(left), expression_of(right)))
+
+
+def evaluate(expression: Expression, values: Mapping[str, int]) -> int | Fraction:
+    """What an expression is worth where its keys have these values; a fraction where a quotient is not whole.
+
+    >>> evaluate(("*", 256, ("ceil", "d", 96)), {"d": 100})
+    512
+    """
+    if isinstance(expression, int):
+        return expression
+    if isinstance(expression, str):
+        return values[expression]
+    symbol, left, right = expression
+    return _OPERATORS[symbol](evaluate(left, values), evaluate(right, values))
 
 
 def expression_of(value: int) -> Expression:
     """The expression of a `Dim`; any other integer is its own."""
     return value.expression if isinstance(value, Dim) else int(value)
+
+
+def atoms(expression: Expression) -> Iterator[Expression]:
+    """The keys and the roundings of an expression in the order in which they are written; a rounding is not looked into.
+
+    >>> list(atoms(("*", "heads", ("floor", "n_embd", "heads"))))
+    ['heads', ('floor', 'n_embd', 'heads')]
+    """
+    if isinstance(expression, str) or (isinstance(expression, tuple) and expression[0] in ROUNDINGS):
+        yield expression
+    elif isinstance(expression, tuple):
+        yield from atoms(expression[1])
+        yield from atoms(expression[2])
+
+
+def keys(expression: Expression) -> Iterator[str]:
+    """The keys of an expression, those inside roundings too."""
+    if isinstance(expression, str):
+        yield expression
+    elif isinstance(expression, tuple):
+        yield from keys(expression[1])
+        yield from keys(expression[2])
 
 
 def _named(value: int) -> str:
@@ -102,13 +146,17 @@ def write(
 ) -> str:
     """An expression as text, with no more parentheses than it needs.
 
-    With `values`, each key is replaced by its number: the line that a teacher writes under it.
+    With `values`, each key is replaced by its number: the line that a teacher writes under it. With a `times` of its
+    own it is for people, who read a quotient rounded up as ⌈a/b⌉; Python and SymPy read it as ``-(-a//b)``.
 
     >>> write(("*", "n_embd", ("*", 3, "n_embd")))
     'n_embd*3*n_embd'
     >>> write(("*", 2, ("+", "a", "b")), times=" × ", values={"a": 3, "b": 4})
     '2 × (3 + 4)'
+    >>> write(("*", 256, ("ceil", "d", 96))), write(("*", 256, ("ceil", "d", 96)), times="·")
+    ('256*(-(-d//96))', '256·⌈d/96⌉')
     """
+    for_people = times != "*"
 
     def part(node: Expression, least: int) -> str:
         if isinstance(node, str) and values is not None:
@@ -116,10 +164,18 @@ def write(
         if not isinstance(node, tuple):
             return f"{node:,}".replace(",", thousands) if isinstance(node, int) else node
         symbol, left, right = node
+        if symbol in ("max", "min"):
+            return f"{symbol}({part(left, 0)}, {part(right, 0)})"
         level = _PRECEDENCE[symbol]
-        between = {"*": times, "/": "/"}.get(symbol, f" {symbol} ")
-        # a - (b - c) and a/(b*c) need their parentheses; a*(b*c) and a + (b + c) do not.
-        text = part(left, level) + between + part(right, level + (symbol in "-/"))
+        if symbol in ("floor", "ceil"):
+            above, below = part(left, _PRODUCT), part(right, _ATOM)
+            if for_people:
+                return f"⌊{above}/{below}⌋" if symbol == "floor" else f"⌈{above}/{below}⌉"
+            text = f"{above}//{below}" if symbol == "floor" else f"-(-{above}//{below})"
+        else:
+            between = {"*": times, "/": "/"}.get(symbol, f" {symbol} ")
+            # a - (b - c) and a/(b*c) need their parentheses; a*(b*c) and a + (b + c) do not.
+            text = part(left, level) + between + part(right, level + (symbol in "-/"))
         return f"({text})" if level < least else text
 
     return part(expression, 0)

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import sympy
 
-from tallystick.dims import Dim, Expression, expression_of, write
+from tallystick.dims import ROUNDINGS, Dim, Expression, atoms, expression_of, keys, write
 from tallystick.ledger import Axis, Entry, Ledger, template_of
 
-_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+_OPERATORS: dict[str, Callable[[sympy.Expr, sympy.Expr], sympy.Expr]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "floor": lambda left, right: sympy.floor(left / right),
+    "ceil": lambda left, right: sympy.ceiling(left / right),
+    "max": sympy.Max,
+    "min": sympy.Min,
+}
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
@@ -60,7 +69,7 @@ class Formula:
 def formula(ledger: Ledger) -> Formula:
     """The formula of a ledger: in config keys where a config describes it, in plain numbers otherwise."""
     described = ledger.described or ledger
-    notes = []
+    notes = list(ledger.notes) if described is ledger else []
     if described.total != ledger.total:
         difference = ledger.total - described.total
         notes.append(
@@ -70,19 +79,21 @@ def formula(ledger: Ledger) -> Formula:
     entries = [entry for entry in _rolled(described.parameters) if entry.size]
     steps = tuple(_step(entry, described.symbols) for entry in entries)
     groups = [
-        (axes[0].length if axes else 1, _collected(list(group)))
-        for axes, group in groupby((entry for entry in entries if entry.unique), key=lambda entry: entry.axes[:1])
+        (count, _collected(list(group)))
+        for (_, count, _), group in groupby((entry for entry in entries if entry.unique), key=_stack)
     ]
     terms = [term for count, inner in groups for term in _times(count, inner)]
-    used = {key: value for key, value in described.symbols.items() if any(key in _keys(entry) for entry in entries)}
+    named = {key for entry in entries for expression in _written(entry) for key in keys(expression)}
+    used = {key: value for key, value in described.symbols.items() if key in named}
+    code, text, latex = _added(terms)
     return Formula(
         source=ledger.source,
-        expression=" + ".join(term.code for term in terms) or "0",
+        expression=code,
         symbols=used,
-        latex=" + ".join(term.latex for term in terms) or "0",
+        latex=latex,
         value=sum(step.value for step in steps),
         steps=steps,
-        text=" + ".join(term.text for term in terms) or "0",
+        text=text,
         notes=tuple(notes),
     )
 
@@ -102,6 +113,12 @@ def _rolled(entries: Iterable[Entry]) -> Iterator[Entry]:
             yield first
         else:
             yield first._replace(name=template, axes=(Axis(0, len(stack)),))
+
+
+def _stack(entry: Entry) -> tuple[int, int, Expression]:
+    """What entries of one stack have in common: where it starts, and how many there are, in numbers and in keys."""
+    start, length = entry.axes[0] if entry.axes else Axis(-1, 1)
+    return start, length, expression_of(length)
 
 
 def _factors(entry: Entry) -> list[int]:
@@ -135,20 +152,14 @@ def _step(entry: Entry, symbols: dict[str, int]) -> Step:
     )
 
 
-def _keys(entry: Entry) -> list[str]:
-    """The config keys in an entry's product, in the order in which they are written."""
-    found: list[str] = []
+def _written(entry: Entry) -> list[Expression]:
+    """What is multiplied for an entry, its shape in any case."""
+    return [expression_of(factor) for factor in (*_factors(entry), *entry.shape)]
 
-    def visit(node: Expression) -> None:
-        if isinstance(node, str):
-            found.append(node)
-        elif isinstance(node, tuple):
-            visit(node[1])
-            visit(node[2])
 
-    for factor in (*_factors(entry), *entry.shape):
-        visit(expression_of(factor))
-    return found
+def _atoms(entry: Entry) -> list[Expression]:
+    """The config keys and the roundings in an entry's product, in the order in which they are written."""
+    return [atom for expression in _written(entry) for atom in atoms(expression)]
 
 
 # -- the sum --------------------------------------------------------------------------------------
@@ -162,12 +173,19 @@ class _Term(NamedTuple):
     latex: str
 
 
+def _added(terms: list[_Term]) -> _Term:
+    """A sum in its three spellings; what is taken away has its own sign."""
+    if not terms:
+        return _Term("0", "0", "0")
+    return _Term(*(" + ".join(spellings).replace("+ -", "- ") for spellings in zip(*terms, strict=True)))
+
+
 def _times(count: int, inner: list[_Term]) -> list[_Term]:
     """What stands inside a stack, times how many of them."""
     if count == 1 and not isinstance(count, Dim):
         return inner
     expression = expression_of(count)
-    code, text, latex = (" + ".join(spellings) for spellings in zip(*inner, strict=True))
+    code, text, latex = _added(inner)
     if len(inner) > 1:
         code, text, latex = f"({code})", f"({text})", rf"\left({latex}\right)"
     product = ("*", expression, "@")  # @ stands for the inside, so that `write` sets the parentheses around the count
@@ -175,7 +193,7 @@ def _times(count: int, inner: list[_Term]) -> list[_Term]:
         _Term(
             write(product).replace("@", code),
             write(product, times="·").replace("@", text),
-            _latex(_to_sympy(expression), parentheses=isinstance(expression, tuple)) + rf" \cdot {latex}",
+            _latex(_to_sympy(expression, whole=True), parentheses=isinstance(expression, tuple)) + rf" \cdot {latex}",
         )
     ]
 
@@ -183,13 +201,13 @@ def _times(count: int, inner: list[_Term]) -> list[_Term]:
 def _collected(entries: list[Entry]) -> list[_Term]:
     """The sum over the tensors of one block, like terms collected, highest degree first."""
     coefficients: dict[sympy.Expr, sympy.Expr] = {}
-    order: dict[sympy.Expr, list[str]] = {}
+    order: dict[sympy.Expr, list[Expression]] = {}
     for entry in entries:
         inner = entry._replace(axes=entry.axes[1:])
         for summand in sympy.Add.make_args(sympy.expand(_to_sympy(_product(_factors(inner))))):
             coefficient, monomial = summand.as_coeff_Mul()
             coefficients[monomial] = coefficients.get(monomial, sympy.Integer(0)) + coefficient
-            order.setdefault(monomial, _keys(inner))
+            order.setdefault(monomial, _atoms(inner))
     degrees = {monomial: sum(power for _, power in _powers(monomial)) for monomial in coefficients}
     return [
         _spelled(coefficients[monomial] * monomial, order[monomial])
@@ -202,19 +220,26 @@ def _powers(monomial: sympy.Expr) -> list[tuple[sympy.Expr, int]]:
     return [(base, int(power)) for base, power in monomial.as_powers_dict().items() if base != 1]
 
 
-def _spelled(term: sympy.Expr, order: list[str]) -> _Term:
+def _spelled(term: sympy.Expr, order: list[Expression]) -> _Term:
     """One product, its factors in the order in which the tensor's own shape has them."""
     coefficient, monomial = term.as_coeff_Mul()
-    powers = sorted(_powers(monomial), key=lambda pair: (pair[1] < 0, order.index(str(pair[0]))))
+    places = {_symbol(atom): (position, atom) for position, atom in reversed(list(enumerate(order)))}
+    powers = sorted(_powers(monomial), key=lambda pair: (pair[1] < 0, places[pair[0]][0]))
     parts = [str(coefficient)] if coefficient != 1 or not powers or powers[0][1] < 0 else []
     code, text, latex = "*".join(parts), "·".join(parts), r" \cdot ".join(parts)
     for base, power in powers:
-        size = abs(power)
+        size, atom = abs(power), places[base][1]
         between = ("/", "/", " / ") if power < 0 else ("*", "·", r" \cdot ") if code else ("", "", "")
         code += f"{between[0]}{base}" + (f"**{size}" if size > 1 else "")
-        text += f"{between[1]}{base}" + (str(size).translate(_SUPERSCRIPTS) if size > 1 else "")
-        latex += f"{between[2]}{_latex(base)}" + (f"^{{{size}}}" if size > 1 else "")
+        text += f"{between[1]}{write(atom, times='·')}" + (str(size).translate(_SUPERSCRIPTS) if size > 1 else "")
+        latex += f"{between[2]}{_latex(_to_sympy(atom, whole=True))}" + (f"^{{{size}}}" if size > 1 else "")
     return _Term(code, text, latex)
+
+
+def _symbol(atom: Expression) -> sympy.Symbol:
+    """What stands for a key or a rounding in SymPy's hands; its name is how Python writes it."""
+    name = f"({write(atom)})" if isinstance(atom, tuple) and atom[0] in ("floor", "ceil") else write(atom)
+    return sympy.Symbol(name, integer=True, positive=True)
 
 
 def _latex(expression: sympy.Expr, *, parentheses: bool = False) -> str:
@@ -224,10 +249,11 @@ def _latex(expression: sympy.Expr, *, parentheses: bool = False) -> str:
     return rf"\left({latex}\right)" if parentheses else latex
 
 
-def _to_sympy(expression: Expression) -> sympy.Expr:
+def _to_sympy(expression: Expression, *, whole: bool = False) -> sympy.Expr:
+    """An expression in SymPy's hands: each rounding one symbol, or with `whole` what it is."""
     if isinstance(expression, int):
         return sympy.Integer(expression)
-    if isinstance(expression, str):
-        return sympy.Symbol(expression, integer=True, positive=True)
-    left, right = _to_sympy(expression[1]), _to_sympy(expression[2])
+    if isinstance(expression, str) or (expression[0] in ROUNDINGS and not whole):
+        return _symbol(expression)
+    left, right = (_to_sympy(part, whole=whole) for part in expression[1:])
     return _OPERATORS[expression[0]](left, right)

@@ -1,7 +1,8 @@
 """The families that tallystick knows, one file each, named after the config's ``model_type``.
 
 A file is imported when its type is asked for, and found by its name: adding one needs no other edit.
-A name that begins with ``_`` holds what several families share.
+A name that begins with ``_`` holds what several families share. One file alone holds several: the
+models of a first course, which build on one another.
 """
 
 from importlib import import_module
@@ -9,11 +10,23 @@ from pathlib import Path
 
 from tallystick.blueprint import REGISTRY, Architecture
 
+# The types that architectures/teaching.py registers.
+TEACHING = (
+    "bare_bones_lm",
+    "mlp",
+    "feed_forward_lm",
+    "single_head_attention",
+    "multi_head_attention",
+    "transformer_layer",
+    "transformer_lm",
+    "rotary_transformer_lm",
+)
+
 
 def known() -> list[str]:
     """Every native model type, in alphabetical order."""
-    names = (path.stem for folder in __path__ for path in Path(folder).glob("*.py"))
-    return sorted(name for name in names if not name.startswith("_"))
+    files = {path.stem for folder in __path__ for path in Path(folder).glob("*.py")} - {"teaching"}
+    return sorted([name for name in files if not name.startswith("_")] + list(TEACHING))
 
 
 def find(model_type: str) -> Architecture | None:
@@ -21,5 +34,5 @@ def find(model_type: str) -> Architecture | None:
     if model_type not in REGISTRY:
         if model_type not in known():  # asked first: a model_type is a file's word, not a module to import
             return None
-        import_module(f"{__name__}.{model_type}")
+        import_module(f"{__name__}.{'teaching' if model_type in TEACHING else model_type}")
     return REGISTRY[model_type]

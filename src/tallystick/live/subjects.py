@@ -14,9 +14,8 @@ from tallystick.live.listening import first_sentence, listening
 from tallystick.live.meant import meant_groups
 from tallystick.live.small import small_model
 from tallystick.presets import PRESETS
-from tallystick.sources import FACTORY
+from tallystick.sources import FACTORY, factory
 from tallystick.sources.config import CONFIG
-from tallystick.sources.factory import module_from_factory
 from tallystick.sources.files import read_json, read_toml
 from tallystick.sources.module import ledger_from_module
 from tallystick.sources.places import places_of
@@ -113,7 +112,7 @@ def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
 
 def _from_factory(source: str, settings: Mapping[str, Any]) -> Callable[[], nn.Module]:
     def build() -> nn.Module:
-        model: nn.Module = seeded(lambda: module_from_factory(source, settings))
+        model: nn.Module = seeded(lambda: factory.build(source, factory.find(source), settings))
         size = sum(parameter.numel() for parameter in model.parameters())
         if size > MOST_PARAMETERS:  # it is built some two hundred times
             raise BadInput(f"{source} builds {size:,} parameters: name one that builds at most {MOST_PARAMETERS:,}")

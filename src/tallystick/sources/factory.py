@@ -28,14 +28,20 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
     """Import `package.module:factory`, call it with the arguments that ``--set`` gave, count what comes back."""
     from tallystick.sources.module import ledger_from_module
 
-    return ledger_from_module(module_from_factory(name, arguments), source=name, keep=True)
+    return ledger_from_module(build(name, find(name), arguments), source=name, keep=True)
 
 
-def module_from_factory(name: str, arguments: Mapping[str, Any]) -> nn.Module:
-    """Import `package.module:factory`, and call it with the arguments that ``--set`` gave."""
+def find(name: str) -> Any:
+    """What `package.module:factory` names, imported."""
     module_name, _, path = name.partition(":")
     with redirect_stdout(sys.stderr):  # what the user's code prints must not run into the answer
-        return _build(name, _find(module_name, path), arguments)
+        return _find(module_name, path)
+
+
+def build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
+    """The module that a factory returns for these arguments, or that `target` is."""
+    with redirect_stdout(sys.stderr):
+        return _build(name, target, arguments)
 
 
 def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:

@@ -1,0 +1,229 @@
+"""The language models of a first course, from an embedding and a head to a transformer, each as small as it can be.
+
+The arguments of each are the config keys of its blueprint (``architectures/teaching.py``), the names of its tensors
+are the blueprint's names: what `count` and `formula` say of ``{"model_type": "transformer_lm", ...}`` is true of
+``TransformerLM(...)``. They are for reading and for counting, not for training anything large.
+
+In the comments on shapes: B sequences of T tokens, V words in the vocabulary, d the width of the model,
+H heads of size h.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tallystick.errors import BadInput
+
+__all__ = [
+    "MLP",
+    "BareBonesLM",
+    "FeedForwardLM",
+    "MultiHeadAttention",
+    "RotaryTransformerLM",
+    "SingleHeadAttention",
+    "TransformerLM",
+    "TransformerLayer",
+]  # fmt: skip
+
+
+class BareBonesLM(nn.Module):
+    """An embedding and a linear head: the next token from the last one alone (a bigram model of rank `d_model`).
+
+    Tied, the head's weight is the embedding's, and all that is left to the head is its bias.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int, *, bias: bool = True, tie_word_embeddings: bool = False) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.head = nn.Linear(d_model, vocab_size, bias=bias)
+        if tie_word_embeddings:
+            self.head.weight = self.embedding.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.embedding(tokens))  # (B, T) -> (B, T, d) -> (B, T, V)
+
+
+class MLP(nn.Module):
+    """Linear layers with a ReLU between them: `widths` from the input's through the hidden ones to the output's."""
+
+    def __init__(self, widths: Sequence[int], *, bias: bool = True) -> None:
+        super().__init__()
+        if len(widths) < 2:
+            raise BadInput(f"widths is {list(widths)}: an MLP needs the width of its input and that of its output")
+        self.layers = nn.ModuleList(nn.Linear(inputs, outputs, bias=bias) for inputs, outputs in pairwise(widths))
+
+    @classmethod
+    def of_depth(cls, inputs: int, width: int, depth: int, outputs: int, *, bias: bool = True) -> MLP:
+        """With `depth` hidden layers, all of one `width`."""
+        return cls([inputs, *[width] * depth, outputs], bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        *hidden, last = self.layers
+        for layer in hidden:
+            x = F.relu(layer(x))  # (..., width before) -> (..., width after)
+        return last(x)
+
+
+class FeedForwardLM(nn.Module):
+    """The embeddings of the last `context_length` tokens, side by side, into an MLP to the vocabulary (Bengio 2003)."""
+
+    def __init__(
+        self, vocab_size: int, context_length: int, d_model: int, width: int, depth: int = 1, *, bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.context_length = context_length
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.mlp = MLP.of_depth(context_length * d_model, width, depth, vocab_size, bias=bias)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = F.pad(self.embedding(tokens), (0, 0, self.context_length - 1, 0))  # zeros stand before the first token
+        windows = x.unfold(1, self.context_length, 1)  # (B, T, d, context_length): each token ends its own window
+        return self.mlp(windows.transpose(2, 3).flatten(2))  # (B, T, context_length * d) -> (B, T, V)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Causal attention: each position takes the mean of the values up to its own, weighted by how its query fits their keys.
+
+    All are (..., T, h), and so is the result.
+    """
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., T, T)
+    future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+    return scores.masked_fill(future, -math.inf).softmax(-1) @ value
+
+
+def rotated(x: Tensor) -> Tensor:
+    """Queries or keys (..., T, h) turned by angles that grow with the position: rotary positions need no parameter."""
+    length, size = x.shape[-2:]
+    frequencies = 10_000.0 ** -torch.arange(0, 1, 2 / size, device=x.device)[: size // 2]  # (h / 2)
+    angles = torch.arange(length, device=x.device)[:, None] * frequencies  # (T, h / 2)
+    first, second = x.chunk(2, dim=-1)  # feature i turns together with feature i + h / 2
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+
+
+class SingleHeadAttention(nn.Module):
+    """One head of causal self-attention, without biases: queries, keys and values of size `d_head`."""
+
+    def __init__(self, d_model: int, d_head: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(d_model, d_head, bias=False)
+        self.key = nn.Linear(d_model, d_head, bias=False)
+        self.value = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return attend(self.query(x), self.key(x), self.value(x))  # (B, T, d) -> (B, T, h)
+
+
+class MultiHeadAttention(nn.Module):
+    """`n_heads` heads side by side, each of size ``d_model / n_heads``, and the projection that joins them; no biases.
+
+    How many heads there are changes no shape, and so no count.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, *, rotary: bool = False) -> None:
+        super().__init__()
+        if d_model % n_heads:
+            raise BadInput(f"d_model = {d_model} is not divisible by n_heads = {n_heads}")
+        if rotary and d_model // n_heads % 2:
+            raise BadInput(f"d_model / n_heads = {d_model // n_heads} is odd: rotary positions turn pairs")
+        self.n_heads, self.rotary = n_heads, rotary
+        self.query = nn.Linear(d_model, d_model, bias=False)
+        self.key = nn.Linear(d_model, d_model, bias=False)
+        self.value = nn.Linear(d_model, d_model, bias=False)
+        self.output = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        def heads(projected: Tensor) -> Tensor:
+            return projected.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, T, d) -> (B, H, T, h)
+
+        query, key, value = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
+        if self.rotary:
+            query, key = rotated(query), rotated(key)
+        return self.output(attend(query, key, value).transpose(1, 2).flatten(2))  # (B, H, T, h) -> (B, T, d)
+
+
+class TransformerLayer(nn.Module):
+    """Attention, then an MLP of one hidden layer, a LayerNorm after each: as it is first taught, without residuals.
+
+    `d_ff` is the width of the hidden layer; None is four times `d_model`.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, d_ff: int | None = None, *, rotary: bool = False) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, n_heads, rotary=rotary)
+        self.attention_norm = nn.LayerNorm(d_model)
+        self.mlp = MLP([d_model, d_ff or 4 * d_model, d_model])
+        self.mlp_norm = nn.LayerNorm(d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.attention_norm(self.attention(x))  # (B, T, d)
+        return self.mlp_norm(self.mlp(x))
+
+
+class TransformerLM(nn.Module):
+    """Embeddings of tokens and of their positions, added; transformer layers; a head."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        context_length: int,
+        d_model: int,
+        n_layers: int,
+        n_heads: int,
+        d_ff: int | None = None,
+        *,
+        bias: bool = False,
+        tie_word_embeddings: bool = False,
+    ) -> None:
+        super().__init__()
+        self.context_length = context_length
+        self.token_embedding = nn.Embedding(vocab_size, d_model)
+        self.position_embedding = nn.Embedding(context_length, d_model)
+        self.layers = nn.ModuleList(TransformerLayer(d_model, n_heads, d_ff) for _ in range(n_layers))
+        self.head = nn.Linear(d_model, vocab_size, bias=bias)
+        if tie_word_embeddings:
+            self.head.weight = self.token_embedding.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        length = tokens.shape[1]
+        if length > self.context_length:
+            raise BadInput(f"{length} tokens are more than context_length = {self.context_length}")
+        positions = torch.arange(length, device=tokens.device)
+        x = self.token_embedding(tokens) + self.position_embedding(positions)  # (B, T, d)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)  # (B, T, V)
+
+
+class RotaryTransformerLM(nn.Module):
+    """The same with rotary positions: one matrix fewer, nothing in its place, and no longest sequence."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        n_layers: int,
+        n_heads: int,
+        d_ff: int | None = None,
+        *,
+        bias: bool = False,
+        tie_word_embeddings: bool = False,
+    ) -> None:
+        super().__init__()
+        self.token_embedding = nn.Embedding(vocab_size, d_model)
+        self.layers = nn.ModuleList(TransformerLayer(d_model, n_heads, d_ff, rotary=True) for _ in range(n_layers))
+        self.head = nn.Linear(d_model, vocab_size, bias=bias)
+        if tie_word_embeddings:
+            self.head.weight = self.token_embedding.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.token_embedding(tokens)  # (B, T, d)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)  # (B, T, V)

@@ -1,0 +1,168 @@
+"""A factory called at many points: which models it builds there, and which points it refuses."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import product
+from typing import Any, NamedTuple
+
+from tallystick.errors import BadInput
+from tallystick.ledger import Entry, template_of
+from tallystick.sources.factory import build
+
+MOST_TRIES = 3_000  # calls of a factory, most of which it may refuse
+
+Point = dict[str, int]
+Kind = tuple[str, tuple[Any, ...]]  # what tensors are tied to ("" for none), and their shape
+
+
+class Alike(NamedTuple):
+    """The tensors of one model whose names differ only in their numbers, and that are of one kind."""
+
+    kind: Kind
+    numbers: tuple[tuple[int, ...], ...]  # for each place in the name, the numbers that stand there
+    copies: int
+    first: Entry
+
+
+class Built(NamedTuple):
+    """The model that a factory builds at one point."""
+
+    point: Point
+    alike: Mapping[str, list[Alike]]  # by template, in the order of their first tensors
+    total: int  # unique parameters
+
+    @property
+    def tensors(self) -> dict[str, Counter[Kind]]:
+        """How many there are of each kind, by template."""
+        return {template: Counter({one.kind: one.copies for one in group}) for template, group in self.alike.items()}
+
+
+class _RefusedError(Exception):
+    """The factory builds no model at this point."""
+
+
+class Builds:
+    """The models that a factory builds where its arguments have values among `choices`: as many as are asked for.
+
+    On the meta device, so that a model costs its modules and no memory. The points are the same in every run.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: Callable[..., Any],
+        choices: Mapping[str, Sequence[int]],
+        fixed: Mapping[str, Any],
+        usual: Mapping[str, Any],
+    ) -> None:
+        self.name, self.choices = name, choices
+        self.usual = dict(usual)  # the factory's own defaults of the varied arguments, None where it has none
+        self.built: list[Built] = []
+        self.refusals: list[str] = []  # what the factory raised where it built nothing
+        self._target, self._fixed = target, fixed
+        self._points = self._drawn()
+
+    def more(self, number: int) -> list[Built]:
+        """Up to so many models that were not built before; fewer where there are no more points to try."""
+        new: list[Built] = []
+        for point in self._points:
+            try:
+                built = self._build(point)
+                if not self.built and built.tensors != self._build(point).tensors:
+                    raise BadInput(f"{self.name} built two different models with {stated(point)}: it has no formula")
+            except _RefusedError as refused:
+                self.refusals.append(str(refused))
+                continue
+            self.built.append(built)
+            new.append(built)
+            if len(new) == number:
+                break
+        return new
+
+    def _build(self, point: Point) -> Built:
+        import torch
+
+        from tallystick.sources.module import ledger_from_module
+
+        try:
+            with torch.device("meta"), _quiet():
+                module = build(self.name, self._target, {**self._fixed, **point})
+        except BadInput as refused:
+            raise _RefusedError(f"with {stated(point)} {refused}") from refused
+        ledger = ledger_from_module(module)
+        return Built(point, _by_template(self.name, ledger.parameters), ledger.total)
+
+    def _drawn(self) -> Iterator[Point]:
+        """Points to try: the factory's own defaults, then all in any order, or where they are too many some of them."""
+        dice = random.Random(0)  # noqa: S311  # points are to be spread, not secret
+        seen = set()
+        if all(self.usual[argument] in choices for argument, choices in self.choices.items()):
+            seen.add(tuple(self.usual.values()))
+            yield dict(self.usual)
+        if math.prod(map(len, self.choices.values())) <= MOST_TRIES:
+            everywhere = list(product(*self.choices.values()))
+            dice.shuffle(everywhere)
+            yield from (dict(zip(self.choices, values, strict=True)) for values in everywhere if values not in seen)
+            return
+        for _ in range(MOST_TRIES):
+            # Half of the points are neighbours of one that was built. They show what one argument does alone, and
+            # where most combinations are refused they are the likelier to be taken.
+            point = dict(dice.choice(self.built).point) if self.built and dice.random() < 0.5 else {}
+            again = [dice.choice(list(self.choices))] if point else list(self.choices)
+            point |= {argument: _picked(self.choices[argument], dice) for argument in again}
+            values = tuple(point[argument] for argument in self.choices)
+            if values not in seen:
+                seen.add(values)
+                yield dict(zip(self.choices, values, strict=True))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What a factory logs or warns of at one odd size is no news at forty of them."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _picked(choices: Sequence[int], dice: random.Random) -> int:
+    """Any of the choices, or of three the one that most divides: heads must divide widths."""
+    some = [dice.choice(choices) for _ in range(dice.choice((1, 3)))]
+    return max(some, key=lambda value: math.gcd(value, 2**10 * 3**3 * 5 * 7))
+
+
+def stated(point: Mapping[str, int]) -> str:
+    """A point as its user would write it."""
+    return ", ".join(f"{argument}={value}" for argument, value in point.items())
+
+
+def _by_template(name: str, entries: Sequence[Entry]) -> dict[str, list[Alike]]:
+    groups: dict[tuple[str, Kind], list[tuple[Entry, tuple[int, ...]]]] = {}
+    for entry in entries:
+        if entry.unique not in (0, entry.size):
+            raise BadInput(f"{name}: {entry.name} shares a part of {entry.storage}: that has no formula")
+        template, numbers = _template_of(entry.name)
+        tied = _template_of(entry.storage)[0] if entry.storage != entry.name else ""
+        groups.setdefault((template, (tied, entry.shape)), []).append((entry, numbers))
+    found: dict[str, list[Alike]] = {}
+    for (template, kind), group in groups.items():
+        places = tuple(tuple(sorted(set(column))) for column in zip(*(numbers for _, numbers in group), strict=True))
+        found.setdefault(template, []).append(Alike(kind, places, len(group), group[0][0]))
+    return found
+
+
+def _template_of(name: str) -> tuple[str, tuple[int, ...]]:
+    """A name with {} for its numbers, a last one too: the parameters of a list are numbered."""
+    template, numbers = template_of(name + ".")
+    return template.removesuffix("."), tuple(map(int, numbers))
