@@ -67,8 +67,8 @@ def padded(old: int, new: int) -> str:
 
 
 def in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
-    """Ties first, then the largest."""
-    return tuple(sorted(causes, key=lambda cause: (cause.cause not in TIES, -abs(cause.parameters))))
+    """The largest first; of equal ones, ties."""
+    return tuple(sorted(causes, key=lambda cause: (-abs(cause.parameters), cause.cause not in TIES)))
 
 
 class Side(NamedTuple):

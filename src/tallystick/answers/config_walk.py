@@ -19,12 +19,12 @@ from tallystick.ledger import Entry, total_of
 # The kind of change that a key makes; one that stands nowhere here is a "config-key".
 KINDS = {
     "vocabulary": ("vocab_size",),
-    "layers": ("n_layer", "n_layers", "num_hidden_layers"),
+    "layers": ("depth", "n_layer", "n_layers", "num_hidden_layers"),
     "width": ("d_model", "emb_dim", "hidden_size", "n_embd"),
     "embedding-width": ("word_embed_proj_dim",),
-    "mlp-width": ("d_ff", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_size", "n_inner"),
+    "mlp-width": ("d_ff", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_size", "n_inner", "width", "widths"),
     "heads": (
-        "head_dim", "n_head", "n_heads", "num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+        "d_head", "head_dim", "n_head", "n_heads", "num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
     ),
     "kv-heads": ("multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
     "latent-attention": ("kv_lora_rank", "q_lora_rank"),

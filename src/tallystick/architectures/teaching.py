@@ -90,12 +90,16 @@ def single_head_attention(c: Config) -> Model:
     return _alone(Attention(heads, **{name: Linear(c.d_model, c.d_head, bias=False) for name in names}))
 
 
-@architecture("multi_head_attention", "MultiHeadAttention", d_model=REQUIRED, n_heads=REQUIRED, rotary=False)
+@architecture(
+    "multi_head_attention", "MultiHeadAttention", d_model=REQUIRED, n_heads=REQUIRED, running={"rotary": False}
+)
 def multi_head_attention(c: Config) -> Model:
     return _alone(_attention(c, rotary=c.rotary))
 
 
-@architecture("transformer_layer", "TransformerLayer", d_model=REQUIRED, n_heads=REQUIRED, d_ff=maybe(), rotary=False)
+@architecture(
+    "transformer_layer", "TransformerLayer", d_model=REQUIRED, n_heads=REQUIRED, d_ff=maybe(), running={"rotary": False}
+)
 def transformer_layer(c: Config) -> Model:
     return _alone(_layer(c, rotary=c.rotary))
 
