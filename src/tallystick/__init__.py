@@ -16,6 +16,9 @@ from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger, Tie
 
 if TYPE_CHECKING:
+    from os import PathLike
+
+    from tallystick.answers.check import Check
     from tallystick.answers.compare import Comparison
     from tallystick.answers.formula import Formula
     from tallystick.answers.reconcile import Reconciliation
@@ -33,6 +36,7 @@ __all__ = [
     "Tie",
     "assert_kept",
     "assert_tied",
+    "check",
     "check_optimizer",
     "compare",
     "count",
@@ -135,6 +139,31 @@ def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:
 
     one, other = (source if isinstance(source, Ledger) else count(source, **overrides) for source in (a, b))
     return explain(one, other)
+
+
+def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -> Check:
+    """Which equations of a derivation are wrong, and what its total leaves out or counts twice.
+
+    Args:
+        text: the derivation itself, or the path of its file: a ``Path``, or a string with no equation in it.
+        against: the model that it is about, as `count` takes it, or a `Ledger`; None judges the arithmetic alone.
+        **overrides: config keys to set over those of `against`.
+
+    Raises:
+        BadInput: when the text has no equation in it or cannot be read, in one line.
+
+    >>> wrong = check("Token embedding: 50257 × 768 = 38,596,416", against="gpt2").equations[0]
+    >>> wrong.correct, wrong.should_be, wrong.matches
+    (False, 38597376, 'token embedding')
+    """
+    from tallystick.answers.check import check as judge
+    from tallystick.answers.keys import sizes
+    from tallystick.sources.derivation import open_text, read_derivation
+
+    ledger = against if against is None or isinstance(against, Ledger) else count(against, **overrides)
+    keys = sizes(ledger) if ledger is not None else {}
+    source, content = open_text(text)
+    return judge(read_derivation(content, source=source, known=keys), ledger, keys)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,30 @@
+"""The sizes of a model under each name that texts and configs have for them."""
+
+from __future__ import annotations
+
+from tallystick.ledger import Ledger
+
+_SAME = (
+    ("n_embd", "hidden_size", "emb_dim", "d_model", "n_embed"),
+    ("n_layer", "n_layers", "num_hidden_layers", "num_layers"),
+    ("n_head", "n_heads", "num_attention_heads", "num_heads"),
+    ("num_key_value_heads", "n_kv_heads", "num_kv_heads"),
+    ("vocab_size", "n_vocab"),
+    ("n_positions", "n_ctx", "block_size", "context_length", "max_position_embeddings"),
+    ("intermediate_size", "n_inner", "d_ff", "ffn_dim"),
+)
+
+
+def sizes(ledger: Ledger) -> dict[str, int]:
+    """The config's keys that are in the shapes, with their values, and what else each of them is called.
+
+    >>> from tallystick import count
+    >>> sizes(count("gpt2"))["d_model"]
+    768
+    """
+    symbols = (ledger.described or ledger).symbols
+    found = {name: int(value) for name, value in symbols.items()}
+    for names in _SAME:
+        for value in [found[name] for name in names if name in found][:1]:
+            found |= {name: value for name in names if name not in found}
+    return found

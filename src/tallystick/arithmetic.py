@@ -1,0 +1,161 @@
+"""Arithmetic as people write it, computed exactly: whole numbers and fractions, with the rounding that is written.
+
+>>> product = Operation(("*",), (Number(Fraction(50257)), Name("d")))
+>>> int(evaluate(product, {"d": exactly(768)}).exact)
+38597376
+
+A reader (``sources/expression.py``) makes the trees. Nothing is run as code, and no number grows past `MOST_BITS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+from tallystick.errors import BadInput
+
+MOST_BITS = 2048  # of a numerator or denominator: 600 digits, where the largest models need 13
+
+Expression: TypeAlias = "Number | Name | Operation"
+
+
+class Undefined(Exception):
+    """An expression that has no value: a name that nobody defined, a division by zero, a root."""
+
+
+class Number(NamedTuple):
+    """A number as written. `unit` is worth one of its last digit: 100,000 in 38.6M, 1/10 in 38.6, 1 in 386."""
+
+    value: Fraction
+    unit: Fraction = Fraction(1)
+    rounded: bool = False  # 38.6M, 3.9e7 and 31.0% are rounded wherever they stand
+
+
+class Name(NamedTuple):
+    """A variable."""
+
+    name: str
+
+
+class Operation(NamedTuple):
+    """``parts`` joined from left to right by ``symbols``, all of one rank: ``+ -``, ``* /`` or ``^``.
+
+    The symbol ``(`` joins a number and the parentheses after it, "768 (12 × 64)", which are a factor or an aside.
+    """
+
+    symbols: tuple[str, ...]
+    parts: tuple[Expression, ...]
+
+
+class Value(NamedTuple):
+    """An exact value, and the bounds that the rounding of its numbers leaves."""
+
+    exact: Fraction
+    low: Fraction
+    high: Fraction
+
+
+def exactly(number: int | Fraction) -> Value:
+    """A value with no rounding."""
+    whole = Fraction(number)
+    return Value(whole, whole, whole)
+
+
+def evaluate(
+    expression: Expression,
+    names: Mapping[str, Value],
+    *,
+    loose: bool = False,
+    asides: bool = False,
+    replaced: Callable[[Number], Value | None] = lambda _: None,
+) -> Value:
+    """The value of an expression.
+
+    Args:
+        expression: what a reader made of the text.
+        names: the values of variables.
+        loose: decimals are rounded too, as beside ``≈``; otherwise only numbers such as 38.6M are.
+        asides: parentheses after a number only comment on it, and are no factor.
+        replaced: another value for a number as written, or None.
+
+    Raises:
+        Undefined: where there is no value.
+        BadInput: where a number would grow past `MOST_BITS`.
+    """
+
+    def value(node: Expression) -> Value:
+        if isinstance(node, Number):
+            return replaced(node) or _rounded(node, node.rounded or (loose and node.unit < 1))
+        if isinstance(node, Name):
+            if node.name not in names:
+                raise Undefined(node.name)
+            return names[node.name]
+        total = value(node.parts[0])
+        for symbol, part in zip(node.symbols, node.parts[1:], strict=True):
+            if symbol == "(" and asides:
+                continue
+            total = _apply(symbol, total, value(part))
+        return total
+
+    return value(expression)
+
+
+def alone(expression: Expression, *, loose: bool) -> Value | None:
+    """The value of a number that is a side of its own: its last digit is rounded, its zeros too where `loose`."""
+    if not isinstance(expression, Number):
+        return None
+    if not loose or expression.unit != 1 or not expression.value:
+        return _rounded(expression, expression.rounded or expression.unit < 1)
+    zeros = len(digits := str(expression.value)) - len(digits.rstrip("0"))
+    return _rounded(expression._replace(unit=Fraction(10**zeros)), True)
+
+
+def _rounded(number: Number, rounded: bool) -> Value:
+    half = number.unit / 2 if rounded else Fraction(0)
+    return Value(number.value, number.value - half, number.value + half)
+
+
+def _apply(symbol: str, left: Value, right: Value) -> Value:
+    if symbol == "+":
+        out = Value(*(one + other for one, other in zip(left, right, strict=True)))
+    elif symbol == "-":
+        out = Value(left.exact - right.exact, left.low - right.high, left.high - right.low)
+    elif symbol == "^":
+        out = _power(left, right)
+    else:
+        if symbol == "/":
+            if right.low <= 0 <= right.high:
+                raise Undefined("division by zero")
+            right = Value(*(1 / bound for bound in right))
+        bounds = [one * other for one, other in product(left[1:], right[1:])]
+        out = Value(left.exact * right.exact, min(bounds), max(bounds))
+    for bound in out:
+        _bounded(bound)
+    return out
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    power = exponent.exact
+    if power.denominator != 1 or (power < 0 and base.low <= 0 <= base.high):
+        raise Undefined("a root")
+    if abs(power) * max(_bits(bound) for bound in base) > MOST_BITS and not set(base) <= {-1, 0, 1}:
+        raise _too_large()
+    bounds = [bound ** int(power) for bound in base]
+    if base.low < 0 < base.high:
+        bounds.append(Fraction(0))
+    return Value(bounds[0], min(bounds), max(bounds))
+
+
+def _bits(number: Fraction) -> int:
+    return max(number.numerator.bit_length(), number.denominator.bit_length())
+
+
+def _bounded(number: Fraction) -> None:
+    if _bits(number) > MOST_BITS:
+        raise _too_large()
+
+
+def _too_large() -> BadInput:
+    return BadInput("a number of more than 600 digits: no count of parameters")

@@ -1,0 +1,274 @@
+"""A text → its derivation: Markdown, LaTeX, plain text or a chat, tables and equations over several lines.
+
+Prose is passed over: around each ``=`` or ``≈`` the longest arithmetic is read, and the words before it are its label.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tallystick.arithmetic import Expression, Name, Number
+from tallystick.derivation import Derivation, Statement, Unread
+from tallystick.errors import BadInput
+from tallystick.sources.expression import Token, is_variable, prefix, suffix, tokens, writes_dots
+from tallystick.sources.files import open_regular
+from tallystick.sources.markup import plain
+
+LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
+MOST_STATEMENTS = 10_000
+MOST_JOINED = 60  # lines of one equation
+MOST_SHOWN = 300  # characters of a statement's text
+
+_GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
+_CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
+_OWN_NUMBERS = re.compile(r"\s*\+\s*(?:[^\W\d]\w+\s*)+:")  # "+ Positions: 1024 × 768" is an item of a list
+_ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
+_HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
+_RULE = re.compile(r"[\s|:+=_-]*")
+_ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
+_RELATION = re.compile(r"[=≈~]")
+_STATED = re.compile(r"\b(?:totals?|altogether|in all|overall|sum)\b", re.IGNORECASE)
+
+
+def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
+    """What a derivation is called and its text: of a file, of standard input for ``-``, or `text` itself.
+
+    A string with a line break or an equation in it is the text; any other names a file.
+    """
+    if isinstance(text, str) and re.search(r"[\n=≈]", text):
+        return "the text", text
+    path = Path(text)
+    name = str(path)
+    if name == "-":
+        name, content = "standard input", sys.stdin.buffer.read(LARGEST_TEXT + 1)
+    else:
+        file, _ = open_regular(path)
+        with file:
+            content = file.read(LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise BadInput(
+            f"{name} is larger than {LARGEST_TEXT:,} bytes: too long for a derivation; give the part that derives"
+        )
+    if b"\0" in content:
+        raise BadInput(f"{name} is binary, expected text: Markdown, LaTeX or plain")
+    try:
+        return name, content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name} is not text: byte {error.start} is not UTF-8") from None
+
+
+def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Derivation:
+    """The statements of a text.
+
+    Args:
+        text: at most `LARGEST_TEXT` characters.
+        source: what the user calls it, for messages.
+        known: names that have a value before the text gives any, such as a config's keys.
+    """
+    if len(text) > LARGEST_TEXT:
+        raise BadInput(
+            f"{source} is longer than {LARGEST_TEXT:,} characters: too long for a derivation; give the part that derives"
+        )
+    reader = _Reader(set(known), dots=writes_dots(text))
+    for line in _joined(_lines(text)):
+        try:
+            reader.read(line)
+        except BadInput as error:
+            raise BadInput(f"{source}, line {line.first}: {error}") from None
+    if not any(len(statement.sides) > 1 or statement.name for statement in reader.statements):
+        raise BadInput(f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376")
+    return Derivation(source, tuple(reader.statements), tuple(reader.unread))
+
+
+# -- lines ----------------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """One or more lines of the text that are read together."""
+
+    first: int
+    last: int
+    text: str  # as written
+    plain: str
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    for number, written in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        for part in plain(written).split("\n"):
+            yield _Line(number, number, written.strip(), part)
+
+
+def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
+    """Lines, those of one equation made one."""
+    held: _Line | None = None
+    for line in lines:
+        if held is not None and line.text and not line.plain.strip():
+            continue  # markup alone, as $$ is
+        if held is not None and _belongs(held, line):
+            text = held.text if held.last == line.first else f"{held.text} {line.text}"
+            held = _Line(held.first, line.last, text, f"{held.plain} {line.plain}")
+            continue
+        if held is not None:
+            yield held
+        held = line
+    if held is not None:
+        yield held
+
+
+def _belongs(held: _Line, line: _Line) -> bool:
+    """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to this one."""
+    if not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED:
+        return False
+    if re.search(r"\d", held.plain) and (_GOES_ON.search(held.plain) or held.plain.count("(") > held.plain.count(")")):
+        return True
+    if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
+        return True
+    if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
+        return False
+    return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and _RELATION.search(held.plain))
+
+
+# -- statements -----------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Statements as they are found, and what the lines so far have defined."""
+
+    def __init__(self, known: set[str], *, dots: bool) -> None:
+        self.known = known
+        self.dots = dots
+        self.heading = ""
+        self.columns: tuple[str, ...] = ()
+        self.statements: list[Statement] = []
+        self.unread: list[Unread] = []
+
+    def read(self, line: _Line) -> None:
+        before = len(self.statements)
+        if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
+            self._row(line)
+        elif _RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
+            self._chains(line, line.plain)
+        elif re.search(r"\d", line.plain):
+            self._value(line, line.plain)
+        if len(self.statements) > MOST_STATEMENTS:
+            raise BadInput(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
+        if len(self.statements) == before:
+            if _HEADING.match(line.text) or line.plain.rstrip().endswith(":"):
+                self.heading = line.plain.strip(" #*:")[:MOST_SHOWN]
+            if _ARITHMETIC.search(line.plain):
+                self.unread.append(Unread(line.first, line.text[:MOST_SHOWN]))
+
+    def _add(self, line: _Line, label: str, sides: Sequence[tuple[Expression, bool]], *, name: str = "") -> None:
+        if not sides or (len(sides) == 1 and not name and not label.strip()):
+            return
+        first = sides[0][0]
+        if isinstance(first, Name):
+            name = first.name
+        statement = Statement(
+            line.first,
+            line.last,
+            line.text[:MOST_SHOWN],
+            label.strip(" :-*#.,;→|")[-MOST_SHOWN:],
+            self.heading,
+            name,
+            tuple(side for side, _ in sides),
+            tuple(loose for _, loose in sides),
+        )
+        self.statements.append(statement)
+        if name:
+            self.known.add(name)
+
+    def _chains(self, line: _Line, text: str, label: str = "") -> None:
+        """Every "a = b = c" of a line: each piece between two relations ends one, begins one, or is a link of it."""
+        pieces = tokens(text, self.known, dots=self.dots)
+        cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
+        if not cuts:
+            self._value(line, text, label)
+            return
+        begin = self._begin(text, pieces[: cuts[0]], label)
+        for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
+            loose = pieces[cut].text in ("≈", "~", "~=")
+            segment = pieces[cut + 1 : following]
+            found = prefix(segment, self.known)
+            if found is not None:
+                begin.sides.append((found[0], loose))
+            if following == len(pieces) or found is None or found[1] == len(segment):
+                continue
+            self._add(line, begin.label, begin.sides, name=begin.name)
+            begin = self._begin(text, segment[found[1] :], label)
+        self._add(line, begin.label, begin.sides, name=begin.name)
+
+    def _begin(self, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
+        """What stands before the first relation of a chain: words, and perhaps its first side."""
+        if not pieces:
+            return _Beginning(label, "", [])
+        found = suffix(pieces, self.known)
+        if found is not None:
+            start = pieces[found[1]].start
+            words = text[pieces[0].start : start]
+            if not re.search(r"[^\W\d]", words):  # "Attention (d = 768): 4 × 768²"
+                words = text[:start]
+            return _Beginning(f"{label} {words}", "", [(found[0], False)])
+        stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
+        after = pieces[stops[-1] + 1 :] if stops else pieces
+        name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""
+        if not after or after[-1].kind != "word" or (len(after) > 1 and after[-2].kind not in ("word", "number")):
+            name = ""
+        return _Beginning(f"{label} {text[pieces[0].start : pieces[-1].end]}", name, [])
+
+    def _value(self, line: _Line, text: str, label: str = "") -> None:
+        """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
+        words, colon, rest = text.rpartition(":")
+        pieces = tokens(rest, self.known, dots=self.dots)
+        numbers = [piece.number for piece in pieces if piece.number is not None]
+        if len(numbers) != 1 or any(piece.kind == "operator" for piece in pieces):
+            return
+        if (colon or label) and (pieces[0].kind == "number" or pieces[0].text in "≈~"):
+            inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
+            product = prefix(tokens(inside[1], self.known, dots=self.dots), self.known) if inside else None
+            sides: list[tuple[Expression, bool]] = [(numbers[0], pieces[0].kind != "number")]
+            if inside and product and not isinstance(product[0], Number):
+                sides.insert(0, (product[0], False))
+            self._add(line, f"{label} {words}", sides)
+        elif _STATED.search(text):
+            self._add(line, f"{label} {text}", [(numbers[0], False)])
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def _row(self, line: _Line) -> None:
+        """A row "| label | product | value |"; a cell that holds an equation is read as a line of its own."""
+        cells = [cell.strip() for cell in line.plain.strip().strip("|").split("|")]
+        label = next((cell for cell in cells if re.search(r"[^\W\d]", cell) and not self._whole(cell)), "")
+        equations = [cell for cell in cells if _RELATION.search(cell.lstrip("≈~ "))]
+        for cell in equations:
+            self._chains(line, cell, "" if cell == label else label)
+        values = [(self._whole(cell), cell) for cell in cells if cell not in equations]
+        products = [side for side, _ in values if side is not None and not isinstance(side, Number)]
+        numbers = [
+            (side, cell[0] in "≈~")
+            for side, cell in values
+            if isinstance(side, Number) and not cell.rstrip().endswith("%")
+        ]
+        if equations or not numbers:
+            return
+        sides: list[tuple[Expression, bool]] = [(products[0], False)] if products else []
+        self._add(line, label, [*sides, numbers[0] if products else numbers[-1]])
+
+    def _whole(self, cell: str) -> Expression | None:
+        """The arithmetic that a whole cell is."""
+        pieces = tokens(cell.lstrip("≈~ "), self.known, dots=self.dots)
+        found = prefix(pieces, self.known)
+        return found[0] if found and found[1] == len(pieces) else None
+
+
+class _Beginning(NamedTuple):
+    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands before them."""
+
+    label: str
+    name: str
+    sides: list[tuple[Expression, bool]]

@@ -1,0 +1,130 @@
+r"""Markdown and LaTeX → plain characters with ASCII operators, line by line.
+
+>>> plain(r"- **Embedding:** $50{,}257 \times 768$")
+'Embedding:  50,257  * 768 '
+>>> plain(r"\frac{d_{\text{model}}^{2}}{2} &\approx 295\mathrm{k}")
+'((d_model^(2))/(2))  ≈ 295k'
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+MOST_ROUNDS = 20  # of braces within one another
+
+_URL = re.compile(r"https?://\S+")
+_SPACES = re.compile(r"\s{3,}")  # two still tell columns apart
+_LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
+_BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
+_ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200})(?<=[^\s*])\*(?![\w(*])")
+_UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
+
+# Commands whose argument is text or a style of it; braces within one another go from the inside out.
+_STYLE = re.compile(
+    r"\\(?:text\w*|math(?:rm|bf|it|sf|tt|cal|normal)|operatorname\*?|boxed|emph|mbox|num|bm|boldsymbol)\s*\{([^{}]*)\}"
+)
+_BRACE = re.compile(r"\\(?:under|over)brace\s*\{([^{}]*)\}\s*(?:[_^]\s*(?:\{([^{}]*)\}|(\w+)))?")
+_FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
+_SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
+_POWER = re.compile(r"\^\s*\{([^{}]*)\}")
+_ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
+_TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
+_COMMAND = re.compile(r"\\([A-Za-z]+)\*?\s?|\\([^A-Za-z])")
+_MEANINGS = {
+    "times": " * ", "cdot": " * ", "ast": " * ", "div": " / ", "approx": " ≈ ", "simeq": " ≈ ", "sim": " ≈ ",
+    "cong": " ≈ ", "equiv": " = ", "triangleq": " = ", "left": "", "right": "", "quad": " ; ", "qquad": " ; ",
+    "to": " → ", "rightarrow": " → ", "Rightarrow": " → ", "implies": " → ", "newline": "\n",
+    "pm": " ± ", "neq": " ≠ ", "leq": " ≤ ", "geq": " ≥ ", "le": " ≤ ", "ge": " ≥ ", "ldots": "…", "dots": "…", "cdots": "…",
+    "[": " ", "]": " ", "(": " ", ")": " ", "\\": "\n", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
+}  # fmt: skip
+_SILENT = frozenset(
+    [
+        "big",
+        "bigl",
+        "bigr",
+        "Big",
+        "Bigl",
+        "Bigr",
+        "bigg",
+        "biggl",
+        "biggr",
+        "Bigg",
+        "displaystyle",
+        "textstyle",
+        "nonumber",
+        "notag",
+        "bf",
+        "it",
+        "rm",
+        "noindent",
+        "hline",
+        "item",
+        "toprule",
+        "midrule",
+        "bottomrule",
+        "centering",
+        "Bigm",
+        "limits",
+    ]
+)
+
+_CHARACTERS = str.maketrans({
+    **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→",
+    **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
+    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys("\u200b\u2060\ufeff", ""),
+})  # fmt: skip
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
+_SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+
+
+def plain(line: str) -> str:
+    """One line without its markup; a line of LaTeX that breaks in the middle comes back with the break."""
+    if "&" in line and ";" in line:
+        line = html.unescape(line)
+    line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
+    if "\\" in line or "{" in line:
+        line = _without_latex(line)
+    line = _BOLD.sub(r"\2", line)
+    line = _ITALIC.sub(r"\1", line)
+    line = _UNDERSCORED.sub(r"\1", line)
+    line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
+    return line.translate(_CHARACTERS)
+
+
+def _without_latex(line: str) -> str:
+    line = _ANNOTATION.sub(" ", _TIE.sub(",", line))
+    for _ in range(MOST_ROUNDS):
+        before = line
+        line = _STYLE.sub(r"\1", line)
+        line = _BRACE.sub(_labelled, line)
+        line = _SUBSCRIPT.sub(_subscript, line)
+        line = _POWER.sub(r"^(\1)", line)
+        line = _FRACTION.sub(_fraction, line)
+        if line == before:
+            break
+    line = re.sub(r"\s*\\(?:left|[bB]igg?l)\s*(?=[(\[])", "", line)  # 12 \left( is 12 times what follows
+    line = _COMMAND.sub(_meaning, line)
+    return re.sub(r"&(?=\s*[=≈])|(?<=[=≈])\s?&|&\s*$|^\s*&", "", line).replace("&", " ")
+
+
+def _labelled(match: re.Match[str]) -> str:
+    label = match[2] or match[3]
+    return f"({match[1]})" + (f" ({label})" if label else "")
+
+
+def _subscript(match: re.Match[str]) -> str:
+    return "_" + re.sub(r"\W+", "_", match[1].strip())
+
+
+def _fraction(match: re.Match[str]) -> str:
+    return f"(({match[1] or match[2]})/({match[3] or match[4]}))"
+
+
+def _meaning(match: re.Match[str]) -> str:
+    name = match[1] or match[2]
+    if name in _MEANINGS:
+        return _MEANINGS[name]
+    if name in _SILENT:
+        return ""
+    return name if match[2] else f" \\{name} "  # \_ is an underscore; \sqrt stays, and has no value here
