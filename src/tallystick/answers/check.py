@@ -112,11 +112,12 @@ class _Claim:
     true: Fraction
     expression: Expression | None  # its first side that computes something
     side: Expression  # the one that `stated` is the value of
-    loose: bool
     asides: bool = False
     term: Term | None = None
     used: bool = False  # by a later line
     defines: bool = False  # a variable, as one plain number
+    right: bool = True  # each of its sides agrees with the next
+    carried: Fraction = Fraction(0)  # what errors of earlier lines make of it
 
 
 class _Judge:
@@ -204,15 +205,15 @@ class _Judge:
         return one.low <= other.high and other.low <= one.high
 
     def _claim(self, sides: Sequence[tuple[Expression, bool]], *, asides: bool, right: bool) -> _Claim:
-        side, loose = next(
-            ((side, loose) for side, loose in reversed(sides) if not loose and not _is_rounded(side)), sides[-1]
-        )
+        exact = (side for side, loose in reversed(sides) if _is_whole(side) and not loose)
+        side = next(exact, sides[-1][0])
         stated = self._value(side, asides).exact
         computed = next((side for side, _ in sides if isinstance(side, Operation)), None)
         true = evaluate(computed or side, self.true, asides=asides, replaced=self._mended).exact
+        carried = self._value(computed or side, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
             true = stated  # the result is the model's: a number on the other side is mistyped
-        return _Claim(stated, true, computed, side, loose, asides)
+        return _Claim(stated, true, computed, side, asides, right=right, carried=carried)
 
     def _mended(self, number: Number) -> Value | None:
         """What a number that is the wrong result of an earlier line should be."""
@@ -234,10 +235,6 @@ class _Judge:
         one, other = self._value(left, claim.asides).exact, self._value(right, claim.asides).exact
         computed = isinstance(right, Operation) and isinstance(left, Number)  # "38,597,376 = 50257 × 768"
         right_one = other if computed or claim.true == other else one
-        carried = Fraction(0)
-        rounded = alone(claim.side, loose=claim.loose) or exactly(claim.stated)
-        if last and agree and not rounded.low <= claim.true <= rounded.high:
-            carried = claim.stated - claim.true
         match = self._match(claim, statement)
         self.equations.append(
             (
@@ -250,7 +247,7 @@ class _Judge:
                     _number(other),
                     agree,
                     None if agree else _number(right_one),
-                    _number(carried),
+                    _number(claim.carried if last and agree else Fraction(0)),
                     match.what if match else None,
                     match.names if match else (),
                 ),
@@ -364,15 +361,16 @@ class _Judge:
         missing: tuple[Omission, ...] = ()
         arithmetic = rounding = unexplained = Fraction(0)
         if claim is not None:
-            rounded = alone(claim.side, loose=claim.loose) or exactly(claim.stated)
             off = claim.true - claim.stated
-            rounding, arithmetic = (
-                (off, Fraction(0)) if rounded.low <= claim.true <= rounded.high else (Fraction(0), off)
-            )
+            arithmetic = -claim.carried if claim.right else off
+            rounding = off - arithmetic
             if ledger is not None and self.quantities is not None:
-                found = omissions(claim.term or Term(claim.true), self.quantities)
-                missing = found or ()
-                unexplained = ledger.total - claim.true - sum(omission.parameters for omission in missing)
+                term = claim.term or Term(claim.true)
+                if abs(ledger.total - term.value) <= term.spread:  # rounded terms, and nothing left out
+                    rounding = ledger.total - claim.stated - arithmetic
+                else:
+                    missing = omissions(term, self.quantities) or ()
+                    unexplained = ledger.total - claim.true - sum(omission.parameters for omission in missing)
         return Check(
             self.derivation.source,
             None if ledger is None else ledger.source,
@@ -394,8 +392,8 @@ def _has_aside(expression: Expression) -> bool:
     )
 
 
-def _is_rounded(expression: Expression) -> bool:
-    return isinstance(expression, Number) and (expression.rounded or expression.unit < 1)
+def _is_whole(expression: Expression) -> bool:
+    return isinstance(expression, Number) and not expression.rounded and expression.unit == 1
 
 
 def _number(value: Fraction) -> int | float:

@@ -152,7 +152,11 @@ class Quantities:
 
     def best(self, number: Fraction, labels: Sequence[str], factors: tuple[int, ...] = ()) -> Quantity | None:
         """What a text means by a number, judged by the words before it; None where nothing has so many parameters."""
-        return max(self.of(number), key=lambda quantity: fit(quantity, labels, factors), default=None)
+        about = frozenset().union(*(tags_of(label) for label in labels[:1]))
+        tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
+        return next(tied, None) or max(
+            self.of(number), key=lambda quantity: fit(quantity, labels, factors), default=None
+        )
 
     def labelled(self, labels: Sequence[str]) -> list[Quantity]:
         """Whole quantities that are called so, whatever their number."""

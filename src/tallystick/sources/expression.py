@@ -20,16 +20,29 @@ MOST_WORDS = 5  # between a number and the next operator
 MOST_TOKENS = 2000  # of one side of an equation
 MOST_LOOKED_AT = 40  # tokens in parentheses that only comment
 
-_SCALES = {"k": 3, "thousand": 3, "m": 6, "mn": 6, "million": 6, "b": 9, "bn": 9, "billion": 9, "t": 12, "trillion": 12}
+_SCALES = {
+    "mio": 6,
+    "mrd": 9,
+    "k": 3,
+    "thousand": 3,
+    "m": 6,
+    "mn": 6,
+    "million": 6,
+    "b": 9,
+    "bn": 9,
+    "billion": 9,
+    "t": 12,
+    "trillion": 12,
+}
 _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, where a text writes so
 _GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
-_COMMA = r"\d+,\d{1,2}(?=\s?(?:[KMBT%]|million|billion)(?!\w))"  # 38,6M
+_COMMA = r"\d+,\d{1,2}(?=\s?(?:[KMBT%]|million|billion|Mio|Mrd)(?!\w))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?![\w.]))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>thousand|million|billion|trillion)s?(?!\w)"
+    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million|billion|trillion|mio|mrd))s?(?!\w)"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
 _WORD = re.compile(r"\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
@@ -88,8 +101,8 @@ def writes_dots(text: str) -> bool:
 # -- tokens ---------------------------------------------------------------------------------------
 
 _NUMBER = {
-    dots: re.compile(rf"(?P<digits>{_DOTTED + '|' if dots else ''}{_GROUPED}|{_COMMA}|{_PLAIN}){_POWER}")
-    for dots in (False, True)
+    False: re.compile(f"(?P<digits>{_GROUPED}|{_COMMA}|{_PLAIN}){_POWER}"),
+    True: re.compile(rf"(?P<digits>{_DOTTED}|\d+,\d+|{_PLAIN}){_POWER}"),
 }
 
 
@@ -115,8 +128,9 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
 
 def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bool) -> Token:
     digits, end = match["digits"], match.end()
-    if dots and re.fullmatch(_DOTTED, digits):
-        digits = digits.replace(".", "").replace(",", ".")
+    if dots:
+        digits = digits.replace(".", "") if re.fullmatch(_DOTTED, digits) else digits
+        digits = digits.replace(",", ".")
     elif re.fullmatch(r"\d+,\d{1,2}", digits):
         digits = digits.replace(",", ".")
     digits = re.sub(r"[,'’_ ]", "", digits)

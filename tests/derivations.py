@@ -1,0 +1,169 @@
+"""Writes right derivations of a config's parameter count as people do, in several styles, and spoils them.
+
+The sums are made here, from the config alone. A text is a list of words and numbers, so that any one number can be
+changed and its line told.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import NamedTuple
+
+THOUSANDS = {
+    "plain": str,
+    "commas": lambda number: f"{number:,}",
+    "spaces": lambda number: f"{number:,}".replace(",", " "),
+    "underscores": lambda number: f"{number:_}",
+    "apostrophes": lambda number: f"{number:,}".replace(",", "'"),
+    "latex": lambda number: f"{number:,}".replace(",", "{,}"),
+}
+TIMES = ("×", "*", "·", "x", r"\times", r"\cdot")
+
+
+class Line(NamedTuple):
+    """``label: (Σ of products) × times = value``; a product is some numbers."""
+
+    label: str
+    products: list[tuple[int, ...]]
+    times: int = 1
+
+    @property
+    def value(self) -> int:
+        return self.times * sum(math.prod(product) for product in self.products)
+
+
+def gpt2(c: dict[str, int]) -> list[Line]:
+    """GPT-2: tied head, learned positions, biases everywhere."""
+    d, layers = c["n_embd"], c["n_layer"]
+    block = [
+        Line("LayerNorm 1 of one layer", [(2, d)]),
+        Line("Query, key and value of one layer", [(d, 3 * d), (3 * d,)]),
+        Line("Attention output projection of one layer", [(d, d), (d,)]),
+        Line("LayerNorm 2 of one layer", [(2, d)]),
+        Line("MLP up projection of one layer", [(d, 4 * d), (4 * d,)]),
+        Line("MLP down projection of one layer", [(4 * d, d), (d,)]),
+    ]
+    return _whole(
+        [
+            Line("Token embedding", [(c["vocab_size"], d)]),
+            Line("Position embedding", [(c["n_positions"], d)]),
+        ],
+        block,
+        layers,
+        [Line("Final LayerNorm", [(2, d)])],
+    )
+
+
+def llama(c: dict[str, int]) -> list[Line]:
+    """Llama: a head of its own, no biases, grouped key and value heads."""
+    d, inner, layers = c["hidden_size"], c["intermediate_size"], c["num_hidden_layers"]
+    keys = d // c["num_attention_heads"] * c["num_key_value_heads"]
+    block = [
+        Line("Query projection of one layer", [(d, d)]),
+        Line("Key and value projections of one layer", [(2, d, keys)]),
+        Line("Attention output projection of one layer", [(d, d)]),
+        Line("MLP (gate, up, down) of one layer", [(3, d, inner)]),
+        Line("RMSNorms of one layer", [(2, d)]),
+    ]
+    head = [Line("LM head", [(d, c["vocab_size"])])]
+    return _whole(
+        [Line("Token embedding", [(c["vocab_size"], d)])], block, layers, [Line("Final RMSNorm", [(d,)]), *head]
+    )
+
+
+def _whole(before: list[Line], block: list[Line], layers: int, after: list[Line]) -> list[Line]:
+    one = Line("One layer", [(line.value,) for line in block])
+    stack = Line("All layers", [(one.value,)], layers)
+    parts = [*before, stack, *after]
+    return [*before, *block, one, stack, *after, Line("Total", [(line.value,) for line in parts])]
+
+
+def written(lines: list[Line], style: str, times: str) -> list[str | int]:
+    """A derivation as words and numbers, in one of `STYLES`."""
+    return STYLES[style](lines, times)
+
+
+def text_of(pieces: list[str | int], thousands: str) -> str:
+    """The text, its numbers written in one of the styles of `THOUSANDS`."""
+    return "".join(piece if isinstance(piece, str) else THOUSANDS[thousands](piece) for piece in pieces)
+
+
+def spoiled(pieces: list[str | int], chance: random.Random) -> tuple[list[str | int], int]:
+    """The same with one number changed, and the line that it is in."""
+    place = chance.choice([place for place, piece in enumerate(pieces) if isinstance(piece, int)])
+    number = pieces[place]
+    assert isinstance(number, int)
+    wrong = number + chance.choice([step for step in (-100, -10, -3, -1, 1, 2, 9, 90, 960) if number + step > 0])
+    line = 1 + sum(piece.count("\n") for piece in pieces[:place] if isinstance(piece, str))
+    return [*pieces[:place], wrong, *pieces[place + 1 :]], line
+
+
+def _sum(line: Line, times: str, plus: str = " + ") -> list[str | int]:
+    """The products of a line, without its value."""
+    out: list[str | int] = []
+    for product in line.products:
+        out += [plus] if out else []
+        for place, factor in enumerate(product):
+            out += [f" {times} ", factor] if place else [factor]
+    return [line.times, f" {times} ", *(["(", *out, ")"] if len(line.products) > 1 else out)] if line.times > 1 else out
+
+
+def _bullets(lines: list[Line], times: str) -> list[str | int]:
+    out: list[str | int] = ["# A count\n\nWhere do they go?\n\n"]
+    for line in lines:
+        out += [f"- **{line.label}**: ", *_sum(line, times), " = ", line.value, " parameters\n"]
+    return out
+
+
+def _prose(lines: list[Line], times: str) -> list[str | int]:
+    out: list[str | int] = []
+    for line in lines:
+        out += [f"{line.label}, that is ", *_sum(line, times), " = ", line.value, " of them.\n\n"]
+    return out
+
+
+def _several_lines(lines: list[Line], times: str) -> list[str | int]:
+    out: list[str | int] = []
+    for line in lines:
+        out += [f"{line.label} = ", *_sum(line, times, "\n    + "), "\n    = ", line.value, "\n\n"]
+    return out
+
+
+def _table(lines: list[Line], times: str) -> list[str | int]:
+    out: list[str | int] = ["| part | how | parameters |\n|:--|:-:|--:|\n"]
+    for line in lines:
+        out += [f"| {line.label} | ", *_sum(line, times), " | ", line.value, " |\n"]
+    return out
+
+
+def _aligned(lines: list[Line], times: str) -> list[str | int]:
+    out: list[str | int] = ["\\begin{align*}\n"]
+    for line in lines:
+        out += [f"\\text{{{line.label}}} &= ", *_sum(line, times), " \\\\\n  &= ", line.value, " \\\\\n"]
+    return [*out, "\\end{align*}\n"]
+
+
+def _display(lines: list[Line], times: str) -> list[str | int]:
+    out: list[str | int] = []
+    for line in lines:
+        out += [f"**{line.label}:**\n\n$$\n", *_sum(line, times), " = ", line.value, "\n$$\n\n"]
+    return out
+
+
+def _chat(lines: list[Line], times: str) -> list[str | int]:
+    out: list[str | int] = ["User: how many parameters does it have?\n\nAssistant: Sure! Step by step:\n\n"]
+    for number, line in enumerate(lines, 1):
+        out += [f"{number}. {line.label} → ", *_sum(line, times), " = **", line.value, "**\n"]
+    return out
+
+
+STYLES = {
+    "bullets": _bullets,
+    "prose": _prose,
+    "several lines": _several_lines,
+    "table": _table,
+    "aligned": _aligned,
+    "display": _display,
+    "chat": _chat,
+}

@@ -1,0 +1,92 @@
+"""Right derivations of drawn configs are accepted whole, in every style; one changed number is found at its line."""
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import derivations
+import tallystick
+
+PUBLISHED = {
+    "gpt2": (derivations.gpt2, {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12}, 124_439_808),
+    "gpt2-xl": (derivations.gpt2, {"vocab_size": 50257, "n_positions": 1024, "n_embd": 1600, "n_layer": 48}, 1_557_611_200),
+    "llama-2-7b": (
+        derivations.llama,
+        {
+            "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "num_key_value_heads": 32,
+        },
+        6_738_415_616,
+    ),
+}  # fmt: skip
+
+
+@st.composite
+def models(draw):
+    """A writer and the config that it writes about."""
+    heads, layers = draw(st.integers(1, 6)), draw(st.integers(2, 40))
+    width, vocabulary = heads * draw(st.sampled_from([4, 8, 64])), draw(st.integers(50, 60000))
+    if draw(st.booleans()):
+        config = {
+            "vocab_size": vocabulary,
+            "n_positions": draw(st.integers(16, 4096)),
+            "n_embd": width,
+            "n_layer": layers,
+        }
+        return derivations.gpt2, {"model_type": "gpt2", "n_head": heads, **config}
+    return derivations.llama, {
+        "model_type": "llama",
+        "vocab_size": vocabulary,
+        "hidden_size": width,
+        "intermediate_size": draw(st.integers(8, 2000)),
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": draw(st.sampled_from([part for part in range(1, heads + 1) if heads % part == 0])),
+    }
+
+
+STYLES = st.sampled_from(sorted(derivations.STYLES))
+TIMES = st.sampled_from(derivations.TIMES)
+THOUSANDS = st.sampled_from(sorted(derivations.THOUSANDS))
+DRAWN = settings(
+    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@DRAWN
+@given(model=models(), style=STYLES, times=TIMES, thousands=THOUSANDS)
+def test_a_right_derivation_is_accepted_whole(model, style, times, thousands):
+    write, config = model
+    lines = write(config)
+    text = derivations.text_of(derivations.written(lines, style, times), thousands)
+    answer = tallystick.check(text, against=config)
+    assert answer.correct, (text, answer)
+    assert len(answer.equations) >= len(lines) - 2
+    assert answer.total_claimed == answer.total_true == lines[-1].value
+    assert answer.omissions == ()
+
+
+@DRAWN
+@given(model=models(), style=STYLES, times=TIMES, thousands=THOUSANDS, seed=st.integers(0, 10**6))
+def test_one_changed_number_is_found_at_its_line(model, style, times, thousands, seed):
+    write, config = model
+    pieces, line = derivations.spoiled(derivations.written(write(config), style, times), random.Random(seed))
+    text = derivations.text_of(pieces, thousands)
+    answer = tallystick.check(text, against=config)
+    wrong = [equation for equation in answer.equations if not equation.correct]
+    assert any(equation.line <= line <= equation.last_line for equation in wrong), (text, line, answer)
+    assert len(wrong) == 1, text
+    total = answer.total_claimed + answer.arithmetic + answer.rounding + answer.unexplained
+    assert total + sum(omission.parameters for omission in answer.omissions) == answer.total_true
+
+
+@pytest.mark.parametrize("style", sorted(derivations.STYLES))
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_models_in_every_style(name, style):
+    write, config, truth = PUBLISHED[name]
+    text = derivations.text_of(derivations.written(write(config), style, "×"), "commas")
+    answer = tallystick.check(text, against=name)
+    assert answer.correct, (text, answer)
+    assert answer.total_claimed == answer.total_true == truth
