@@ -14,8 +14,10 @@ from tallystick.answers.quantities import Quantities, Quantity, tags_of
 from tallystick.answers.terms import Term, labelled, term_of, total
 from tallystick.arithmetic import Expression, Name, Number, Operation, Undefined, Value, alone, evaluate, exactly
 from tallystick.derivation import Derivation, Statement, Unread
+from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
 
+MOST_SUMMED = 500  # lines above a total that stands alone
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
 _TOTAL = re.compile(r"\b(?:totals?|altogether|in all|overall|sum)\b|^N$", re.IGNORECASE)
@@ -99,8 +101,11 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
         constants: the values of a config's keys, under each name that the text may use.
     """
     judge = _Judge(derivation, Quantities(ledger) if ledger is not None else None, constants)
-    for place in range(len(derivation.statements)):
-        judge.read(place)
+    for place, statement in enumerate(derivation.statements):
+        try:
+            judge.read(place)
+        except BadInput as error:
+            raise BadInput(f"{derivation.source}, line {statement.line}: {error}") from None
     return judge.answer(ledger)
 
 
@@ -131,7 +136,11 @@ class _Judge:
         self.origin: dict[str, int] = {}  # the statement that gave a variable its value
         self.claims: list[_Claim | None] = []
         self.by_value: dict[Fraction, list[int]] = {}
-        self.equations: list[tuple[int, Equation]] = []
+        self.mended: dict[Fraction, set[Fraction]] = {}  # what should stand where a number does
+        self.said: dict[tuple[Fraction, object], int] = {}
+        self.equations: list[Equation] = []
+        self.unread = list(derivation.unread)
+        self.matched: set[Quantity | None] = set()
 
     # -- one statement ----------------------------------------------------------------------------
 
@@ -159,11 +168,12 @@ class _Judge:
             self.stated[statement.name] = exactly(claim.stated)
             self.true[statement.name] = exactly(claim.true)
             self.origin[statement.name] = place
-        for earlier in self.by_value.get(claim.stated, ()):
-            if self.derivation.statements[earlier].label == statement.label:
-                self._used(earlier)  # said again
+        if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
+            self._used(place - 1)  # a table's row for one layer, and for all
         if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
             self.by_value.setdefault(claim.stated, []).append(place)
+            self.mended.setdefault(claim.stated, set()).add(claim.true)
+            self.said |= dict.fromkeys(self._words(claim, statement), place)
 
     def _sides(self, statement: Statement) -> list[tuple[Expression, bool]]:
         """The sides that have a value. A variable that gets a new plain number is not one of them: it is defined anew."""
@@ -171,7 +181,8 @@ class _Judge:
         for side, loose in zip(statement.sides, statement.loose, strict=True):
             try:
                 evaluate(side, self.stated)
-            except Undefined:
+            except Undefined:  # 5 / 0
+                self.unread.append(Unread(statement.line, statement.text))
                 continue
             found.append((side, loose))
         if found and isinstance(found[0][0], Name) and (origin := self.origin.get(found[0][0].name)) is not None:
@@ -217,9 +228,8 @@ class _Judge:
 
     def _mended(self, number: Number) -> Value | None:
         """What a number that is the wrong result of an earlier line should be."""
-        claims = [self.claims[place] for place in self.by_value.get(number.value, ())]
-        mended = {claim.true for claim in claims if claim is not None}
-        return exactly(mended.pop()) if len(mended) == 1 and not number.rounded else None
+        mended = self.mended.get(number.value, set())
+        return exactly(next(iter(mended))) if len(mended) == 1 and not number.rounded else None
 
     def _equation(
         self,
@@ -237,20 +247,17 @@ class _Judge:
         right_one = other if computed or claim.true == other else one
         match = self._match(claim, statement)
         self.equations.append(
-            (
-                place,
-                Equation(
-                    statement.line,
-                    statement.last,
-                    statement.text,
-                    _number(one),
-                    _number(other),
-                    agree,
-                    None if agree else _number(right_one),
-                    _number(claim.carried if last and agree else Fraction(0)),
-                    match.what if match else None,
-                    match.names if match else (),
-                ),
+            Equation(
+                statement.line,
+                statement.last,
+                statement.text,
+                _number(one),
+                _number(other),
+                agree,
+                None if agree else _number(right_one),
+                _number(claim.carried if last and agree else Fraction(0)),
+                match.what if match else None,
+                match.names if match else (),
             )
         )
 
@@ -258,19 +265,23 @@ class _Judge:
         if self.quantities is None or claim.defines:
             return None
         factors = tuple(sorted(factor for factor in (claim.term.factors if claim.term else ()) if factor != 1))
-        return self.quantities.best(claim.true, (statement.label, statement.heading), factors)
+        found = self.quantities.best(claim.true, (statement.label, statement.heading), factors, self.matched)
+        self.matched.add(found)
+        return found
 
     # -- terms ------------------------------------------------------------------------------------
 
-    def _term(self, claim: _Claim, statement: Statement) -> Term | None:
+    def _term(self, claim: _Claim, statement: Statement) -> Term:
         def value(node: Expression) -> Value:
             return evaluate(node, self.true, asides=claim.asides, replaced=self._mended)
 
-        expression = claim.expression or claim.side
-        try:
-            found = term_of(expression, value, self._refers, asides=claim.asides)
-        except Undefined:
-            return None
+        before = self._said_before(claim, statement)
+        if before is not None:
+            self._used(before)
+        if claim.expression is None:
+            found = (self._claim_at(before).term if before is not None else None) or Term(claim.true)
+        else:
+            found = term_of(claim.expression, value, self._refers, asides=claim.asides)
         if found.value != claim.true:  # the result is right, and a number in the product is not
             found = Term(claim.true)
         return labelled(found, (statement.label or statement.name, statement.heading), statement.line)
@@ -280,12 +291,23 @@ class _Judge:
         if isinstance(node, Name):
             place = self.origin.get(node.name)
         else:
-            places = self.by_value.get(node.value, ()) if not node.rounded else ()
-            place = next((place for place in places if not self._claim_at(place).used), places[-1] if places else None)
+            places = self.by_value.get(node.value, []) if not node.rounded else []
+            while len(places) > 1 and self._claim_at(places[0]).used:
+                places.pop(0)  # the same number on several lines: each is meant once, and the last one after that
+            place = places[0] if places else None
         if place is None or self._claim_at(place).defines:
             return None
         self._used(place)
         return self._claim_at(place).term
+
+    def _said_before(self, claim: _Claim, statement: Statement) -> int | None:
+        """The earlier line that a number with no computation restates: the same under the same words."""
+        return next((self.said[key] for key in self._words(claim, statement) if key in self.said), None)
+
+    def _words(self, claim: _Claim, statement: Statement) -> list[tuple[Fraction, object]]:
+        """A number with its label, and with what the label is about."""
+        words: list[object] = [statement.label.lower(), tags_of(statement.label) or None]
+        return [(claim.stated, word) for word in words if word is not None]
 
     def _claim_at(self, place: int) -> _Claim:
         claim = self.claims[place]
@@ -307,7 +329,7 @@ class _Judge:
         """A total that stands alone is that of the lines above: of all, or of the last few where that fits."""
         above = [
             earlier
-            for earlier in range(place)
+            for earlier in range(max(0, place - MOST_SUMMED), place)
             if (other := self.claims[earlier]) is not None
             and not other.used
             and not other.defines
@@ -329,7 +351,7 @@ class _Judge:
             self._used(earlier)
         terms = [term for earlier in above if (term := self._claim_at(earlier).term) is not None]
         claim.term = labelled(total(terms), (statement.label,), statement.line)
-        claim.true = claim.term.value
+        claim.true, claim.right = claim.term.value, fits
         sides = [Number(sums), claim.side]
         self._equation(place, statement, claim, sides[0], sides[1], fits, last=True)
 
@@ -374,7 +396,7 @@ class _Judge:
         return Check(
             self.derivation.source,
             None if ledger is None else ledger.source,
-            tuple(equation for _, equation in self.equations),
+            tuple(self.equations),
             missing,
             None if place is None else self.derivation.statements[place].line,
             None if claim is None else _number(claim.stated),
@@ -382,7 +404,7 @@ class _Judge:
             _number(arithmetic),
             _number(rounding),
             _number(unexplained),
-            self.derivation.unread,
+            tuple(sorted(self.unread)),
         )
 
 

@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from tallystick.answers.parts import kind_of
@@ -117,6 +118,7 @@ class Quantity(NamedTuple):
     tied_to: str = ""
 
 
+@lru_cache(maxsize=4096)
 def tags_of(label: str) -> frozenset[str]:
     """What a label is about.
 
@@ -150,12 +152,23 @@ class Quantities:
             return self._by_number.get(int(number), []) if number.denominator == 1 else []
         return [quantity for quantity in self.whole if abs(quantity.parameters - number) <= spread]
 
-    def best(self, number: Fraction, labels: Sequence[str], factors: tuple[int, ...] = ()) -> Quantity | None:
-        """What a text means by a number, judged by the words before it; None where nothing has so many parameters."""
-        about = frozenset().union(*(tags_of(label) for label in labels[:1]))
+    def best(
+        self,
+        number: Fraction,
+        labels: Sequence[str],
+        factors: tuple[int, ...] = (),
+        matched: Collection[Quantity | None] = (),
+    ) -> Quantity | None:
+        """What a text means by a number, judged by the words before it, rather what was not `matched` before.
+
+        None where nothing has so many parameters.
+        """
+        about = tags_of(labels[0])
         tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
         return next(tied, None) or max(
-            self.of(number), key=lambda quantity: fit(quantity, labels, factors), default=None
+            self.of(number),
+            key=lambda quantity: (fit(quantity, labels, factors), quantity not in matched),
+            default=None,
         )
 
     def labelled(self, labels: Sequence[str]) -> list[Quantity]:

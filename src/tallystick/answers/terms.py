@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from tallystick.arithmetic import Expression, Name, Number, Operation, Value
 
-MOST_TERMS = 2000  # of one sum, all its levels together
+MOST_TERMS = 500  # of one sum, all its levels together
+MOST_LEVELS = 40
 MOST_FACTORS = 12
 MOST_LABELS = 4
+LEAST_RATIO = 16  # 12 × 2,359,296 is about what 2,359,296 is about; 768 × 3072 is not about where 3072 came from
 
 
 class Term(NamedTuple):
@@ -23,6 +25,7 @@ class Term(NamedTuple):
     line: int = 0
     parts: tuple[Term, ...] = ()
     size: int = 1
+    levels: int = 1
 
     @property
     def leaves(self) -> tuple[Term, ...]:
@@ -92,13 +95,19 @@ def times(one: Term, other: Term) -> Term:
             parts = tuple(times(left, right) for left in one.leaves for right in other.leaves)
     else:
         parts = ()
+    labels = tuple(
+        label
+        for term, by in ((one, other), (other, one))
+        if abs(term.value) >= LEAST_RATIO * abs(by.value)
+        for label in term.labels
+    )
     factors = one.factors + other.factors if one.factors and other.factors else ()
     return _bounded(
         Term(
             one.value * other.value,
             one.spread * abs(other.value) + other.spread * abs(one.value) + one.spread * other.spread,
             factors if len(factors) <= MOST_FACTORS else (),
-            (one.labels + other.labels)[:MOST_LABELS],
+            labels[:MOST_LABELS],
             one.line or other.line,
             parts,
         )
@@ -130,4 +139,7 @@ def _scaled(term: Term, by: Fraction) -> Term:
 
 def _bounded(term: Term) -> Term:
     size = 1 + sum(part.size for part in term.parts)
-    return term._replace(size=1, parts=()) if size > MOST_TERMS else term._replace(size=size)
+    levels = 1 + max((part.levels for part in term.parts), default=0)
+    if size > MOST_TERMS or levels > MOST_LEVELS:
+        return term._replace(size=1, levels=1, parts=())
+    return term._replace(size=size, levels=levels)

@@ -19,9 +19,10 @@ from tallystick.sources.expression import Token, is_variable, prefix, suffix, to
 from tallystick.sources.files import open_regular
 from tallystick.sources.markup import plain
 
-LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
-MOST_STATEMENTS = 10_000
+LARGEST_TEXT = 500_000  # bytes or characters; a book's chapter has 100,000
+MOST_STATEMENTS = 3_000
 MOST_JOINED = 60  # lines of one equation
+MOST_LINE = 50_000  # characters; a longer one is data, or a picture
 MOST_SHOWN = 300  # characters of a statement's text
 
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
@@ -32,6 +33,7 @@ _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
+_LETTER = re.compile(r"[^\W\d]")
 _STATED = re.compile(r"\b(?:totals?|altogether|in all|overall|sum)\b", re.IGNORECASE)
 
 
@@ -99,7 +101,7 @@ class _Line(NamedTuple):
 
 def _lines(text: str) -> Iterator[_Line]:
     for number, written in enumerate(re.split(r"\r\n|\r|\n", text), 1):
-        for part in plain(written).split("\n"):
+        for part in plain(written).split("\n") if len(written) <= MOST_LINE else [""]:
             yield _Line(number, number, written.strip(), part)
 
 
@@ -143,12 +145,16 @@ class _Reader:
         self.known = known
         self.dots = dots
         self.heading = ""
-        self.columns: tuple[str, ...] = ()
+        self.how: int | None = None  # the column of the table at hand that holds the products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
 
     def read(self, line: _Line) -> None:
+        if len(line.text) > MOST_LINE and _RELATION.search(line.text):
+            self.unread.append(Unread(line.first, line.text[:MOST_SHOWN]))
         before = len(self.statements)
+        if "|" not in line.plain:
+            self.how = None
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._row(line)
         elif _RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
@@ -211,7 +217,7 @@ class _Reader:
         if found is not None:
             start = pieces[found[1]].start
             words = text[pieces[0].start : start]
-            if not re.search(r"[^\W\d]", words):  # "Attention (d = 768): 4 × 768²"
+            if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
             return _Beginning(f"{label} {words}", "", [(found[0], False)])
         stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
@@ -242,22 +248,30 @@ class _Reader:
 
     def _row(self, line: _Line) -> None:
         """A row "| label | product | value |"; a cell that holds an equation is read as a line of its own."""
-        cells = [cell.strip() for cell in line.plain.strip().strip("|").split("|")]
-        label = next((cell for cell in cells if re.search(r"[^\W\d]", cell) and not self._whole(cell)), "")
+        cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
+        wholes = [self._whole(cell) for cell in cells]
+        label = next(
+            (cell for cell, side in zip(cells, wholes, strict=True) if side is None and _LETTER.search(cell)), ""
+        )
         equations = [cell for cell in cells if _RELATION.search(cell.lstrip("≈~ "))]
         for cell in equations:
             self._chains(line, cell, "" if cell == label else label)
-        values = [(self._whole(cell), cell) for cell in cells if cell not in equations]
-        products = [side for side, _ in values if side is not None and not isinstance(side, Number)]
+        products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
         numbers = [
-            (side, cell[0] in "≈~")
-            for side, cell in values
-            if isinstance(side, Number) and not cell.rstrip().endswith("%")
+            place for place, side in enumerate(wholes) if isinstance(side, Number) and not cells[place].endswith("%")
         ]
         if equations or not numbers:
             return
-        sides: list[tuple[Expression, bool]] = [(products[0], False)] if products else []
-        self._add(line, label, [*sides, numbers[0] if products else numbers[-1]])
+        if products:
+            self.how = products[0]
+        elif self.how in numbers and len(numbers) > 1:  # a product of one factor
+            products = [self.how]
+            numbers.remove(self.how)
+        sides = {place: (side, cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None}
+        value = numbers[0] if products else numbers[-1]
+        self._add(line, label, [sides[place] for place in [*products[:1], value]])
+        if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": in one layer, and in all
+            self._add(line, label, [sides[numbers[-1]]])
 
     def _whole(self, cell: str) -> Expression | None:
         """The arithmetic that a whole cell is."""

@@ -109,7 +109,7 @@ _NUMBER = {
 def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> list[Token]:
     """The pieces of a line. With `dots`, 50.257 is fifty thousand."""
     found: list[Token] = []
-    position = 0
+    position = depth = 0
     while position < len(line):
         if line[position].isspace():
             position += 1
@@ -123,7 +123,14 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
         else:
             found.append(_mark(line, position))
         position = found[-1].end
+        depth = max(0, depth + (found[-1].kind == "open") - (found[-1].kind == "close"))
+        if depth > MOST_NESTED:
+            raise _too_deep()
     return found
+
+
+def _too_deep() -> BadInput:
+    return BadInput(f"parentheses, signs or powers more than {MOST_NESTED} deep")
 
 
 def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bool) -> Token:
@@ -341,7 +348,7 @@ class _Reader:
     def _nested(self, part: Callable[[], Expression | None]) -> Expression | None:
         self.depth += 1
         if self.depth > MOST_NESTED:
-            raise BadInput(f"parentheses, signs or powers more than {MOST_NESTED} deep")
+            raise _too_deep()
         inner = part()
         self.depth -= 1
         return inner
