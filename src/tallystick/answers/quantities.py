@@ -60,7 +60,7 @@ _MODULES = {
 _WORDS = tuple(
     (tag, re.compile(pattern, re.IGNORECASE))
     for tag, pattern in (
-        ("token", r"\b(tok(en)?s?|vocab\w*|wte|tok_emb\w*|embed_tokens|word embed\w*|input embed\w*|V)\b"),
+        ("token", r"\b(tok(en)?s?|vocab\w*|wte|emb(ed\w*)?|tok_emb\w*|embed_tokens|word embed\w*|input embed\w*|V)\b"),
         ("position", r"\b(pos\w*|wpe)"),
         ("head", r"\b(lm.?head|head\b(?!s)|unembed\w*|output (layer|embed\w*|matrix|vocab\w*)|out_head|classifier|logits?)"),
         ("attention", r"\b(\w*att(n|ention)\w*|mha|gqa|mqa)\b|_attn"),
@@ -125,7 +125,8 @@ def tags_of(label: str) -> frozenset[str]:
     >>> sorted(tags_of("Attention output projection, without bias"))
     ['attention', 'o']
     """
-    label = _WITHOUT.sub(" ", label.replace("`", ""))
+    label = _WITHOUT.sub(" ", label)
+    label = f"{label} {label.replace('_', ' ')}"
     found = {tag for tag, pattern in _WORDS if pattern.search(label)}
     if {"q", "k", "v"} <= found or "qkv" in found:
         found = found - {"q", "k", "v"} | {"qkv"}
@@ -164,9 +165,10 @@ class Quantities:
         None where nothing has so many parameters.
         """
         about = tags_of(labels[0])
+        found = [quantity for quantity in self.of(number) if _may_be(quantity, about)]
         tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
         return next(tied, None) or max(
-            self.of(number),
+            found,
             key=lambda quantity: (fit(quantity, labels, factors), quantity not in matched),
             default=None,
         )
@@ -294,6 +296,11 @@ class Quantities:
         self._by_number.setdefault(quantity.parameters, []).append(quantity)
         if share == 1:
             self.whole.append(quantity)
+
+
+def _may_be(quantity: Quantity, about: frozenset[str]) -> bool:
+    """Whether a label says nothing against it."""
+    return not (about - _KINDS and quantity.tags - _KINDS) or bool(about & quantity.tags)
 
 
 def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()) -> int:

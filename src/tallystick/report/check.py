@@ -2,57 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.answers.check import Check, Equation
+from tallystick.answers.check import Check
+from tallystick.answers.equations import Equation
 from tallystick.report.table import Column, Table, draw
 
-WIDEST = 72  # characters of a line of the text
+_BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
+WIDEST = 64  # characters of a line of the text
 
 
 def show_check(answer: Check, out: Console, *, style: str = "table") -> None:
     """The verdict in a sentence, each equation, and how the text's total becomes the model's."""
     out.print(Text(f"{answer.source}: {_sentence(answer)}", style="bold green" if answer.correct else "bold red"))
-    out.print()
-    rows = [
-        [str(equation.line), _cut(equation.text), _verdict(equation), equation.matches or ""]
-        for equation in answer.equations
-    ]
-    columns = [Column("line", True), Column("equation"), Column("verdict"), Column("in the model")]
-    draw(
-        Table(
-            columns if answer.against else columns[:-1], [row[: len(columns) - (not answer.against)] for row in rows]
-        ),
-        out,
-        style=style,
-    )
-    if answer.total_claimed is not None and answer.total_true is not None:
+    if answer.equations:
         out.print()
-        lines = [[_written(answer.total_claimed), f"the text's total, line {answer.total_line}"]]
-        lines += [
-            [_signed(number), words]
-            for number, words in (
-                (answer.arithmetic, "arithmetic"),
-                (answer.rounding, "rounded as written"),
-            )
-            if number
-        ]
-        lines += [
-            [_signed(omission.parameters), f"{omission.what}: {omission.cause}{_at(omission.line)}"]
-            for omission in answer.omissions
-        ]
-        if answer.unexplained:
-            lines.append([_signed(answer.unexplained), "unexplained"])
-        draw(
-            Table(
-                [Column("parameters", True), Column("")],
-                lines,
-                total=[_written(answer.total_true), str(answer.against)],
-            ),
-            out,
-            style=style,
-        )
+        draw(_equations(answer), out, style=style)
+    if answer.total_true is not None and answer.total_claimed is not None:
+        out.print()
+        draw(_sum(answer), out, style=style)
     lead = "- " if style == "markdown" else "  "
     if answer.unread:
         out.print()
@@ -64,47 +35,78 @@ def _sentence(answer: Check) -> str:
     count = len(answer.equations)
     wrong = sum(not equation.correct for equation in answer.equations)
     if wrong:
-        first = f"{wrong} of {count} equations {'is' if wrong == 1 else 'are'} wrong"
+        said = f"{wrong} of {count} equations {'is' if wrong == 1 else 'are'} wrong"
+    elif count:
+        said = f"all {count} equations are right" if count > 1 else "its equation is right"
     else:
-        first = (
-            "its equation is right"
-            if count == 1
-            else f"all {count} equations are right"
-            if count
-            else "it has no equation to judge"
-        )
-    if answer.total_true is None:
-        return first
-    if answer.total_claimed is None:
-        return f"{first}; it states no total"
+        said = "it has no equation to judge"
+    if answer.against is None:
+        return said
+    if answer.total_claimed is None or answer.total_true is None:
+        return f"{said}; it states no total"
     gap = answer.total_true - answer.total_claimed - answer.rounding
-    if not gap:
-        return f"{first}, and so is the total" if not wrong else f"{first}; the total is that of {answer.against}"
-    return f"{first}; its total is {_written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against} has"
+    if gap:
+        return f"{said}; its total is {_written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against} has"
+    return f"{said}; its total is that of {answer.against}"
+
+
+def _equations(answer: Check) -> Table:
+    """One row for each wrong equation, and one for each chain that is right."""
+    rows: list[list[str]] = []
+    chain = (0, "")
+    for equation in answer.equations:
+        row = [str(equation.line), _cut(equation.text), _verdict(equation), equation.matches or ""]
+        if equation.correct and chain == (equation.line, equation.text) and rows[-1][2] == "right":
+            rows.pop()
+        rows.append(row)
+        chain = (equation.line, equation.text)
+    columns = [Column("line", True), Column("equation"), Column("verdict"), Column("in the model")]
+    if answer.against is None:
+        return Table(columns[:-1], [row[:-1] for row in rows])
+    return Table(columns, rows)
 
 
 def _verdict(equation: Equation) -> str:
-    if equation.correct:
-        if equation.carried:
-            return f"right, but carries {_signed(equation.carried)} from above"
-        return "right"
-    assert equation.should_be is not None  # noqa: S101
+    if equation.should_be is None:
+        return f"right, but carries {equation.carried:+,}" if equation.carried else "right"
     if equation.should_be == equation.right:
-        return f"wrong: the left side comes to {_written(equation.left)}"
-    return f"wrong: it is {_written(equation.should_be)}, off by {_signed(equation.right - equation.should_be)}"
+        return f"wrong: the left side is {_written(equation.left)}"
+    return f"wrong: {_written(equation.should_be)}, off by {equation.right - equation.should_be:+,}"
+
+
+def _sum(answer: Check) -> Table:
+    """From the text's total to the model's."""
+    wrong = ", ".join(dict.fromkeys(str(equation.line) for equation in answer.equations if not equation.correct))
+    rows = [["the text's total", f"{answer.total_claimed:,}", _line(answer.total_line)]]
+    rows += [
+        [what, f"{number:+,}", where]
+        for what, number, where in (
+            ("errors of arithmetic", answer.arithmetic, f"line {wrong}"),
+            ("rounded as written", answer.rounding, ""),
+            *(
+                (omission.what, omission.parameters, f"{omission.cause}{_at(omission.line)}")
+                for omission in answer.omissions
+            ),
+            ("unexplained", answer.unexplained, ""),
+        )
+        if number
+    ]
+    columns = [Column("counted"), Column("parameters", True), Column("why")]
+    return Table(columns, rows, total=[str(answer.against), f"{answer.total_true:,}", ""])
+
+
+def _line(line: int | None) -> str:
+    return "" if line is None else f"line {line}"
 
 
 def _at(line: int | None) -> str:
-    return "" if line is None else f", line {line}"
+    return "" if line is None else f", {_line(line)}"
 
 
-def _written(number: int | float) -> str:
+def _written(number: float) -> str:
     return f"{number:,}"
 
 
-def _signed(number: int | float) -> str:
-    return f"{number:+,}"
-
-
 def _cut(text: str) -> str:
+    text = _BULLET.sub("", text).rstrip("| ")
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tallystick.arithmetic import Expression, Name, Number
 from tallystick.derivation import Derivation, Statement, Unread
 from tallystick.errors import BadInput
-from tallystick.sources.expression import Token, is_variable, prefix, suffix, tokens, writes_dots
+from tallystick.sources.expression import Token, computes, is_variable, prefix, suffix, tokens, writes_dots
 from tallystick.sources.files import open_regular
 from tallystick.sources.markup import plain
 
@@ -42,7 +42,7 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
 
     A string with a line break or an equation in it is the text; any other names a file.
     """
-    if isinstance(text, str) and re.search(r"[\n=≈]", text):
+    if isinstance(text, str) and re.search(r"[\n=≈]|\\approx| ~ ", text):
         return "the text", text
     path = Path(text)
     name = str(path)
@@ -151,7 +151,7 @@ class _Reader:
 
     def read(self, line: _Line) -> None:
         if len(line.text) > MOST_LINE and _RELATION.search(line.text):
-            self.unread.append(Unread(line.first, line.text[:MOST_SHOWN]))
+            self._miss(line)
         before = len(self.statements)
         if "|" not in line.plain:
             self.how = None
@@ -167,7 +167,13 @@ class _Reader:
             if _HEADING.match(line.text) or line.plain.rstrip().endswith(":"):
                 self.heading = line.plain.strip(" #*:")[:MOST_SHOWN]
             if _ARITHMETIC.search(line.plain):
-                self.unread.append(Unread(line.first, line.text[:MOST_SHOWN]))
+                self._miss(line)
+
+    def _miss(self, line: _Line) -> None:
+        """Note a line whose arithmetic is not, or not all, judged."""
+        missed = Unread(line.first, line.text[:MOST_SHOWN])
+        if self.unread[-1:] != [missed]:
+            self.unread.append(missed)
 
     def _add(self, line: _Line, label: str, sides: Sequence[tuple[Expression, bool]], *, name: str = "") -> None:
         if not sides or (len(sides) == 1 and not name and not label.strip()):
@@ -196,20 +202,22 @@ class _Reader:
         if not cuts:
             self._value(line, text, label)
             return
-        begin = self._begin(text, pieces[: cuts[0]], label)
+        begin = self._begin(line, text, pieces[: cuts[0]], label)
         for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
             loose = pieces[cut].text in ("≈", "~", "~=")
             segment = pieces[cut + 1 : following]
             found = prefix(segment, self.known)
             if found is not None:
                 begin.sides.append((found[0], loose))
+            elif computes(segment):
+                self._miss(line)
             if following == len(pieces) or found is None or found[1] == len(segment):
                 continue
             self._add(line, begin.label, begin.sides, name=begin.name)
-            begin = self._begin(text, segment[found[1] :], label)
+            begin = self._begin(line, text, segment[found[1] :], label)
         self._add(line, begin.label, begin.sides, name=begin.name)
 
-    def _begin(self, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
+    def _begin(self, line: _Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
         """What stands before the first relation of a chain: words, and perhaps its first side."""
         if not pieces:
             return _Beginning(label, "", [])
@@ -220,6 +228,8 @@ class _Reader:
             if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
             return _Beginning(f"{label} {words}", "", [(found[0], False)])
+        if computes(pieces):
+            self._miss(line)
         stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
         after = pieces[stops[-1] + 1 :] if stops else pieces
         name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""

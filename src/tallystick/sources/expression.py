@@ -221,6 +221,12 @@ def suffix(pieces: Sequence[Token], known: Collection[str]) -> tuple[Expression,
     return None
 
 
+def computes(pieces: Sequence[Token]) -> bool:
+    """Whether there is arithmetic with numbers, readable or not."""
+    kinds = {piece.kind for piece in pieces}
+    return "number" in kinds and "operator" in kinds
+
+
 def is_variable(token: Token) -> bool:
     """Whether a word looks like a name in a formula: d, L, n_embd, W1."""
     return token.kind == "word" and (len(token.text) == 1 or not token.text.isalpha()) and "-" not in token.text
@@ -238,7 +244,7 @@ def _can_start(pieces: Sequence[Token], start: int, known: Collection[str]) -> b
         label = start > 1 and pieces[start - 2].kind == "word" and not is_variable(pieces[start - 2])
         return token.kind in ("number", "open") and before.text == "-" and label
     if token.kind == "operator":
-        return token.text in "+-" and before is None
+        return token.text in "+-" and (before is None or before.kind == "stop")
     return token.kind in ("number", "open") or (token.kind == "word" and token.text in known)
 
 

@@ -20,6 +20,9 @@ _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\
 _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200})(?<=[^\s*])\*(?![\w(*])")
 _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
 
+# "wte = vocab * d  # 38,597,376" in code says what the line comes to.
+_RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ ]{0,30}[KMB]?\s?$)")
+
 # Commands whose argument is text or a style of it; braces within one another go from the inside out.
 _STYLE = re.compile(
     r"\\(?:text\w*|math(?:rm|bf|it|sf|tt|cal|normal)|operatorname\*?|boxed|emph|mbox|num|bm|boldsymbol)\s*\{([^{}]*)\}"
@@ -83,6 +86,7 @@ def plain(line: str) -> str:
     if "&" in line and ";" in line:
         line = html.unescape(line)
     line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
+    line = _RESULT.sub(" = ", line)
     if "\\" in line or "{" in line:
         line = _without_latex(line)
     line = _BOLD.sub(r"\2", line)

@@ -1,0 +1,310 @@
+"""Each equation of a derivation judged, with what the lines before it have defined, computed, and got wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from tallystick.answers.quantities import Quantities, Quantity, tags_of
+from tallystick.answers.terms import Term, labelled, term_of, total
+from tallystick.arithmetic import Expression, Name, Number, Operation, Undefined, Value, alone, evaluate, exactly
+from tallystick.derivation import Derivation, Statement, Unread
+
+MOST_SUMMED = 500  # lines above a total that stands alone
+LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
+
+_TOTAL = re.compile(r"\b(?:totals?|altogether|in all|overall|sum)\b", re.IGNORECASE)
+_MEASURES = re.compile(
+    r"\b(?:bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Equation:
+    """Two sides of a chain that stand next to each other.
+
+    Numbers are exact: integers where they are whole. An equation that is right in itself and uses a wrong number of an
+    earlier line is `correct`, and `carried` is by how much the earlier error makes it too large.
+    """
+
+    line: int
+    last_line: int  # where an equation over several lines ends
+    text: str
+    left: int | float
+    right: int | float
+    correct: bool
+    should_be: int | float | None  # what both sides would be, were they right; None where they are
+    carried: int | float
+    matches: str | None  # what has so many parameters in the model
+    names: tuple[str, ...]  # of its tensors, with * for the numbers of their layers
+
+
+@dataclass
+class Claim:
+    """What a statement comes to: as written, and with the errors of earlier lines and its own mended."""
+
+    stated: Fraction
+    true: Fraction
+    expression: Expression | None  # its first side that computes something
+    side: Expression  # the one that `stated` is the value of
+    asides: bool = False
+    term: Term | None = None
+    used: bool = False  # by a later line
+    defines: bool = False  # a variable, as one plain number
+    right: bool = True  # each of its sides agrees with the next
+    match: Quantity | None = None
+    carried: Fraction = Fraction(0)  # what errors of earlier lines make of it
+
+
+class Judge:
+    """Statements in their order, with what the earlier ones have defined and computed."""
+
+    def __init__(self, derivation: Derivation, quantities: Quantities | None, constants: Mapping[str, int]) -> None:
+        self.derivation = derivation
+        self.quantities = quantities
+        self.stated = {name: exactly(value) for name, value in constants.items()}
+        self.true = dict(self.stated)
+        self.origin: dict[str, int] = {}  # the statement that gave a variable its value
+        self.claims: list[Claim | None] = []
+        self.by_value: dict[Fraction, list[int]] = {}
+        self.mended: dict[Fraction, set[Fraction]] = {}  # what should stand where a number does
+        self.said: dict[tuple[Fraction, object], int] = {}
+        self.equations: list[Equation] = []
+        self.unread = list(derivation.unread)
+        self.matched: set[Quantity | None] = set()
+
+    # -- one statement ----------------------------------------------------------------------------
+
+    def read(self, place: int) -> None:
+        """Judge a statement, and keep what it comes to."""
+        statement = self.derivation.statements[place]
+        sides = self._sides(statement)
+        if not sides:
+            self.claims.append(None)
+            return
+        asides = self._reading(sides)
+        pairs = [
+            (left, right, self._agree(left[0], right[0], loose=right[1], asides=asides))
+            for left, right in pairwise(sides)
+        ]
+        claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
+        claim.defines = bool(statement.name) and claim.expression is None
+        self.claims.append(claim)
+        claim.term = self._term(claim, statement)
+        claim.match = self._match(claim, statement) if pairs else None
+        for number, (left, right, agree) in enumerate(pairs):
+            self._equation(statement, claim, left[0], right[0], agree, last=number == len(pairs) - 1)
+        if not pairs and claim.expression is None and is_total(statement):
+            self._implied_sum(place, statement, claim)
+        if statement.name:
+            self.stated[statement.name] = exactly(claim.stated)
+            self.true[statement.name] = exactly(claim.true)
+            self.origin[statement.name] = place
+        if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
+            self._used(place - 1)  # a table's row for one layer, and for all
+        if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
+            self.by_value.setdefault(claim.stated, []).append(place)
+            self.mended.setdefault(claim.stated, set()).add(claim.true)
+            self.said |= dict.fromkeys(self._words(claim, statement), place)
+
+    def _sides(self, statement: Statement) -> list[tuple[Expression, bool]]:
+        """The sides that have a value. A variable that gets a new plain number is not one of them: it is defined anew."""
+        found = []
+        for side, loose in zip(statement.sides, statement.loose, strict=True):
+            try:
+                evaluate(side, self.stated)
+            except Undefined:  # 5 / 0
+                self.unread.append(Unread(statement.line, statement.text))
+                continue
+            found.append((side, loose))
+        if found and isinstance(found[0][0], Name) and (origin := self.origin.get(found[0][0].name)) is not None:
+            claim = self.claims[origin]
+            if claim is None or claim.defines or (len(found) > 1 and isinstance(found[1][0], Operation)):
+                return found[1:]
+        return found
+
+    def _reading(self, sides: Sequence[tuple[Expression, bool]]) -> bool:
+        """Whether parentheses after a number only comment on it: the reading under which less is wrong."""
+        if not any(_has_aside(side) for side, _ in sides):
+            return False
+
+        def wrong(asides: bool) -> tuple[int, Fraction]:
+            pairs = list(pairwise(sides))
+            apart = [
+                abs(self._value(left, asides).exact - self._value(right, asides).exact)
+                for (left, _), (right, _) in pairs
+            ]
+            agree = [self._agree(left, right, loose=loose, asides=asides) for (left, _), (right, loose) in pairs]
+            return agree.count(False), sum(apart, Fraction(0))
+
+        return wrong(True) <= wrong(False)
+
+    def _value(self, side: Expression, asides: bool, *, loose: bool = False) -> Value:
+        return evaluate(side, self.stated, loose=loose, asides=asides)
+
+    def _agree(self, left: Expression, right: Expression, *, loose: bool, asides: bool) -> bool:
+        one = alone(left, loose=loose) or self._value(left, asides, loose=loose)
+        other = alone(right, loose=loose) or self._value(right, asides, loose=loose)
+        return one.low <= other.high and other.low <= one.high
+
+    def _claim(self, sides: Sequence[tuple[Expression, bool]], *, asides: bool, right: bool) -> Claim:
+        exact = (side for side, loose in reversed(sides) if _is_whole(side) and not loose)
+        side = next(exact, sides[-1][0])
+        stated = self._value(side, asides).exact
+        computed = next((side for side, _ in sides if isinstance(side, Operation)), None)
+        true = evaluate(computed or side, self.true, asides=asides, replaced=self._mended).exact
+        carried = self._value(computed or side, asides).exact - true
+        if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
+            true = stated  # the result is the model's: a number on the other side is mistyped
+        return Claim(stated, true, computed, side, asides, right=right, carried=carried)
+
+    def _mended(self, number: Number) -> Value | None:
+        """What a number that is the wrong result of an earlier line should be."""
+        mended = self.mended.get(number.value, set())
+        return exactly(next(iter(mended))) if len(mended) == 1 and not number.rounded else None
+
+    def _equation(
+        self,
+        statement: Statement,
+        claim: Claim,
+        left: Expression,
+        right: Expression,
+        agree: bool,
+        *,
+        last: bool,
+    ) -> None:
+        one, other = self._value(left, claim.asides).exact, self._value(right, claim.asides).exact
+        computed = isinstance(right, Operation) and isinstance(left, Number)  # "38,597,376 = 50257 × 768"
+        mistyped = isinstance(left, Operation) and claim.true == other
+        right_one = other if computed or mistyped else one
+        self.equations.append(
+            Equation(
+                statement.line,
+                statement.last,
+                statement.text,
+                as_number(one),
+                as_number(other),
+                agree,
+                None if agree else as_number(right_one),
+                as_number(claim.carried if last and agree else Fraction(0)),
+                claim.match.what if claim.match else None,
+                claim.match.names if claim.match else (),
+            )
+        )
+
+    def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
+        if self.quantities is None or claim.defines:
+            return None
+        factors = tuple(sorted(factor for factor in (claim.term.factors if claim.term else ()) if factor != 1))
+        found = self.quantities.best(claim.true, (statement.label, statement.heading), factors, self.matched)
+        self.matched.add(found)
+        return found
+
+    # -- terms ------------------------------------------------------------------------------------
+
+    def _term(self, claim: Claim, statement: Statement) -> Term:
+        def value(node: Expression) -> Value:
+            return evaluate(node, self.true, asides=claim.asides, replaced=self._mended)
+
+        before = self._said_before(claim, statement)
+        if before is not None:
+            self._used(before)
+        if claim.expression is None:
+            found = (self.claim_at(before).term if before is not None else None) or Term(claim.true)
+        else:
+            found = term_of(claim.expression, value, self._refers, asides=claim.asides)
+        if found.value != claim.true:  # the result is right, and a number in the product is not
+            found = Term(claim.true)
+        return labelled(found, (statement.label or statement.name, statement.heading), statement.line)
+
+    def _refers(self, node: Number | Name) -> Term | None:
+        """The term of the earlier line whose result a number is, or that defined a variable."""
+        if isinstance(node, Name):
+            place = self.origin.get(node.name)
+        else:
+            places = self.by_value.get(node.value, []) if not node.rounded else []
+            while len(places) > 1 and self.claim_at(places[0]).used:
+                places.pop(0)  # the same number on several lines: each is meant once, and the last one after that
+            place = places[0] if places else None
+        if place is None or self.claim_at(place).defines:
+            return None
+        self._used(place)
+        return self.claim_at(place).term
+
+    def _said_before(self, claim: Claim, statement: Statement) -> int | None:
+        """The earlier line that a number with no computation restates: the same under the same words."""
+        return next((self.said[key] for key in self._words(claim, statement) if key in self.said), None)
+
+    def _words(self, claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:
+        """A number with its label, and with what the label is about."""
+        words: list[object] = [statement.label.lower(), tags_of(statement.label) or None]
+        return [(claim.stated, word) for word in words if word is not None]
+
+    def claim_at(self, place: int) -> Claim:
+        """What a statement that has a value comes to."""
+        claim = self.claims[place]
+        assert claim is not None  # noqa: S101
+        return claim
+
+    def _used(self, place: int) -> None:
+        self.claim_at(place).used = True
+
+    def _implied_sum(self, place: int, statement: Statement, claim: Claim) -> None:
+        """A total that stands alone is that of the lines above: of all, or of the last few where that fits."""
+        above = [
+            earlier
+            for earlier in range(max(0, place - MOST_SUMMED), place)
+            if (other := self.claims[earlier]) is not None
+            and not other.used
+            and not other.defines
+            and other.stated.denominator == 1
+            and not measures(self.derivation.statements[earlier])
+        ]
+        sums = Fraction(0)
+        for start in range(len(above) - 1, -1, -1):
+            sums += self.claim_at(above[start]).stated
+            if sums == claim.stated and len(above) - start > 1:
+                above = above[start:]
+                break
+        whole = not tags_of(statement.label)
+        fits = sums == claim.stated
+        known = self.quantities is not None and claim.stated == self.quantities.total
+        if len(above) < 2 or not (fits or (whole and not known)):
+            return
+        for earlier in above:
+            self._used(earlier)
+        terms = [term for earlier in above if (term := self.claim_at(earlier).term) is not None]
+        claim.term = labelled(total(terms), (statement.label,), statement.line)
+        claim.true, claim.right = claim.term.value, fits
+        claim.match = self._match(claim, statement)
+        self._equation(statement, claim, Number(sums), claim.side, fits, last=True)
+
+
+def is_total(statement: Statement) -> bool:
+    """Whether a statement calls itself a total of parameters."""
+    words = statement.label or statement.name or statement.heading
+    return bool(_TOTAL.search(words) or statement.name == "N") and not measures(statement)
+
+
+def measures(statement: Statement) -> bool:
+    """Whether a statement is about bytes or operations, not parameters."""
+    return bool(_MEASURES.search(f"{statement.label} {statement.text}"))
+
+
+def _has_aside(expression: Expression) -> bool:
+    return isinstance(expression, Operation) and (
+        "(" in expression.symbols or any(_has_aside(part) for part in expression.parts)
+    )
+
+
+def _is_whole(expression: Expression) -> bool:
+    return isinstance(expression, Number) and not expression.rounded and expression.unit == 1
+
+
+def as_number(value: Fraction) -> int | float:
+    """An integer where it is one."""
+    return int(value) if value.denominator == 1 else float(value)
