@@ -34,7 +34,9 @@ def show_check(answer: Check, out: Console, *, style: str = "table") -> None:
 def _sentence(answer: Check) -> str:
     count = len(answer.equations)
     wrong = sum(not equation.correct for equation in answer.equations)
-    if wrong:
+    if wrong == count == 1:
+        said = "its equation is wrong"
+    elif wrong:
         said = f"{wrong} of {count} equations {'is' if wrong == 1 else 'are'} wrong"
     elif count:
         said = f"all {count} equations are right" if count > 1 else "its equation is right"
