@@ -72,6 +72,27 @@ def llama(c: dict[str, int]) -> list[Line]:
     )
 
 
+def book_gpt(c: dict[str, int]) -> list[Line]:
+    """The book's GPT with biases everywhere: that of GPT-2, and a head of its own."""
+    keys = {"n_embd": "emb_dim", "n_layer": "n_layers", "n_positions": "context_length", "vocab_size": "vocab_size"}
+    *parts, total = gpt2({key: c[name] for key, name in keys.items()})
+    head = Line("LM head", [(c["emb_dim"], c["vocab_size"])])
+    return [*parts, head, Line("Total", [*total.products, (head.value,)])]
+
+
+def book_llama(c: dict[str, int]) -> list[Line]:
+    """The book's Llama: the same sum under other keys."""
+    keys = {
+        "hidden_size": "emb_dim",
+        "intermediate_size": "hidden_dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "num_key_value_heads": "n_heads",
+        "vocab_size": "vocab_size",
+    }
+    return llama({key: c[name] for key, name in keys.items()})
+
+
 def _whole(before: list[Line], block: list[Line], layers: int, after: list[Line]) -> list[Line]:
     one = Line("One layer", [(line.value,) for line in block])
     stack = Line("All layers", [(one.value,)], layers)

@@ -82,11 +82,32 @@ def test_one_changed_number_is_found_at_its_line(model, style, times, thousands,
     assert total + sum(omission.parameters for omission in answer.omissions) == answer.total_true
 
 
+BOOK = {
+    "1558M": (
+        derivations.book_gpt,
+        {"vocab_size": 50257, "context_length": 1024, "emb_dim": 1600, "n_heads": 25, "n_layers": 48, "qkv_bias": True},
+        1_638_022_400,
+    ),
+    "Llama 2 7B": (
+        derivations.book_llama,
+        {
+            "vocab_size": 32000,
+            "context_length": 4096,
+            "emb_dim": 4096,
+            "n_heads": 32,
+            "n_layers": 32,
+            "hidden_dim": 11008,
+        },
+        6_738_415_616,
+    ),
+}
+
+
 @pytest.mark.parametrize("style", sorted(derivations.STYLES))
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", [*PUBLISHED, *BOOK])
 def test_published_models_in_every_style(name, style):
-    write, config, truth = PUBLISHED[name]
+    write, config, truth = {**PUBLISHED, **BOOK}[name]
     text = derivations.text_of(derivations.written(write(config), style, "×"), "commas")
-    answer = tallystick.check(text, against=name)
+    answer = tallystick.check(text, against=name if name in PUBLISHED else config)
     assert answer.correct, (text, answer)
     assert answer.total_claimed == answer.total_true == truth
