@@ -175,6 +175,26 @@ def test_a_rounded_total_lacks_its_rounding_alone():
     assert adds_up(answer)
 
 
+def test_rounded_terms_that_reach_the_model_leave_nothing_out():
+    answer = tallystick.check("Total: 38.6M + 85.1M + 0.79M = 124.5M", against="gpt2")
+    assert (answer.omissions, answer.rounding, answer.correct) == ((), -60_192, True)
+    answer = tallystick.check("Total: 38.6M + 85.1M = 123.7M", against="gpt2")
+    assert not answer.correct
+    assert adds_up(answer)
+
+
+def test_a_table_with_a_column_for_one_layer_and_one_for_all():
+    table = (
+        "| tensor | shape | one | all 12 |\n|---|---|--:|--:|\n"
+        "| W_q | 768 × 768 | 589,824 | 7,077,888 |\n| W_k | 768 × 768 | 589,824 | 7,077,888 |\n"
+        "| total | | | 14,155,776 |\n"
+    )
+    answer = tallystick.check(table, against="gpt2")
+    assert [(e.left, e.right, e.correct) for e in answer.equations][-1] == (14_155_776, 14_155_776, True)
+    assert corrections(answer)["token embedding"] == 38_597_376
+    assert adds_up(answer)
+
+
 def test_bytes_are_no_total():
     text = gpt2_text() + "\nTotal memory: 124,439,808 × 4 bytes = 497,759,232 bytes"
     assert tallystick.check(text, against="gpt2").total_claimed == 124_439_808

@@ -133,8 +133,6 @@ def _factors(term: Term) -> tuple[int, ...]:
 
 def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tuple[Omission, frozenset[int]]:
     """What a term is that fits nothing free, and the atoms that it covers all the same."""
-    if tied := _tied(term, quantities):
-        return Omission(tied.what, -tied.parameters, tied.names, "counted twice", term.line), frozenset()
     label = next((label for label in term.labels if label), "")
     if found := _candidates(term, quantities):
         best = max(found, key=lambda quantity: fit(quantity, term.labels, _factors(term)))
