@@ -223,3 +223,9 @@ def test_the_values_are_exact():
     answer = tallystick.check("A: 10^30 + 1 = 1000000000000000000000000000001\nB: 1/3 + 1/6 = 0.5")
     assert [equation.correct for equation in answer.equations] == [True, True]
     assert Fraction(answer.equations[0].left) == 10**30 + 1
+
+
+def test_a_number_of_something_at_the_start_of_a_row_is_its_label():
+    row = "| 32 layers | 32 × (67,108,864 + 135,266,304 + 8,192) | 6,476,267,520 |\n"
+    assert (labels(row), equations(row)) == (["32 layers"], [(6_476_267_520, 6_476_267_520, True)])
+    assert equations(row.replace("7,520", "7,521")) == [(6_476_267_520, 6_476_267_521, False)]

@@ -34,6 +34,7 @@ _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
 _LETTER = re.compile(r"[^\W\d]")
+_WORD = re.compile(r"[^\W\d_]{3}")
 _STATED = re.compile(r"\b(?:totals?|altogether|in all|overall|sum)\b", re.IGNORECASE)
 
 
@@ -260,6 +261,8 @@ class _Reader:
         """A row "| label | product | value |"; a cell that holds an equation is read as a line of its own."""
         cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
         wholes = [self._whole(cell) for cell in cells]
+        if isinstance(wholes[0], Number) and _WORD.search(cells[0]) and any(wholes[1:]):
+            wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
         label = next(
             (cell for cell, side in zip(cells, wholes, strict=True) if side is None and _LETTER.search(cell)), ""
         )
