@@ -11,11 +11,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tallystick.arithmetic import SCALES
 from tallystick.errors import BadInput, quoted, shown
-
-SCALES = {
-    "": 0, "k": 3, "thousand": 3, "m": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "billion": 9, "t": 12, "trillion": 12,
-}  # fmt: skip
 
 LONGEST = 40  # characters; 1.5 billion parameters has 22
 MOST = 10**18  # parameters; a million times more than any model has
@@ -54,7 +51,7 @@ def read_claim(claim: str | int) -> Claim:
         raise BadInput(f"the claim {shown(claim)} is no number of parameters up to 10^18")
     text = str(claim).strip() if isinstance(claim, str) else str(claim)
     match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
-    scale = SCALES.get(match["scale"].lower()) if match else None
+    scale = {"": 0, **SCALES}.get(match["scale"].lower()) if match else None
     if match is None or scale is None or (scale and match["exponent"]):
         raise BadInput(
             f"the claim {quoted(claim)} is no number of parameters: write it as 124M, 6.7B, 1.5e9 or 123,550,272"

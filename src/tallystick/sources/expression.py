@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from tallystick.arithmetic import Expression, Name, Number, Operation
+from tallystick.arithmetic import SCALES, Expression, Name, Number, Operation
 from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # parentheses, signs and powers within one another
@@ -20,20 +20,6 @@ MOST_WORDS = 5  # between a number and the next operator
 MOST_TOKENS = 2000  # of one side of an equation
 MOST_LOOKED_AT = 40  # tokens in parentheses that only comment
 
-_SCALES = {
-    "mio": 6,
-    "mrd": 9,
-    "k": 3,
-    "thousand": 3,
-    "m": 6,
-    "mn": 6,
-    "million": 6,
-    "b": 9,
-    "bn": 9,
-    "billion": 9,
-    "t": 12,
-    "trillion": 12,
-}
 _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, where a text writes so
@@ -157,7 +143,7 @@ def _scale_of(suffix: re.Match[str]) -> Fraction:
         return Fraction(1, 100)
     if suffix["bytes"]:
         return Fraction(_BYTES[suffix["bytes"].lower()])
-    return Fraction(10 ** _SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"]).lower()])
+    return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"]).lower()])
 
 
 def _times(number: Number, scale: Fraction) -> Number:
