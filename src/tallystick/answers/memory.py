@@ -8,24 +8,13 @@ from typing import Any
 
 from tallystick.answers.formats import PACKED, bytes_of, format_named
 from tallystick.answers.kv_cache import kept
+from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.optimizers import OPTIMIZERS
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import BITS, Ledger, size_in_bytes
 
-PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache")
 MODES = ("inference", "training")
 SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is
-
-
-@dataclass(frozen=True)
-class Line:
-    """One part of the memory."""
-
-    part: str  # one of PARTS
-    what: str
-    bytes: int
-    formula: str  # in numbers
-    source: str = ""  # where the formula is from
 
 
 @dataclass(frozen=True)
