@@ -105,7 +105,8 @@ def test_what_a_config_changes_is_seen(model_type, values, attention, batch, seq
     assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=near)
 
 
-def test_scores_alone_are_computed_again(monkeypatch):
+@pytest.mark.parametrize("config", [config_of("llama"), config_of("mistral", sliding_window=7)], ids=["all", "window"])
+def test_scores_alone_are_computed_again(config, monkeypatch):
     """Selective recomputation: the attention between its projections, run under torch's checkpoint."""
 
     def again(module, query, key, value, mask, scaling, **_):
@@ -115,7 +116,6 @@ def test_scores_alone_are_computed_again(monkeypatch):
         return checkpoint(attend, query, key, value, use_reentrant=False), None
 
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "again", again)
-    config = config_of("llama")
     assert ours(config, attention="eager", recompute="selective") == real(config, attention="again")
 
 

@@ -86,7 +86,7 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     heads, width = reading.heads, step.width
     queries, given = heads.queries * heads.size, heads.queries * heads.value_size
     read = reading.reads * (reading.readers if step.mixed else 1) + sum(reading.waists)
-    if step.scores == "kept" or not heads.fusible:
+    if step.scores == "kept" or (step.scores == "fused" and not heads.fusible):
         upcast = FLOAT if heads.softmax == "products" and not step.mixed else width
         kept = (read + 2 * given) * width + 2 * queries * upcast
         if reading.fused and heads.rotary != 0 and step.batch == 1 and heads.keys == heads.queries:
@@ -123,10 +123,10 @@ def masks(part: Part, step: Step) -> tuple[int, int]:
     beside a mask keys and values are repeated for the queries of their group. Other kernels, which alone can cap scores
     or have sinks, need none.
     """
-    if not isinstance(part.what, Reading) or step.scores == "kept":
+    if not isinstance(part.what, Reading) or step.scores != "fused":
         return 0, 0
     heads = part.what.heads
-    if heads.capped or heads.sinks:
+    if heads.capped or heads.sinks or not heads.fusible:
         return 0, 0
     windows = Attending(part.name, part.start or 0, part.layers, heads).windows()
     layers = sum(layers for window, layers in windows.items() if window is not None and window <= step.sequence)
@@ -163,22 +163,28 @@ def _routing(routing: Routing, step: Step, again: bool) -> Bytes:
 
     The experts' products are no operation that autocast knows, so they stay in float32.
     """
-    feed, used, experts = routing.feed, routing.used, routing.experts
-    whole = step._replace(width=step.stream)
+    feed, used, whole = routing.feed, routing.used, step._replace(width=step.stream)
     gathered = used * (2 * feed.reads * whole.width + feed.inner * _activation(feed, whole))
     order = used * 3 * INDEX  # which token, which weight, and the way back
-    if routing.scoring == "chosen":  # the best are chosen, then compared in the model's dtype; each has a bias
-        scores = feed.reads * step.width + used * (INDEX + 2 * step.width + INDEX)
-        constant = 0
-    else:
-        scores = feed.reads * step.width + experts * FLOAT + used * (INDEX + 2 * FLOAT) + FLOAT
-        constant = 0
-    if routing.scoring == "sigmoid":  # reads a copy in float32, where what the shared expert reads is none already
-        copied = not step.mixed and step.width != FLOAT
-        scores += experts * MASK - (0 if step.mixed else feed.reads * step.width)
-        scores += feed.reads * FLOAT if copied else 0
-        constant = experts * feed.reads * FLOAT if copied else 0
-    return {"experts": step.tokens * (gathered + order + scores) + constant + experts * FLOAT}
+    ends = routing.experts * FLOAT  # where in the order each expert's tokens end
+    scores, constant = _router(routing, step)
+    return {"experts": step.tokens * (gathered + order + scores) + constant + ends}
+
+
+def _router(routing: Routing, step: Step) -> tuple[int, int]:
+    """Bytes of the scores, for each token and beside: what the router reads, who is chosen, and with what weight."""
+    reads, used, experts = routing.feed.reads, routing.used, routing.experts
+    if routing.scoring == "chosen":  # chosen before they are compared; and each expert has a bias to look up
+        return reads * step.width + used * (2 * INDEX + 2 * step.width), 0
+    compared = experts * FLOAT + used * (INDEX + 2 * FLOAT) + FLOAT  # all scores, the chosen, their weights, their sum
+    if routing.scoring == "softmax":
+        return reads * step.width + compared, 0
+    compared += experts * MASK  # of the groups that are left out
+    if step.mixed:
+        return reads * step.width + compared, 0
+    if step.width == FLOAT:  # reads what the shared expert reads
+        return compared, 0
+    return reads * FLOAT + compared, reads * experts * FLOAT  # copies in float32, of the matrix too
 
 
 def _projection(projection: Projection, step: Step, again: bool) -> Bytes:
