@@ -15,8 +15,7 @@ from tallystick.errors import BadInput
 
 BATCH, SEQUENCE = 2, 48
 DTYPES = {"float32": "pure", "bfloat16": "pure", "autocast": "mixed"}
-EXACT = ("gpt2", "llama", "gemma", "mixtral")
-NEAR = 0.02
+EXACT = ["gpt2", "llama", "gemma", "mixtral", "granite", "mistral", "phi3", "qwen2", "qwen3", "gemma2", "gpt_oss"]
 
 
 def ours(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="flash", recompute="none"):
@@ -37,10 +36,17 @@ def real(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="fl
     return saved_bytes(model, batch, sequence, mixed=how == "autocast", recompute=recompute == "full")
 
 
+RUN = [
+    (model_type, attention)
+    for model_type in SMALL
+    for attention in ("flash", "eager")
+    if attention == "eager" or model_type not in EAGER_ONLY | UNFUSED
+]
+
+
 @pytest.mark.parametrize("recompute", ["none", "full"])
 @pytest.mark.parametrize("how", DTYPES)
-@pytest.mark.parametrize("attention", ["flash", "eager"])
-@pytest.mark.parametrize("model_type", EXACT)
+@pytest.mark.parametrize(("model_type", "attention"), [run for run in RUN if run[0] in EXACT])
 def test_to_the_byte_what_autograd_saves(model_type, attention, how, recompute):
     config = config_of(model_type)
     settings = {"attention": attention, "how": how, "recompute": recompute}
@@ -51,21 +57,14 @@ def test_to_the_byte_what_autograd_saves(model_type, attention, how, recompute):
     assert found == real(config, **settings)
 
 
-OTHERS = [
-    (model_type, attention)
-    for model_type in sorted(SMALL.keys() - set(EXACT))
-    for attention in ("flash", "eager")
-    if attention == "eager" or model_type not in EAGER_ONLY | UNFUSED
-]
-
-
 @pytest.mark.parametrize("recompute", ["none", "full"])
 @pytest.mark.parametrize("how", DTYPES)
-@pytest.mark.parametrize(("model_type", "attention"), OTHERS)
+@pytest.mark.parametrize(("model_type", "attention"), [run for run in RUN if run[0] not in EXACT])
 def test_near_what_autograd_saves(model_type, attention, how, recompute):
     config = config_of(model_type)
     settings = {"attention": attention, "how": how, "recompute": recompute}
-    assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=NEAR)
+    near = 0.02 if model_type == "olmo2" and how == "bfloat16" else 0.008  # its rotary positions are in float32
+    assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=near)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +100,13 @@ def test_near_what_autograd_saves(model_type, attention, how, recompute):
 def test_what_a_config_changes_is_seen(model_type, values, attention, batch, sequence):
     config = config_of(model_type, **values)
     settings = {"attention": attention, "batch": batch, "sequence": sequence}
-    near = 0.002 if model_type != "deepseek_v3" else NEAR
+    near = 0.002 if model_type != "deepseek_v3" else 0.008
     assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=near)
+
+
+def test_what_follows_a_power_is_in_float32_under_autocast():
+    config = config_of("llama", hidden_act="gelu_new")
+    assert ours(config, how="autocast") == real(config, how="autocast")
 
 
 @pytest.mark.parametrize("config", [config_of("llama"), config_of("mistral", sliding_window=7)], ids=["all", "window"])
