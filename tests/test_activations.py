@@ -104,6 +104,11 @@ def test_what_a_config_changes_is_seen(model_type, values, attention, batch, seq
     assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=near)
 
 
+def test_a_window_leaves_one_mask_where_blocks_are_computed_again():
+    config = config_of("mistral", sliding_window=7)
+    assert ours(config, recompute="full") == real(config, recompute="full")
+
+
 def test_what_follows_a_power_is_in_float32_under_autocast():
     config = config_of("llama", hidden_act="gelu_new")
     assert ours(config, how="autocast") == real(config, how="autocast")
@@ -185,11 +190,17 @@ def test_gpt2_at_full_size_by_hand():
     assert lines["mlp"].formula == "12 layers × 8 × 1,024 tokens × 64,512 B"
 
 
-def test_a_chunked_loss_never_holds_all_logits():
-    """Llama 3 8B: 128,256 logits are 32 times the 4,096 that the head reads, so 8,192 tokens make 32 chunks."""
-    chunk, gradient = logits(tallystick.count("llama-3.1-8b"), 2, 4096, dtype="bfloat16", loss="chunked")
-    assert chunk.bytes == 256 * 128256 * 2
-    assert gradient.bytes == 8192 * 4096 * 2
+@pytest.mark.parametrize(
+    ("preset", "chunk", "vocabulary", "width"),
+    [
+        ("llama-3.1-8b", 256, 128256, 4096),  # 32 times as many logits as the head reads: 8,192 tokens in 32 chunks
+        ("gpt2", 128, 50257, 768),  # 66 times as many: 125 tokens, and up to a power of two
+    ],
+)
+def test_a_chunked_loss_never_holds_all_logits(preset, chunk, vocabulary, width):
+    held, gradient = logits(tallystick.count(preset), 8, 1024, dtype="bfloat16", loss="chunked")
+    assert held.bytes == chunk * vocabulary * 2
+    assert gradient.bytes == 8192 * width * 2
 
 
 def test_endless_layers_take_no_memory():
