@@ -21,7 +21,7 @@ import tallystick
 from tallystick.answers.activations import logits, saved
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from kept import EAGER_ONLY, SMALL, UNFUSED, build, config_of, saved_bytes
+from kept import EAGER_ONLY, SMALL, build, config_of, saved_bytes
 
 NEAR, NEAR_ON_DEVICE = 0.02, 0.05
 RUNS = {"float32": ("float32", "pure"), "bfloat16": ("bfloat16", "pure"), "autocast": ("bfloat16", "mixed")}
@@ -36,7 +36,7 @@ def small(batch: int, sequence: int) -> float:
     print(f"{'type':12} {'attention':9} {'precision':9} {'recompute':9} {'torch':>12} {'tallystick':>12} {'error':>8}")
     for model_type in SMALL:
         for attention in ("flash", "eager"):
-            if attention == "flash" and model_type in EAGER_ONLY | UNFUSED:
+            if attention == "flash" and model_type in EAGER_ONLY:
                 continue
             for name, (dtype, precision) in RUNS.items():
                 for recompute in ("none", "full"):

@@ -7,7 +7,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.llama.modeling_llama import eager_attention_forward
 
 import tallystick
-from kept import EAGER_ONLY, SMALL, UNFUSED, Alive, as_on_cuda, build, config_of, saved_bytes
+from kept import EAGER_ONLY, SMALL, Alive, as_on_cuda, build, config_of, saved_bytes
 from tallystick.answers.activations import logits, saved, untold
 from tallystick.answers.kv_cache import kept
 from tallystick.answers.prefill import prefill
@@ -40,7 +40,7 @@ RUN = [
     (model_type, attention)
     for model_type in SMALL
     for attention in ("flash", "eager")
-    if attention == "eager" or model_type not in EAGER_ONLY | UNFUSED
+    if attention == "eager" or model_type not in EAGER_ONLY
 ]
 
 
@@ -85,6 +85,8 @@ def test_near_what_autograd_saves(model_type, attention, how, recompute):
         ("opt", {"do_layer_norm_before": False, "word_embed_proj_dim": 32}, "flash", 2, 24),
         ("phi", {"qk_layernorm": True}, "flash", 2, 24),
         ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}, "eager", 2, 24),
+        ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}, "flash", 2, 24),
+        ("falcon", {"multi_query": False}, "flash", 2, 24),
         ("falcon", {"parallel_attn": False, "alibi": True, "multi_query": False}, "eager", 2, 24),
         ("mistral", {"sliding_window": 7}, "flash", 2, 24),
         ("mistral", {"sliding_window": 24}, "flash", 2, 24),

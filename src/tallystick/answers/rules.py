@@ -86,12 +86,13 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     heads, width = reading.heads, step.width
     queries, given = heads.queries * heads.size, heads.queries * heads.value_size
     read = reading.reads * (reading.readers if step.mixed else 1) + sum(reading.waists)
-    if step.scores == "kept" or (step.scores == "fused" and not heads.fusible):
-        upcast = FLOAT if heads.softmax == "products" and not step.mixed else width
-        kept = (read + 2 * given) * width + 2 * queries * upcast
+    if step.scores == "kept" or (step.scores == "fused" and heads.kernel != "fused"):
+        fallback = step.scores == "fused" and heads.kernel == "float32" and not step.mixed
+        upcast = FLOAT if fallback or (heads.softmax == "products" and not step.mixed) else width
+        kept = (read + given) * width + given * (FLOAT if fallback else width) + 2 * queries * upcast
         if reading.fused and heads.rotary != 0 and step.batch == 1 and heads.keys == heads.queries:
             kept += 2 * queries * width  # the values are a slice as they are, and keep the whole
-        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
+        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step, fallback)}
     grouped = heads.keys * (heads.size + heads.value_size)
     if reading.fused:  # values are a slice, which keeps the whole; so are queries and keys where nothing turns them
         turned = 0 if heads.rotary == 0 else queries + heads.keys * heads.size
@@ -106,8 +107,8 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     return {"attention": step.tokens * ((read + kept + given) * width + logarithms)}
 
 
-def _scores(reading: Reading, step: Step) -> int:
-    heads, width = reading.heads, step.width
+def _scores(reading: Reading, step: Step, fallback: bool) -> int:
+    heads, width = reading.heads, FLOAT if fallback else step.width
     softmax = width if heads.softmax == "own" and not step.mixed else FLOAT
     copied = softmax != width or heads.dropout
     each = softmax + (width if copied else 0) + (width if heads.capped else 0) + (MASK if heads.dropout else 0)
@@ -116,28 +117,39 @@ def _scores(reading: Reading, step: Step) -> int:
     return rows * step.sequence * each + sink
 
 
-def masks(part: Part, step: Step) -> tuple[int, int]:
-    """In how many layers a window is narrower than the sequence, and what each of them keeps beside the rest.
+def masked_layers(part: Part, step: Step) -> int:
+    """How many layers of a part give their kernel a mask: torch's take a window that is narrower only so.
 
-    torch's fused kernels take a window only as a mask, which each layer makes anew in the dtype of the products; and
-    beside a mask keys and values are repeated for the queries of their group. Other kernels, which alone can cap scores
-    or have sinks, need none.
+    Other kernels, which alone can cap scores or have sinks, need none.
     """
     if not isinstance(part.what, Reading) or step.scores != "fused":
+        return 0
+    heads = part.what.heads
+    if heads.capped or heads.sinks:
+        return 0
+    windows = Attending(part.name, part.start or 0, part.layers, heads).windows()
+    return sum(
+        layers for window, layers in windows.items() if heads.masked or (window is not None and window <= step.sequence)
+    )
+
+
+def masks(part: Part, step: Step) -> tuple[int, int]:
+    """How many layers have a mask, and what each of them keeps for it beside the rest.
+
+    Each makes its mask anew, in the dtype of the products, and repeats keys and values for the queries of their group.
+    """
+    layers = masked_layers(part, step)
+    if not layers or not isinstance(part.what, Reading) or part.what.heads.kernel != "fused":
         return 0, 0
     heads = part.what.heads
-    if heads.capped or heads.sinks or not heads.fusible:
-        return 0, 0
-    windows = Attending(part.name, part.start or 0, part.layers, heads).windows()
-    layers = sum(layers for window, layers in windows.items() if window is not None and window <= step.sequence)
     each = heads.size + heads.value_size
-    if heads.keys == heads.queries or not layers:
+    if heads.keys == heads.queries:
         repeated = 0
     elif part.what.fused:  # the slices are no longer kept
         repeated = heads.queries * heads.value_size - heads.keys * (heads.size + each)
     else:
         repeated = (heads.queries - heads.keys) * each
-    return layers, step.tokens * (step.sequence + repeated) * step.width if layers else 0
+    return layers, step.tokens * (step.sequence + repeated) * step.width
 
 
 def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
