@@ -256,13 +256,8 @@ def test_compiled_and_wrapped_modules_keep_their_own_names():
     assert names(count(inside)) == [f"block.{name}" for name in plain]
 
 
-def test_ddp_keeps_names_and_tie(tmp_path):
-    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    try:
-        ledger = count(nn.parallel.DistributedDataParallel(Tied()))
-    finally:
-        torch.distributed.destroy_process_group()
+def test_ddp_keeps_names_and_tie(lone_rank):
+    ledger = count(nn.parallel.DistributedDataParallel(Tied()))
     assert names(ledger) == ["wte.weight", "lm_head.weight"]
     assert ledger.total == 21
 

@@ -49,8 +49,8 @@ class Config:
     """The values that an architecture reads, each checked as it is read.
 
     `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
-    ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``hidden_act="gelu"`` a word,
-    ``widths=()`` a list of positive integers.
+    ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
+    is 0), ``hidden_act="gelu"`` a word, ``widths=()`` a list of positive integers.
     """
 
     def __init__(
@@ -78,16 +78,13 @@ class Config:
         if name not in keys:
             raise AttributeError(f"{name} is read but not declared by its architecture")
         key = keys[name]
-        if isinstance(key, bool):
-            return self._flag(name, Key(key))
-        if isinstance(key, Key) and isinstance(key.default, bool):
-            return self._flag(name, key)
-        if isinstance(key, int):
-            return self._integer(name, Key(key))
-        if isinstance(key, Key):
-            return self._integer(name, key)
-        if isinstance(key, tuple):
-            return self._integers(name, key)
+        default = key.default if isinstance(key, Key) else key
+        if isinstance(default, bool):  # which is an integer too
+            return self._flag(name, key if isinstance(key, Key) else Key(key))
+        if isinstance(key, Key | int):
+            return self._integer(name, key if isinstance(key, Key) else Key(key))
+        if isinstance(key, tuple | float):
+            return self._integers(name, key) if isinstance(key, tuple) else self._number(name, key)
         return self._values.get(name, key)
 
     def refuse(self, why: str) -> BadInput:
@@ -138,6 +135,14 @@ class Config:
             null = ", or null" if key.nullable else ""
             raise self.refuse(f"{name} is {shown(value)}, expected true or false{null}")
         return value
+
+    def _number(self, name: str, default: float) -> float:
+        value = self._values.get(name, default)
+        if value is None:
+            return 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise self.refuse(f"{name} is {shown(value)}, expected a number of 0 or more")
+        return float(value)
 
     def _integer(self, name: str, key: Key) -> Dim | None:
         if name not in self._values:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture, attending, lay_out
+from tallystick.blueprint import Architecture, attending, lay_out, parts
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.ledger import Entry, Ledger
@@ -71,6 +71,7 @@ def ledger_from_config(
         notes=_class_note(settings, family),
         attending=attending(model),
         recipe=_Recipe(family, config.in_force(family.keys), dtype, published),
+        parts=parts(model),
     )
     if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
         ledger.notes += (_book_note(ledger),)

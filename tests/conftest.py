@@ -1,0 +1,18 @@
+"""Fixtures that several files of tests use."""
+
+import pytest
+
+
+@pytest.fixture
+def lone_rank():
+    """A process group of this process alone, whose collectives do nothing.
+
+    Not gloo: DistributedDataParallel lets go of a gloo group with the interpreter's lock held, while a thread of the group
+    may wait for that very lock. Now and then the two wait for ever.
+    """
+    import torch
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
