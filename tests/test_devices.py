@@ -55,6 +55,7 @@ def test_the_figures_of_an_h100():
         ("1024b", 1024),
         ("24ib", None),
         ("-1GB", None),
+        ("9" * 400, None),
         ("", None),
         ("GB", None),
     ],
