@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tallystick.answers import model_states
+from tallystick.answers.devices import Device
 from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named
 from tallystick.answers.kv_cache import kept
 from tallystick.answers.lines import PARTS, Line
@@ -33,6 +34,9 @@ PHASES: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 MODES = tuple(PHASES)
+ATTENTION = ("flash", "eager")
+RECOMPUTE = ("none", "selective", "full")
+LOSS = ("full", "chunked")
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,12 @@ class Memory:
     lines: tuple[Line, ...]
     per_token: int | None  # bytes that one more token adds to the cache; None in training
     notes: tuple[str, ...]
+    device: Device | None = None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the device holds it; None where no device was named."""
+        return None if self.device is None else self.total <= self.device.memory
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -86,6 +96,7 @@ class Memory:
             "total_bytes": self.total,
             "peak": self.peak.phase,
             "phases": [asdict(phase) for phase in self.phases],
+            **({"device": self.device._asdict(), "fits": self.fits} if self.device else {}),
             "lines": [asdict(line) for line in self.lines],
             "notes": list(self.notes),
         }
@@ -101,8 +112,12 @@ def memory(
     kv_dtype: str | None = None,
     optimizer: str = "adamw",
     precision: str = "pure",
+    attention: str = "flash",
+    recompute: str = "none",
+    loss: str = "full",
     lora: int | None = None,
     targets: Sequence[str] = (),
+    device: Device | None = None,
 ) -> Memory:
     """What a model takes in memory.
 
@@ -116,8 +131,13 @@ def memory(
         optimizer: one of `OPTIMIZERS`.
         precision: ``"pure"``, all in the weights' dtype; ``"mixed"``, weights in float32 and products in bfloat16, as
             torch.autocast has it; ``"master"``, weights and gradients in 16 bits, and in the optimizer a float32 copy.
+        attention: ``"flash"``, a kernel that keeps no scores, or ``"eager"``.
+        recompute: which activations the backward pass computes again: ``"none"``, ``"selective"``, those of attention,
+            or ``"full"``, all but the inputs of layers.
+        loss: ``"full"``, from the logits of all tokens at once, or ``"chunked"``.
         lora: the rank of adapters, which are then all that is trained; None trains the weights.
         targets: the modules that get an adapter, such as ``q_proj``; none is every linear layer but the head.
+        device: what must hold it all; None is not asked.
 
     Raises:
         BadInput: for a word or a number that makes no sense, and for what the ledger does not tell.
@@ -125,6 +145,9 @@ def memory(
     _one_of("mode", mode, MODES)
     _one_of("optimizer", optimizer, OPTIMIZERS)
     _one_of("precision", precision, PRECISIONS)
+    _one_of("attention", attention, ATTENTION)
+    _one_of("recompute", recompute, RECOMPUTE)
+    _one_of("loss", loss, LOSS)
     for what, number in (("batch", batch), ("sequence", 1 if sequence is None else sequence)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise BadInput(f"{what} is {shown(number)}, expected a positive integer")
@@ -145,7 +168,7 @@ def memory(
         per_token = _per_token(ledger, cached := cached or _computed(ledger, form))
         lines += _cache(ledger, cached, batch, sequence)
         notes += _cache_notes(ledger, cached)
-    return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes))
+    return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
 
 
 def _one_of(what: str, word: str, known: Iterable[str]) -> None:
