@@ -1,4 +1,4 @@
-"""How the parts of a model run, beside the tensors that they hold: how many heads, which positions they see."""
+"""How the parts of a model run, beside the tensors that they hold: how many heads, which positions, what is computed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ class Heads(NamedTuple):
     values: int | None = None  # elements of a value in one head; None is `size`
     windows: Windows = EVERYTHING
     latent: int | None = None  # elements that stand for all keys and values of a token, where they are made of fewer
+    rotary: int | None = None  # elements of a query and key that their position turns; None is all
+    joined: bool = False  # queries and keys are put together again from what is turned and what is not
+    fusible: bool = True  # a kernel can take it that keeps no scores
+    softmax: str = "float32"  # own: in the model's dtype | float32 | products: queries times keys in float32 already
+    capped: bool = False  # a tanh bounds the scores
+    sinks: bool = False  # one more score for each query, which attends to nothing
+    dropout: bool = False  # of the probabilities
 
     @property
     def value_size(self) -> int:
@@ -61,3 +68,71 @@ class Attending(NamedTuple):
                 counts[window] = counts.get(window, 0) + found
             offset += int(run)
         return counts
+
+
+# -- what runs, part by part --------------------------------------------------------------------------
+
+
+class Norm(NamedTuple):
+    """Elements brought to one scale."""
+
+    kind: str  # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: in float32 | gemma: float32, 1 + scale
+    width: int  # elements that share one mean
+    times: int = 1  # such groups in a token
+    inner: bool = False  # inside an attention: reads what a projection gives
+
+
+class Reading(NamedTuple):
+    """Attention, and how its projections read a token."""
+
+    heads: Heads
+    reads: int  # elements of a token
+    readers: int  # projections that read them: three, or one that gives queries, keys and values at once
+    waists: tuple[int, ...] = ()  # elements of each narrow tensor that further projections read
+
+    @property
+    def fused(self) -> bool:
+        """Queries, keys and values are slices of one tensor."""
+        return self.readers == 1 and not self.waists
+
+
+class Feed(NamedTuple):
+    """What each position goes through on its own: up, an activation, down."""
+
+    reads: int  # elements of a token
+    inner: int
+    activation: str  # in transformers' words
+    gated: bool = False  # a second projection up is scaled by the first one's activation
+    fused: bool = False  # both are slices of one tensor
+
+
+class Routing(NamedTuple):
+    """Experts, of which a token goes through some."""
+
+    feed: Feed  # one expert
+    experts: int
+    used: int
+    scoring: str  # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups
+
+
+class Projection(NamedTuple):
+    """A matrix product of its own, such as the head."""
+
+    reads: int
+    capped: int = 0  # elements that a tanh bounds
+
+
+class Dropout(NamedTuple):
+    """Elements of a token of which some are zeroed."""
+
+    width: int
+
+
+class Part(NamedTuple):
+    """One thing that runs, in as many layers as have it."""
+
+    name: str  # with {} for the layers' numbers
+    layers: int
+    what: Norm | Reading | Feed | Routing | Projection | Dropout
+    start: int | None = None  # number of the first layer, None outside of numbered blocks
+    again: bool = False  # what it reads is read by an earlier part too

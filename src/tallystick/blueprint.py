@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from tallystick.anatomy import Attending, Heads
+from tallystick import anatomy
+from tallystick.anatomy import Attending, Feed, Heads, Part, Routing
 from tallystick.config import REQUIRED, Config, maybe, natural
+from tallystick.dims import expression_of
 from tallystick.ledger import Axis, Entry
 
 __all__ = [
@@ -26,9 +28,11 @@ __all__ = [
     "Buffer",
     "Config",
     "Conv1D",
+    "Dropout",
     "Embedding",
     "ExpertStack",
     "Experts",
+    "Feed",
     "Group",
     "Head",
     "Heads",
@@ -36,10 +40,12 @@ __all__ = [
     "Linear",
     "Model",
     "Node",
+    "Parallel",
     "PositionEmbedding",
     "RMSNorm",
     "Repeat",
     "Router",
+    "Routing",
     "Stack",
     "Tensor",
     "architecture",
@@ -77,21 +83,36 @@ class Attention(Group):
 
     role = "attention"
 
-    def __init__(self, heads: Heads | None = None, **children: Node | None) -> None:
+    def __init__(self, heads: Heads | None = None, /, **children: Node | None) -> None:
         super().__init__(**children)
         self.heads = heads
+        for child in self.children.values():
+            if isinstance(child, Norm):
+                child.runs = child.runs._replace(inner=True)
 
 
 class MLP(Group):
-    """What each position goes through on its own."""
+    """What each position goes through on its own; `runs` is how."""
 
     role = "mlp"
 
+    def __init__(self, runs: Feed | None = None, /, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.runs = runs
+
 
 class Router(Group):
-    """What scores the experts for a token."""
+    """What scores the experts for a token; `runs` is how it and they do."""
 
     role = "router"
+
+    def __init__(self, runs: Routing | None = None, /, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.runs = runs
+
+
+class Parallel(Group):
+    """A block whose attention and MLP run side by side, on one input."""
 
 
 class Experts(Group):
@@ -140,14 +161,42 @@ def Repeat(count: int, block: Group) -> Stack:
     return Stack((count, block))
 
 
+class Projection(Group):
+    """A matrix product: `runs` is what it reads."""
+
+    def __init__(self, runs: anatomy.Projection, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.runs = runs
+
+
+class Norm(Group):
+    """A norm: `runs` is what it computes."""
+
+    def __init__(self, runs: anatomy.Norm, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.runs = runs
+
+
+class Dropout(Group):
+    """Zeroes a share of so many elements of a token, in training."""
+
+    def __init__(self, width: int, share: float) -> None:
+        super().__init__()
+        self.runs = anatomy.Dropout(width) if share else None
+
+
 def Linear(inputs: int, outputs: int, *, bias: bool = True) -> Group:
     """``nn.Linear``: weight (outputs, inputs), bias (outputs)."""
-    return Group(weight=Tensor((outputs, inputs)), bias=Tensor((outputs,)) if bias else None)
+    return Projection(
+        anatomy.Projection(inputs),
+        weight=Tensor((outputs, inputs)),
+        bias=Tensor((outputs,)) if bias else None,
+    )
 
 
 def Conv1D(inputs: int, outputs: int) -> Group:
     """GPT-2's transposed linear: weight (inputs, outputs), bias (outputs)."""
-    return Group(weight=Tensor((inputs, outputs)), bias=Tensor((outputs,)))
+    return Projection(anatomy.Projection(inputs), weight=Tensor((inputs, outputs)), bias=Tensor((outputs,)))
 
 
 def Embedding(rows: int, width: int) -> Group:
@@ -160,19 +209,27 @@ def PositionEmbedding(rows: int, width: int) -> Group:
     return Group(weight=Tensor((rows, width), "position_embedding"))
 
 
-def LayerNorm(width: int, *, bias: bool = True) -> Group:
-    """Scale `weight` and shift `bias`, each (width)."""
-    return Group(weight=Tensor((width,), "norm"), bias=Tensor((width,), "norm") if bias else None)
+def LayerNorm(width: int, *, bias: bool = True, times: int = 1) -> Group:
+    """Scale `weight` and shift `bias`, each (width); `times` groups of a token share them."""
+    return Norm(
+        anatomy.Norm("layer", width, times),
+        weight=Tensor((width,), "norm"),
+        bias=Tensor((width,), "norm") if bias else None,
+    )
 
 
-def RMSNorm(width: int) -> Group:
-    """Scale `weight` (width) alone."""
-    return LayerNorm(width, bias=False)
+def RMSNorm(width: int, *, kind: str = "rms", times: int = 1) -> Group:
+    """Scale `weight` (width) alone; `kind` as in `anatomy.Norm`, `times` as in `LayerNorm`."""
+    return Norm(anatomy.Norm(kind, width, times), weight=Tensor((width,), "norm"))
 
 
-def Head(width: int, vocabulary: int, *, bias: bool = False) -> Group:
+def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = False) -> Group:
     """The projection to the vocabulary: weight (vocabulary, width), bias (vocabulary)."""
-    return Group(weight=Tensor((vocabulary, width), "head"), bias=Tensor((vocabulary,), "head") if bias else None)
+    return Projection(
+        anatomy.Projection(width, vocabulary if capped else 0),
+        weight=Tensor((vocabulary, width), "head"),
+        bias=Tensor((vocabulary,), "head") if bias else None,
+    )
 
 
 def Buffer(*shape: int) -> Tensor:
@@ -233,6 +290,58 @@ def attending(model: Model) -> tuple[Attending, ...]:
                 start += int(count)
 
     return tuple(walk(model, "", None))
+
+
+def parts(model: Model) -> tuple[Part, ...]:
+    """What runs, stacks rolled up, in printing order; nothing where the MLPs do not say how they run."""
+
+    def walk(node: Node, name: str, layers: int, start: int | None, again: bool = False) -> Iterator[Part]:
+        if isinstance(node, Tensor | ExpertStack):
+            return
+        if isinstance(node, Stack):
+            first = 0
+            for count, block in node.runs:
+                if count:
+                    yield from walk(block, f"{name}.{{}}", layers * int(count), first)
+                first += int(count)
+            return
+        if what := _runs(node):
+            yield Part(name, layers, what, start, again)
+        for child, inside in node.children.items():
+            if isinstance(inside, Projection) and isinstance(node, Attention | MLP):
+                continue  # a part of what that one runs
+            shared = isinstance(node, Parallel) and _reads_again(node, inside)
+            yield from walk(inside, f"{name}.{child}" if name else child, layers, start, shared)
+
+    found = tuple(walk(model, "", 1, None))
+    return found if any(isinstance(part.what, Feed | Routing) for part in found) else ()
+
+
+def _runs(node: Group) -> Any:
+    """How a group runs by itself, None where only its children do."""
+    if isinstance(node, Attention) and node.heads:
+        return _reading(node, node.heads)
+    return getattr(node, "runs", None)
+
+
+def _reading(node: Attention, heads: Heads) -> anatomy.Reading:
+    """Which projections of an attention read the token, told by the formulas of their widths.
+
+    One, the output, reads what all heads give. Of the others, those that read as much as the first read the token.
+    """
+    reads = [child.runs.reads for child in node.children.values() if isinstance(child, Projection)]
+    given = heads.queries * heads.value_size
+    likeness = [(width == given, expression_of(width) == expression_of(given)) for width in reads]
+    reads.pop(likeness.index(max(likeness)))
+    token, *others = reads
+    waists = tuple(width for width in others if expression_of(width) != expression_of(token))
+    return anatomy.Reading(heads, token, len(reads) - len(waists), waists)
+
+
+def _reads_again(block: Parallel, node: Node) -> bool:
+    """Whether another child reads the same: the first norm, or the attention where both are behind one norm."""
+    norms = [child for child in block.children.values() if isinstance(child, Norm)]
+    return node in norms[1:] or (isinstance(node, MLP) and len(norms) == 1)
 
 
 # -- the registry ---------------------------------------------------------------------------------

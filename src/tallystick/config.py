@@ -49,7 +49,8 @@ class Config:
     """The values that an architecture reads, each checked as it is read.
 
     `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
-    ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``hidden_act="gelu"`` a word.
+    ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
+    is 0), ``hidden_act="gelu"`` a word.
     """
 
     def __init__(
@@ -85,6 +86,8 @@ class Config:
             return self._integer(name, Key(key))
         if isinstance(key, Key):
             return self._integer(name, key)
+        if isinstance(key, float):
+            return self._number(name, key)
         return self._values.get(name, key)
 
     def refuse(self, why: str) -> BadInput:
@@ -129,6 +132,14 @@ class Config:
             null = ", or null" if key.nullable else ""
             raise self.refuse(f"{name} is {shown(value)}, expected true or false{null}")
         return value
+
+    def _number(self, name: str, default: float) -> float:
+        value = self._values.get(name, default)
+        if value is None:
+            return 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise self.refuse(f"{name} is {shown(value)}, expected a number of 0 or more")
+        return float(value)
 
     def _integer(self, name: str, key: Key) -> Dim | None:
         if name not in self._values:

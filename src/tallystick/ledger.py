@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from tallystick.anatomy import Attending
+from tallystick.anatomy import Attending, Part
 from tallystick.errors import BadInput
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class Ledger:
         values: Values | None = None,
         unread: str | None = None,
         attending: Sequence[Attending] = (),
+        parts: Sequence[Part] = (),
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -163,6 +164,7 @@ class Ledger:
         self.meant = None if meant is None else tuple(tuple(names) for names in meant)
         self.unread = unread  # why the config beside a checkpoint could not be used
         self.attending = tuple(attending)  # how each layer attends, where the source tells
+        self.parts = tuple(parts)  # what runs, where the source tells
         self.values = values  # reads values where a relation depends on them; None where there are none
 
     # -- single tensors ---------------------------------------------------------------------------

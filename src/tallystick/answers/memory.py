@@ -7,16 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tallystick.answers import model_states
+from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, saved, untold
 from tallystick.answers.devices import Device
 from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named
 from tallystick.answers.kv_cache import kept
 from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.lora import with_adapters
-from tallystick.answers.model_states import PRECISIONS
+from tallystick.answers.model_states import PRECISIONS, Precision
 from tallystick.answers.optimizers import OPTIMIZERS
 from tallystick.dims import Expression, expression_of
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.ledger import BITS, Ledger
+from tallystick.ledger import BITS, Entry, Ledger
 
 SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is
 
@@ -34,9 +35,6 @@ PHASES: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 MODES = tuple(PHASES)
-ATTENTION = ("flash", "eager")
-RECOMPUTE = ("none", "selective", "full")
-LOSS = ("full", "chunked")
 
 
 @dataclass(frozen=True)
@@ -158,12 +156,26 @@ def memory(
     sequence, notes = _length(ledger, sequence)
     lines: list[Line] = []
     per_token = None
+    entries = list(ledger.parameters) if lora is None else with_adapters(ledger, lora, targets)
     if mode == "training":
         if cached:
             raise BadInput("training keeps no cache of keys and values: kv_dtype is for inference")
-        lines += _training(ledger, form, optimizer, precision, lora, targets)
+        how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
+        lines += _model_states(ledger, entries, how, optimizer)
+        lines += saved(
+            ledger,
+            batch,
+            sequence,
+            dtype=how.products,
+            attention=attention,
+            recompute=recompute,
+            precision=precision,
+        )
+        lines += logits(ledger, batch, sequence, dtype=how.products, loss=loss)
+        notes += untold(ledger)
+        if lora is not None:
+            notes.append("activations are counted as if all weights were trained: adapters keep about as many")
     else:
-        entries = ledger.parameters if lora is None else with_adapters(ledger, lora, targets)
         lines += model_states.weights(entries, form) + model_states.buffers(ledger, form)
         per_token = _per_token(ledger, cached := cached or _computed(ledger, form))
         lines += _cache(ledger, cached, batch, sequence)
@@ -220,19 +232,15 @@ def _own(ledger: Ledger) -> str:
     return max(widths, key=lambda name: widths[name], default="float32")
 
 
-def _training(
-    ledger: Ledger, form: str | None, optimizer: str, precision: str, lora: int | None, targets: Sequence[str]
-) -> list[Line]:
-    entries = list(ledger.parameters) if lora is None else with_adapters(ledger, lora, targets)
-    how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
+def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimizer: str) -> list[Line]:
     parameters = model_states.parameters_of(entries, live=ledger.kind == "module")
-    learning = model_states.trained(parameters, how, ledger.source)
+    trained = model_states.trained(parameters, how, ledger.source)
     return [
         *model_states.weights(entries, how.weights),
         *model_states.buffers(ledger, how.weights),
-        model_states.gradients(learning),
-        *model_states.optimizer(learning, optimizer, how),
-        *model_states.backward_buffers(ledger, learning),
+        model_states.gradients(trained),
+        *model_states.optimizer(trained, optimizer, how),
+        *model_states.backward_buffers(ledger, trained),
     ]
 
 

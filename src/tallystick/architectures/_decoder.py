@@ -10,6 +10,7 @@ from tallystick.blueprint import (
     Embedding,
     Experts,
     ExpertStack,
+    Feed,
     Group,
     Head,
     Heads,
@@ -19,6 +20,7 @@ from tallystick.blueprint import (
     Repeat,
     RMSNorm,
     Router,
+    Routing,
     Stack,
     Tensor,
     natural,
@@ -54,12 +56,18 @@ def attention(
     bias: bool = False,
     output_bias: bool | None = None,
     output: str = "o_proj",
+    rotary: int | None = None,
+    joined: bool = False,
+    capped: bool = False,
     **more: Node | None,
 ) -> Attention:
     """Separate query, key, value and output projections; heads of `size`, key and value heads grouped."""
     d, queries, keys = c.hidden_size, c.num_attention_heads * size, key_value_heads(c) * size
+    softmax = "own" if "sinks" in more else "float32"
     return Attention(
-        heads(c, size, windows),
+        heads(c, size, windows)._replace(
+            rotary=rotary, joined=joined, capped=capped, sinks="sinks" in more, softmax=softmax
+        ),
         q_proj=Linear(d, queries, bias=bias),
         k_proj=Linear(d, keys, bias=bias),
         v_proj=Linear(d, keys, bias=bias),
@@ -94,18 +102,22 @@ def late_windows(c: Config) -> Windows:
     return windows_of(c, ((None, first), (c.sliding_window, c.num_hidden_layers - first)))
 
 
-def gated_mlp(d: int, inner: int, *, bias: bool = False) -> MLP:
+SILU = {"hidden_act": "silu"}  # what most gates are activated by
+
+
+def gated_mlp(d: int, inner: int, activation: str | None = None, *, bias: bool = False) -> MLP:
     """SwiGLU and kin: the gate's activation scales the up projection."""
     return MLP(
+        Feed(d, inner, activation, gated=True) if activation else None,
         gate_proj=Linear(d, inner, bias=bias),
         up_proj=Linear(d, inner, bias=bias),
         down_proj=Linear(inner, d, bias=bias),
     )
 
 
-def router(d: int, of: int, *, bias: bool = False, **more: Node) -> Router:
+def router(runs: Routing, *, bias: bool = False, **more: Node) -> Router:
     """One score for each expert."""
-    return Router(**Linear(d, of, bias=bias).children, **more)
+    return Router(runs, **Linear(runs.feed.reads, runs.experts, bias=bias).children, **more)
 
 
 def experts_used(c: Config, of: str) -> int:
@@ -129,7 +141,7 @@ def experts(c: Config, d: int, inner: int, *, of: str, names: tuple[str, str, st
     return Experts(used, count, gate_up_proj=Tensor((count, 2 * inner, d)), down_proj=Tensor((count, d, inner)))
 
 
-def decoder(c: Config, layers: Group | Stack, norm: Group | None = None) -> Model:
+def decoder(c: Config, layers: Group | Stack, norm: Group | None = None, *, capped: bool = False) -> Model:
     """Token embedding, blocks, final norm and a head that can be tied to the embedding."""
     d = c.hidden_size
     return Model(
@@ -138,7 +150,7 @@ def decoder(c: Config, layers: Group | Stack, norm: Group | None = None) -> Mode
             layers=layers if isinstance(layers, Stack) else Repeat(c.num_hidden_layers, layers),
             norm=norm or RMSNorm(d),
         ),
-        lm_head=Head(d, c.vocab_size),
+        lm_head=Head(d, c.vocab_size, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
     )
 

@@ -5,6 +5,7 @@ from tallystick.blueprint import (
     Attention,
     Config,
     Embedding,
+    Feed,
     Group,
     Head,
     Heads,
@@ -32,10 +33,12 @@ def bloom(c: Config) -> Model:
     block = Group(
         input_layernorm=LayerNorm(d),
         self_attention=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head), query_key_value=Linear(d, 3 * d), dense=Linear(d, d)
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, fusible=False),
+            query_key_value=Linear(d, 3 * d),
+            dense=Linear(d, d),
         ),
         post_attention_layernorm=LayerNorm(d),
-        mlp=MLP(dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
+        mlp=MLP(Feed(d, 4 * d, "gelu"), dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
     )
     return Model(
         transformer=Group(

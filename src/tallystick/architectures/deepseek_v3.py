@@ -1,15 +1,17 @@
 """DeepSeek-V3 and R1 (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report"), without the multi-token prediction module."""
 
-from tallystick.architectures._decoder import decoder, experts, gated_mlp, router
+from tallystick.architectures._decoder import SILU, decoder, experts, experts_used, gated_mlp, router
 from tallystick.blueprint import (
     Attention,
     Buffer,
     Config,
+    Feed,
     Group,
     Heads,
     Linear,
     Model,
     RMSNorm,
+    Routing,
     Stack,
     architecture,
     maybe,
@@ -20,6 +22,7 @@ from tallystick.blueprint import (
 @architecture(
     "deepseek_v3",
     "DeepseekV3ForCausalLM",
+    running=SILU,
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=129280,
     hidden_size=7168,
@@ -42,16 +45,19 @@ from tallystick.blueprint import (
 def deepseek_v3(c: Config) -> Model:
     d, inner = c.hidden_size, c.moe_intermediate_size
     dense_layers = min(c.first_k_dense_replace, c.num_hidden_layers)
+    expert, used = Feed(d, inner, c.hidden_act, gated=True, fused=True), experts_used(c, "n_routed_experts")
     moe = Group(
         experts=experts(c, d, inner, of="n_routed_experts", names=("gate_proj", "up_proj", "down_proj")),
         # The bias that balances the experts' load is set by a rule, not by gradients: a buffer.
-        gate=router(d, c.n_routed_experts, e_score_correction_bias=Buffer(c.n_routed_experts)),
-        shared_experts=gated_mlp(d, inner * c.n_shared_experts),
+        gate=router(
+            Routing(expert, c.n_routed_experts, used, "sigmoid"), e_score_correction_bias=Buffer(c.n_routed_experts)
+        ),
+        shared_experts=gated_mlp(d, inner * c.n_shared_experts, c.hidden_act),
     )
     return decoder(
         c,
         Stack(
-            (dense_layers, _block(c, gated_mlp(d, c.intermediate_size))),
+            (dense_layers, _block(c, gated_mlp(d, c.intermediate_size, c.hidden_act))),
             (c.num_hidden_layers - dense_layers, _block(c, moe)),
         ),
     )
@@ -64,7 +70,15 @@ def _block(c: Config, mlp: Group) -> Group:
     return Group(
         self_attn=Attention(
             # A token is cached as its waist and the one rotary key that all heads share.
-            Heads(heads, heads, size, c.v_head_dim, latent=c.kv_lora_rank + c.qk_rope_head_dim),
+            Heads(
+                heads,
+                heads,
+                size,
+                c.v_head_dim,
+                latent=c.kv_lora_rank + c.qk_rope_head_dim,
+                rotary=c.qk_rope_head_dim,
+                joined=True,
+            ),
             q_proj=None if rank else Linear(d, heads * size, bias=False),
             q_a_proj=Linear(d, rank, bias=bias) if rank else None,
             q_a_layernorm=RMSNorm(rank) if rank else None,

@@ -5,12 +5,14 @@ from tallystick.blueprint import (
     Attention,
     Config,
     Embedding,
+    Feed,
     Group,
     Head,
     Heads,
     LayerNorm,
     Linear,
     Model,
+    Parallel,
     Repeat,
     architecture,
     maybe,
@@ -24,6 +26,7 @@ ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
     "falcon",
     "FalconForCausalLM",
     aliases={"n_embed": "hidden_size"},
+    running={"activation": "gelu", "alibi": maybe(False)},
     vocab_size=65024,
     hidden_size=4544,
     ffn_hidden_size=maybe(),
@@ -41,14 +44,19 @@ def falcon(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, bias = c.hidden_size, c.bias
     inner = c.ffn_hidden_size or 4 * d
+    parallel = c.new_decoder_architecture or c.parallel_attn
     keys, size = _key_value_heads(c), d / c.num_attention_heads
-    block = Group(
+    block = (Parallel if parallel else Group)(
         self_attention=Attention(
-            Heads(c.num_attention_heads, keys, size),
+            Heads(c.num_attention_heads, keys, size, rotary=0 if c.alibi else None, softmax="own"),
             query_key_value=Linear(d, d + 2 * keys * size, bias=bias),
             dense=Linear(d, d, bias=bias),
         ),
-        mlp=MLP(dense_h_to_4h=Linear(d, inner, bias=bias), dense_4h_to_h=Linear(inner, d, bias=bias)),
+        mlp=MLP(
+            Feed(d, inner, c.activation),
+            dense_h_to_4h=Linear(d, inner, bias=bias),
+            dense_4h_to_h=Linear(inner, d, bias=bias),
+        ),
         **{name: LayerNorm(d) for name in _norms(c)},
     )
     return Model(

@@ -7,6 +7,7 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
 @architecture(
     "gemma",
     "GemmaForCausalLM",
+    running={"hidden_act": "gelu_pytorch_tanh"},
     vocab_size=256000,
     hidden_size=3072,
     intermediate_size=24576,
@@ -21,8 +22,8 @@ def gemma(c: Config) -> Model:
     d = c.hidden_size
     block = Group(
         self_attn=attention(c, c.head_dim, bias=c.attention_bias),
-        mlp=gated_mlp(d, c.intermediate_size),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
+        input_layernorm=RMSNorm(d, kind="gemma"),
+        post_attention_layernorm=RMSNorm(d, kind="gemma"),
     )
-    return decoder(c, block)
+    return decoder(c, block, RMSNorm(d, kind="gemma"))

@@ -7,7 +7,13 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, na
 @architecture(
     "gemma2",
     "Gemma2ForCausalLM",
-    running={"sliding_window": natural(4096, nullable=True), "layer_types": None},
+    running={
+        "hidden_activation": "gelu_pytorch_tanh",
+        "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0,
+        "sliding_window": natural(4096, nullable=True),
+        "layer_types": None,
+    },
     vocab_size=256000,
     hidden_size=2304,
     intermediate_size=9216,
@@ -23,12 +29,16 @@ def gemma2(c: Config) -> Model:
     d = c.hidden_size
     block = Group(
         self_attn=attention(
-            c, c.head_dim, bias=c.attention_bias, windows=windows_of(c, ((c.sliding_window, 1), (None, 1)))
+            c,
+            c.head_dim,
+            bias=c.attention_bias,
+            windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
+            capped=bool(c.attn_logit_softcapping),
         ),
-        mlp=gated_mlp(d, c.intermediate_size),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-        pre_feedforward_layernorm=RMSNorm(d),
-        post_feedforward_layernorm=RMSNorm(d),
+        mlp=gated_mlp(d, c.intermediate_size, c.hidden_activation),
+        input_layernorm=RMSNorm(d, kind="gemma"),
+        post_attention_layernorm=RMSNorm(d, kind="gemma"),
+        pre_feedforward_layernorm=RMSNorm(d, kind="gemma"),
+        post_feedforward_layernorm=RMSNorm(d, kind="gemma"),
     )
-    return decoder(c, block)
+    return decoder(c, block, RMSNorm(d, kind="gemma"), capped=bool(c.final_logit_softcapping))

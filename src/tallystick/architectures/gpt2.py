@@ -5,7 +5,9 @@ from tallystick.blueprint import (
     Attention,
     Config,
     Conv1D,
+    Dropout,
     Embedding,
+    Feed,
     Group,
     Head,
     Heads,
@@ -27,6 +29,7 @@ from tallystick.blueprint import (
         "num_attention_heads": "n_head",
         "num_hidden_layers": "n_layer",
     },
+    running={"activation_function": "gelu_new", "embd_pdrop": 0.1, "attn_pdrop": 0.1, "resid_pdrop": 0.1},
     vocab_size=50257,
     n_positions=1024,
     n_embd=768,
@@ -43,17 +46,28 @@ def gpt2(c: Config) -> Model:
     cross = c.add_cross_attention
     block = Group(
         ln_1=LayerNorm(d),
-        attn=Attention(Heads(c.n_head, c.n_head, d / c.n_head), c_attn=Conv1D(d, 3 * d), c_proj=Conv1D(d, d)),
+        attn=Attention(
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="own", dropout=c.attn_pdrop > 0),
+            c_attn=Conv1D(d, 3 * d),
+            c_proj=Conv1D(d, d),
+            resid_dropout=Dropout(d, c.resid_pdrop),
+        ),
         ln_2=LayerNorm(d),
         # As a decoder beside an encoder: keys and values come from there, queries from here.
         crossattention=Attention(c_attn=Conv1D(d, 2 * d), q_attn=Conv1D(d, d), c_proj=Conv1D(d, d)) if cross else None,
         ln_cross_attn=LayerNorm(d) if cross else None,
-        mlp=MLP(c_fc=Conv1D(d, inner), c_proj=Conv1D(inner, d)),
+        mlp=MLP(
+            Feed(d, inner, c.activation_function),
+            c_fc=Conv1D(d, inner),
+            c_proj=Conv1D(inner, d),
+            dropout=Dropout(d, c.resid_pdrop),
+        ),
     )
     return Model(
         transformer=Group(
             wte=Embedding(c.vocab_size, d),
             wpe=PositionEmbedding(c.n_positions, d),
+            drop=Dropout(d, c.embd_pdrop),
             h=Repeat(c.n_layer, block),
             ln_f=LayerNorm(d),
         ),

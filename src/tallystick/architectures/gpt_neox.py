@@ -5,12 +5,14 @@ from tallystick.blueprint import (
     Attention,
     Config,
     Embedding,
+    Feed,
     Group,
     Head,
     Heads,
     LayerNorm,
     Linear,
     Model,
+    Parallel,
     Repeat,
     architecture,
 )
@@ -19,6 +21,7 @@ from tallystick.blueprint import (
 @architecture(
     "gpt_neox",
     "GPTNeoXForCausalLM",
+    running={"hidden_act": "gelu", "use_parallel_residual": True, "rotary_pct": 0.25},
     vocab_size=50432,
     hidden_size=6144,
     intermediate_size=24576,
@@ -31,13 +34,15 @@ def gpt_neox(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias = c.hidden_size, c.intermediate_size, c.attention_bias
     heads = c.num_attention_heads
-    block = Group(
+    block = (Parallel if c.use_parallel_residual else Group)(
         input_layernorm=LayerNorm(d),
         post_attention_layernorm=LayerNorm(d),
         attention=Attention(
-            Heads(heads, heads, d / heads), query_key_value=Linear(d, 3 * d, bias=bias), dense=Linear(d, d, bias=bias)
+            Heads(heads, heads, d / heads, rotary=int(int(d / heads) * c.rotary_pct), joined=True),
+            query_key_value=Linear(d, 3 * d, bias=bias),
+            dense=Linear(d, d, bias=bias),
         ),
-        mlp=MLP(dense_h_to_4h=Linear(d, inner), dense_4h_to_h=Linear(inner, d)),
+        mlp=MLP(Feed(d, inner, c.hidden_act), dense_h_to_4h=Linear(d, inner), dense_4h_to_h=Linear(inner, d)),
     )
     head = "embed_out" if c.published else "lm_head"
     return Model(

@@ -1,7 +1,7 @@
 """gpt-oss (OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card")."""
 
 from tallystick.architectures._decoder import attention, decoder, experts_used, router, windows_of
-from tallystick.blueprint import Config, Experts, Group, Model, RMSNorm, Tensor, architecture, natural
+from tallystick.blueprint import Config, Experts, Feed, Group, Model, RMSNorm, Routing, Tensor, architecture, natural
 
 
 @architecture(
@@ -23,8 +23,10 @@ from tallystick.blueprint import Config, Experts, Group, Model, RMSNorm, Tensor,
 )
 def gpt_oss(c: Config) -> Model:
     d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
+    used = experts_used(c, "num_local_experts")
+    expert = Feed(d, inner, "clamped_swiglu", gated=True, fused=True)
     experts = Experts(
-        experts_used(c, "num_local_experts"),
+        used,
         of,
         gate_up_proj=Tensor((of, d, 2 * inner)),
         gate_up_proj_bias=Tensor((of, 2 * inner)),
@@ -38,10 +40,11 @@ def gpt_oss(c: Config) -> Model:
             c.head_dim,
             bias=c.attention_bias,
             windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
+            rotary=int(c.head_dim) // 2,  # one cosine for a pair
             sinks=Tensor((c.num_attention_heads,)),
         ),
-        mlp=Group(router=router(d, of, bias=True), experts=experts),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        mlp=Group(router=router(Routing(expert, of, used, "chosen"), bias=True), experts=experts),
+        input_layernorm=RMSNorm(d, kind="rms32"),
+        post_attention_layernorm=RMSNorm(d, kind="rms32"),
     )
-    return decoder(c, block)
+    return decoder(c, block, RMSNorm(d, kind="rms32"))

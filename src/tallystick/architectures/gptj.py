@@ -5,12 +5,14 @@ from tallystick.blueprint import (
     Attention,
     Config,
     Embedding,
+    Feed,
     Group,
     Head,
     Heads,
     LayerNorm,
     Linear,
     Model,
+    Parallel,
     Repeat,
     architecture,
     maybe,
@@ -21,6 +23,7 @@ from tallystick.blueprint import (
     "gptj",
     "GPTJForCausalLM",
     aliases={"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
+    running={"activation_function": "gelu_new"},
     vocab_size=50400,
     n_embd=4096,
     n_layer=28,
@@ -32,16 +35,17 @@ def gptj(c: Config) -> Model:
     c.require_divisible("n_embd", by="n_head")
     d = c.n_embd
     inner = c.n_inner or 4 * d
-    block = Group(
+    # Attention and MLP run side by side behind one norm.
+    block = Parallel(
         ln_1=LayerNorm(d),
         attn=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head),
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="products"),
             k_proj=Linear(d, d, bias=False),
             v_proj=Linear(d, d, bias=False),
             q_proj=Linear(d, d, bias=False),
             out_proj=Linear(d, d, bias=False),
         ),
-        mlp=MLP(fc_in=Linear(d, inner), fc_out=Linear(inner, d)),
+        mlp=MLP(Feed(d, inner, c.activation_function), fc_in=Linear(d, inner), fc_out=Linear(inner, d)),
     )
     return Model(
         transformer=Group(wte=Embedding(c.vocab_size, d), h=Repeat(c.n_layer, block), ln_f=LayerNorm(d)),

@@ -1,12 +1,13 @@
 """Granite 3 (Granite Team 2024, "Granite 3.0 Language Models"), dense: Llama's tensors, other multipliers."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_dim
+from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, head_dim
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
 
 
 @architecture(
     "granite",
     "GraniteForCausalLM",
+    running=SILU,
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,
@@ -22,7 +23,7 @@ def granite(c: Config) -> Model:
     d = c.hidden_size
     block = Group(
         self_attn=attention(c, head_dim(c), bias=c.attention_bias),
-        mlp=gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),
+        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),
     )

@@ -1,12 +1,13 @@
 """Llama 1, 2 and 3 (Touvron et al. 2023; Grattafiori et al. 2024), and all that is saved under its type."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_dim
+from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, head_dim
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
 
 
 @architecture(
     "llama",
     "LlamaForCausalLM",
+    running=SILU,
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,
@@ -23,7 +24,7 @@ def llama(c: Config) -> Model:
     d = c.hidden_size
     block = Group(
         self_attn=attention(c, head_dim(c), bias=c.attention_bias),
-        mlp=gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),
+        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),
     )

@@ -1,13 +1,13 @@
 """Mistral (Jiang et al. 2023, "Mistral 7B")."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_dim
+from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, head_dim
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
 
 
 @architecture(
     "mistral",
     "MistralForCausalLM",
-    running={"sliding_window": natural(4096, nullable=True)},
+    running={**SILU, "sliding_window": natural(4096, nullable=True)},
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=14336,
@@ -21,7 +21,7 @@ def mistral(c: Config) -> Model:
     d = c.hidden_size
     block = Group(
         self_attn=attention(c, head_dim(c), windows=((c.sliding_window, 1),)),
-        mlp=gated_mlp(d, c.intermediate_size),
+        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),
     )

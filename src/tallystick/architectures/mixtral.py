@@ -1,13 +1,13 @@
 """Mixtral (Jiang et al. 2024, "Mixtral of Experts")."""
 
-from tallystick.architectures._decoder import attention, decoder, experts, head_dim, router
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
+from tallystick.architectures._decoder import SILU, attention, decoder, experts, experts_used, head_dim, router
+from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, architecture, maybe, natural
 
 
 @architecture(
     "mixtral",
     "MixtralForCausalLM",
-    running={"sliding_window": natural(None, nullable=True)},
+    running={**SILU, "sliding_window": natural(None, nullable=True)},
     aliases={"num_experts": "num_local_experts"},
     vocab_size=32000,
     hidden_size=4096,
@@ -22,8 +22,12 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
 )
 def mixtral(c: Config) -> Model:
     d = c.hidden_size
+    expert, used = (
+        Feed(d, c.intermediate_size, c.hidden_act, gated=True, fused=True),
+        experts_used(c, "num_local_experts"),
+    )
     moe = Group(
-        gate=router(d, c.num_local_experts),
+        gate=router(Routing(expert, c.num_local_experts, used, "softmax")),
         experts=experts(c, d, c.intermediate_size, of="num_local_experts", names=("w1", "w3", "w2")),
     )
     block = Group(

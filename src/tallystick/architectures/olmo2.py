@@ -1,12 +1,13 @@
 """OLMo 2 (OLMo Team 2025, "2 OLMo 2 Furious")."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_dim, key_value_heads
+from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, head_dim, key_value_heads
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
 
 
 @architecture(
     "olmo2",
     "Olmo2ForCausalLM",
+    running=SILU,
     vocab_size=50304,
     hidden_size=4096,
     intermediate_size=11008,
@@ -25,11 +26,11 @@ def olmo2(c: Config) -> Model:
             c,
             size,
             bias=c.attention_bias,
-            q_norm=RMSNorm(c.num_attention_heads * size),
-            k_norm=RMSNorm(key_value_heads(c) * size),
+            q_norm=RMSNorm(c.num_attention_heads * size, kind="rms32"),
+            k_norm=RMSNorm(key_value_heads(c) * size, kind="rms32"),
         ),
-        mlp=gated_mlp(d, c.intermediate_size),
-        post_attention_layernorm=RMSNorm(d),
-        post_feedforward_layernorm=RMSNorm(d),
+        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
+        post_attention_layernorm=RMSNorm(d, kind="rms32"),
+        post_feedforward_layernorm=RMSNorm(d, kind="rms32"),
     )
-    return decoder(c, block)
+    return decoder(c, block, RMSNorm(d, kind="rms32"))

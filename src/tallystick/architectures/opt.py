@@ -4,7 +4,9 @@ from tallystick.blueprint import (
     MLP,
     Attention,
     Config,
+    Dropout,
     Embedding,
+    Feed,
     Group,
     Head,
     Heads,
@@ -24,6 +26,7 @@ OFFSET = 2
 @architecture(
     "opt",
     "OPTForCausalLM",
+    running={"activation_function": "relu", "dropout": 0.1, "attention_dropout": 0.0},
     vocab_size=50272,
     hidden_size=768,
     word_embed_proj_dim=maybe(),
@@ -47,16 +50,17 @@ def opt(c: Config) -> Model:
     norm = LayerNorm(d) if c.layer_norm_elementwise_affine else Group()
     block = Group(
         self_attn=Attention(
-            Heads(heads, heads, d / heads),
+            Heads(heads, heads, d / heads, rotary=0, dropout=c.attention_dropout > 0),
             k_proj=Linear(d, d, bias=bias),
             v_proj=Linear(d, d, bias=bias),
             q_proj=Linear(d, d, bias=bias),
             out_proj=Linear(d, d, bias=bias),
         ),
         self_attn_layer_norm=norm,
-        fc1=MLP(**Linear(d, inner, bias=bias).children),
+        fc1=MLP(Feed(d, inner, c.activation_function), **Linear(d, inner, bias=bias).children),
         fc2=MLP(**Linear(inner, d, bias=bias).children),
         final_layer_norm=norm,
+        dropout=Dropout(2 * d, c.dropout),  # of what the attention gives, and of what the MLP gives
     )
     decoder = Group(
         embed_tokens=Embedding(c.vocab_size, width),

@@ -1,13 +1,25 @@
 """Phi-3, Phi-3.5 and Phi-4 (Abdin et al. 2024, "Phi-3 Technical Report")."""
 
-from tallystick.architectures._decoder import decoder, head_dim, heads, key_value_heads
-from tallystick.blueprint import MLP, Attention, Config, Group, Linear, Model, RMSNorm, architecture, maybe, natural
+from tallystick.architectures._decoder import SILU, decoder, head_dim, heads, key_value_heads
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Feed,
+    Group,
+    Linear,
+    Model,
+    RMSNorm,
+    architecture,
+    maybe,
+    natural,
+)
 
 
 @architecture(
     "phi3",
     "Phi3ForCausalLM",
-    running={"sliding_window": natural(None, nullable=True)},
+    running={**SILU, "sliding_window": natural(None, nullable=True)},
     vocab_size=32064,
     hidden_size=3072,
     intermediate_size=8192,
@@ -22,11 +34,15 @@ def phi3(c: Config) -> Model:
     queries, keys = c.num_attention_heads * head_dim(c), key_value_heads(c) * head_dim(c)
     block = Group(
         self_attn=Attention(
-            heads(c, head_dim(c), windows=((c.sliding_window, 1),)),
+            heads(c, head_dim(c), windows=((c.sliding_window, 1),))._replace(joined=True),
             o_proj=Linear(queries, d, bias=False),
             qkv_proj=Linear(d, queries + 2 * keys, bias=False),
         ),
-        mlp=MLP(gate_up_proj=Linear(d, 2 * inner, bias=False), down_proj=Linear(inner, d, bias=False)),
+        mlp=MLP(
+            Feed(d, inner, c.hidden_act, gated=True, fused=True),
+            gate_up_proj=Linear(d, 2 * inner, bias=False),
+            down_proj=Linear(inner, d, bias=False),
+        ),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture, attending, lay_out
+from tallystick.blueprint import Architecture, attending, lay_out, parts
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.ledger import Ledger
@@ -60,6 +60,7 @@ def ledger_from_config(
         symbols=config.symbols,
         notes=_class_note(settings, family),
         attending=attending(model),
+        parts=parts(model),
     )
     if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
         ledger.notes += (_book_note(ledger),)
