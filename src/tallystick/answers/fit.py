@@ -137,10 +137,13 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
     """The largest value up to `most` that fits, if every smaller one does; 0 where not even 1."""
     if not fits(1):
         return 0
-    low, high = 1, 2
+    low, high = 1, 2  # low fits
     while high < most and fits(high):
         low, high = high, 2 * high
-    high = min(high, most + 1)  # the smallest that is known, or declared, not to fit
+    if high >= most:
+        if fits(most):
+            return most
+        high = most
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -15,6 +15,7 @@ from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.lora import with_adapters
 from tallystick.answers.model_states import PRECISIONS, Precision
 from tallystick.answers.optimizers import OPTIMIZERS
+from tallystick.answers.prefill import prefill
 from tallystick.dims import Expression, expression_of
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import BITS, Entry, Ledger
@@ -172,7 +173,6 @@ def memory(
             precision=precision,
         )
         lines += logits(ledger, batch, sequence, dtype=how.products, loss=loss)
-        notes += untold(ledger)
         if lora is not None:
             notes.append("activations are counted as if all weights were trained: adapters keep about as many")
     else:
@@ -180,6 +180,9 @@ def memory(
         per_token = _per_token(ledger, cached := cached or _computed(ledger, form))
         lines += _cache(ledger, cached, batch, sequence)
         notes += _cache_notes(ledger, cached)
+        lines += prefill(ledger, batch, sequence, dtype=_computed(ledger, form), attention=attention)
+    notes += untold(ledger)
+    lines.sort(key=lambda line: PARTS.index(line.part))
     return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
 
 

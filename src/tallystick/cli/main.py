@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tallystick import __version__
-from tallystick.cli import count, formula, presets, survive, ties
+from tallystick.cli import count, fit, formula, memory, presets, survive, ties
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -22,6 +22,8 @@ examples:
   tallystick count gpt2                             how many parameters, and where
   tallystick count ./checkpoint --by layer          a folder with config.json and safetensors
   tallystick formula gpt2 --steps                   each product with its numbers
+  tallystick memory llama-3-8b --sequence 8192      what it takes, line by line
+  tallystick fit gpt2 --device 8GB --mode training  whether it fits, and what would make it
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
   tallystick presets                                the names that it knows
@@ -47,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    for command in (count, formula, ties, survive, presets):
+    for command in (count, formula, memory, fit, ties, survive, presets):
         command.add(commands)
     return parser
 
