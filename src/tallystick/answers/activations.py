@@ -6,12 +6,13 @@ transformers 5 runs such a part on a CUDA device; tensors that share a storage a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing
 from tallystick.answers.lines import Line
-from tallystick.ledger import BITS, Ledger
+from tallystick.ledger import BITS, Entry, Ledger
 
 ATTENTION = ("flash", "eager")
 RECOMPUTE = ("none", "selective", "full")
@@ -21,6 +22,7 @@ FLOAT, HALF, INDEX, MASK = 4, 2, 8, 1  # bytes of a float32, a bfloat16, an inde
 CAST = ("attention", "mlp", "router", "head", "other")  # the roles of the matrices that autocast copies
 
 KORTHIKANTI = "Korthikanti et al. 2022, Reducing Activation Recomputation, section 4"
+HSU = "Hsu et al. 2024, Liger Kernel, section 3.2"
 DAO = "Dao et al. 2022, FlashAttention, section 3.1"
 
 
@@ -233,7 +235,7 @@ def saved(
             is, from its input.
         precision: ``"mixed"`` is torch.autocast over weights in float32; any other computes in `dtype` throughout.
     """
-    parts = _parts(ledger)
+    parts = parts_of(ledger)
     scores = "fused" if attention == "flash" else "again" if recompute == "selective" else "kept"
     step = Step(batch, sequence, BITS[dtype] // 8, precision == "mixed", scores)
     kept = _Sum()
@@ -261,14 +263,86 @@ def saved(
     return kept.lines("activations")
 
 
+def logits(ledger: Ledger, batch: int, sequence: int, *, dtype: str, loss: str = "full") -> list[Line]:
+    """The logits, what the loss keeps of them, and their gradients, all alive when backward begins.
+
+    Args:
+        ledger: of a model with a head, or with a token embedding that serves as one.
+        batch: sequences at once.
+        sequence: tokens of each.
+        dtype: of the matrix products.
+        loss: ``"full"``, cross entropy of all logits in float32, as transformers has it; ``"chunked"``, of one chunk of
+            tokens after another, whose gradient takes the place of its logits.
+    """
+    head = head_of(ledger)
+    if head is None:
+        return []
+    vocabulary, reads = int(head.shape[0]), int(head.shape[-1])
+    tokens, width = batch * sequence, BITS[dtype] // 8
+    each = f"{tokens:,} tokens × {vocabulary:,}"
+    if loss == "chunked":
+        chunk = _chunk(tokens, vocabulary, reads)
+        return [
+            _line(
+                f"logits of a chunk in {dtype}",
+                chunk * vocabulary * width,
+                f"{chunk:,} tokens × {vocabulary:,} × {width} B",
+                HSU,
+            ),
+            _line(
+                "gradient of what the head reads",
+                tokens * reads * width,
+                f"{tokens:,} tokens × {reads:,} × {width} B",
+                HSU,
+            ),
+        ]
+    lines = [_line(f"logits in {dtype}", tokens * vocabulary * width, f"{each} × {width} B")]
+    if any(isinstance(part.what, Projection) and part.what.capped for part in parts_of(ledger)):
+        lines.append(
+            _line("logits before they are scaled to their cap", tokens * vocabulary * width, f"{each} × {width} B")
+        )
+    kept = tokens * (vocabulary * FLOAT + INDEX) + FLOAT
+    gradients = 2 * tokens * vocabulary * FLOAT
+    return [
+        *lines,
+        _line(
+            "log-probabilities in float32, and targets",
+            kept,
+            f"{each} × {FLOAT} B + {tokens:,} × {INDEX} B + {FLOAT} B",
+        ),
+        _line("gradients of log-probabilities and of logits in float32", gradients, f"2 × {each} × {FLOAT} B"),
+    ]
+
+
+def _line(what: str, size: int, formula: str, source: str = "") -> Line:
+    return Line("logits", what, size, formula, source)
+
+
+def head_of(ledger: Ledger) -> Entry | None:
+    """The matrix that gives the logits."""
+    matrices = [entry for entry in (ledger.described or ledger).parameters if len(entry.shape) == 2]
+    for role in ("head", "token_embedding"):
+        for entry in matrices:
+            if entry.role == role:
+                return entry
+    return None
+
+
+def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
+    """Tokens whose logits take about as much as what the head reads of all tokens: a power of two."""
+    share = math.ceil(tokens / math.ceil(vocabulary / reads))
+    return min(tokens, 1 << (share - 1).bit_length())
+
+
 def untold(ledger: Ledger) -> tuple[str, ...]:
     """The note that says why there are no activations, if there are none."""
-    if _parts(ledger):
+    if parts_of(ledger):
         return ()
     return (f"{ledger.source} does not tell how its layers run, so activations are left out",)
 
 
-def _parts(ledger: Ledger) -> tuple[Part, ...]:
+def parts_of(ledger: Ledger) -> tuple[Part, ...]:
+    """What runs in the model of a ledger, or in the one that the config beside it describes."""
     return (ledger.described or ledger).parts
 
 
