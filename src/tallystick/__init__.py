@@ -102,7 +102,7 @@ def fit(source: Any, /, device: Any, **options: Any) -> Fit:
     Takes the options of `memory`.
 
     >>> fit("llama-3-8b", "rtx4090", sequence=8192).batch
-    7
+    3
     """
     from tallystick.answers.devices import device_of
     from tallystick.answers.fit import fit as answer
