@@ -150,32 +150,39 @@ def memory(
     form = None if dtype is None else format_named(dtype)
     cached = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
-    lines: list[Line] = []
-    per_token = None
     entries = list(ledger.parameters) if lora is None else with_adapters(ledger, lora, targets)
+    per_token = None
     if mode == "training":
         if cached:
             raise BadInput("training keeps no cache of keys and values: kv_dtype is for inference")
         how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
-        lines += _model_states(ledger, entries, how, optimizer)
-        lines += saved(
-            ledger,
-            batch,
-            sequence,
-            dtype=how.products,
-            attention=attention,
-            recompute=recompute,
-            precision=precision,
-        )
-        lines += logits(ledger, batch, sequence, dtype=how.products, loss=loss)
+        computed = how.products
+        lines = [
+            *_model_states(ledger, entries, how, optimizer),
+            *saved(
+                ledger,
+                batch,
+                sequence,
+                dtype=computed,
+                attention=attention,
+                recompute=recompute,
+                precision=precision,
+            ),
+            *logits(ledger, batch, sequence, dtype=computed, loss=loss),
+        ]
         if lora is not None:
             notes.append("activations are counted as if all weights were trained: adapters keep about as many")
     else:
-        lines += model_states.weights(entries, form) + model_states.buffers(ledger, form)
-        per_token = _per_token(ledger, cached := cached or _computed(ledger, form))
-        lines += _cache(ledger, cached, batch, sequence)
+        computed = _computed(ledger, form)
+        cached = cached or computed
+        per_token = _per_token(ledger, cached)
+        lines = [
+            *model_states.weights(entries, form),
+            *model_states.buffers(ledger, form),
+            *_cache(ledger, cached, batch, sequence),
+            *prefill(ledger, batch, sequence, dtype=computed, attention=attention),
+        ]
         notes += _cache_notes(ledger, cached)
-        lines += prefill(ledger, batch, sequence, dtype=_computed(ledger, form), attention=attention)
     notes += untold(ledger)
     lines.sort(key=lambda line: PARTS.index(line.part))
     return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)

@@ -148,7 +148,8 @@ def optimizer(parameters: Sequence[tuple[Entry, str]], name: str, precision: Pre
         lines.append(Line("optimizer", "master weights in float32", 4 * elements, f"{elements:,} × 4 B", ZERO))
     lines.append(Line("optimizer", f"optimizer state of {name}", kept, formula, how.source))
     if needed := step_bytes(moments, name):
-        words = f"{elements:,} × {width} B" if needed % max(elements, 1) == 0 else "of the largest tensor"
+        together = needed % elements == 0
+        words = f"{elements:,} × {width} B" if together else "for one tensor after the other, at most"
         lines.append(Line("step_buffers", f"buffers of {name}'s step", needed, words, how.source))
     return lines
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tallystick.anatomy import Feed, Reading, Routing
-from tallystick.answers.activations import FLOAT, INDEX, Step, head_of, parts_of
+from tallystick.answers.activations import head_of, parts_of
 from tallystick.answers.lines import Line
+from tallystick.answers.rules import FLOAT, INDEX, Step
 from tallystick.ledger import BITS, Ledger
 
 STREAM = 4  # tensors of a token's width at once: what was embedded, a block's input, the attention's sum, the normed

@@ -1,0 +1,206 @@
+"""What each kind of part keeps for its backward pass: one rule for a kind, none for a family.
+
+A rule counts what torch saves when transformers 5 runs such a part on a CUDA device: tensors that share a storage once,
+parameters not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing
+
+FLOAT, INDEX, MASK = 4, 8, 1  # bytes of a float32, of an index (int64), of an element of a mask (bool)
+
+
+class Kept(NamedTuple):
+    """Tensors of the inner width that an activation keeps beside its result, which the next product keeps."""
+
+    plain: int  # in the dtype of the products
+    powered: int = 0  # those that follow a power, which autocast computes in float32
+
+
+ACTIVATIONS = {
+    # The derivative follows from the result.
+    "relu": Kept(0),
+    "sigmoid": Kept(0),
+    "tanh": Kept(0),
+    # Written by hand: each factor of each product.
+    "gelu_new": Kept(1, powered=3),  # x/2; x before its cube, the tanh, 1 + the tanh
+    "quick_gelu": Kept(2),  # x, and the sigmoid
+    "clamped_swiglu": Kept(4),  # gpt-oss: the gate before and after its clamp, its sigmoid, up + 1
+}
+ONE_KERNEL = Kept(1)  # gelu, silu and whatever else torch has in one piece: the input
+
+# -- how a step runs ------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """How a training step runs."""
+
+    batch: int
+    sequence: int
+    width: int  # bytes of an element that a matrix product gives
+    mixed: bool  # autocast: what goes from layer to layer is in float32
+    scores: str  # kept | again: computed twice | fused: in a kernel that keeps none
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all sequences."""
+        return self.batch * self.sequence
+
+    @property
+    def stream(self) -> int:
+        """Bytes of an element that goes from layer to layer."""
+        return FLOAT if self.mixed else self.width
+
+
+# -- what each kind of part keeps, in bytes, of all tokens in one layer ---------------------------
+
+Bytes = dict[str, int]  # by what they are of
+
+
+def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
+    """Its input and its statistics: mean and deviation (LayerNorm), or one root (RMSNorm).
+
+    LayerNorm is one kernel. transformers writes RMSNorm by hand, in float32: so a copy of the input where that has 16
+    bits, and the normed elements before they are scaled. Gemma's scale, 1 + weight, is a tensor of its own.
+    """
+    given = step.width if norm.inner else step.stream
+    if norm.kind == "layer":
+        each = norm.width * (0 if again else step.stream) + 2 * FLOAT
+    else:
+        each = norm.width * (FLOAT + (given if norm.kind == "rms" else FLOAT)) + FLOAT
+    scale = norm.width * FLOAT if norm.kind == "gemma" else 0
+    return {"norms": step.tokens * norm.times * each + scale}
+
+
+def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
+    """What the projections read, queries, keys and values, what the output projection reads, and the scores.
+
+    A fused kernel keeps one float32 for each query instead of its scores, and computes them again. By hand, keys and
+    values are repeated for the queries of their group, and the softmax keeps its result, in float32 for most types:
+    then the product with the values keeps a copy in 16 bits. Dropout keeps its mask, and makes that copy another one.
+    """
+    heads, width = reading.heads, step.width
+    queries, given = heads.queries * heads.size, heads.queries * heads.value_size
+    read = reading.reads * (reading.readers if step.mixed else 1) + sum(reading.waists)
+    if step.scores == "kept" or not heads.fusible:
+        upcast = FLOAT if heads.softmax == "products" and not step.mixed else width
+        kept = (read + 2 * given) * width + 2 * queries * upcast
+        if reading.fused and heads.rotary != 0 and step.batch == 1 and heads.keys == heads.queries:
+            kept += 2 * queries * width  # the values are a slice as they are, and keep the whole
+        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
+    grouped = heads.keys * (heads.size + heads.value_size)
+    if reading.fused:  # values are a slice, which keeps the whole; so are queries and keys where nothing turns them
+        turned = 0 if heads.rotary == 0 else queries + heads.keys * heads.size
+        kept = queries + grouped + turned
+    else:
+        kept = queries + grouped
+    if heads.latent is not None:  # values are a slice of what makes them and the unturned part of the keys
+        kept += heads.keys * (heads.size - (heads.rotary or 0))
+    if heads.joined:  # in another order in memory, which the output projection copies
+        kept += given
+    logarithms = FLOAT * heads.queries if step.scores == "fused" else 0
+    return {"attention": step.tokens * ((read + kept + given) * width + logarithms)}
+
+
+def _scores(reading: Reading, step: Step) -> int:
+    heads, width = reading.heads, step.width
+    softmax = width if heads.softmax == "own" and not step.mixed else FLOAT
+    copied = softmax != width or heads.dropout
+    each = softmax + (width if copied else 0) + (width if heads.capped else 0) + (MASK if heads.dropout else 0)
+    rows = step.batch * heads.queries * step.sequence
+    sink = rows * (softmax + INDEX) if heads.sinks else 0  # its column, and where each row is largest
+    return rows * step.sequence * each + sink
+
+
+def masks(part: Part, step: Step) -> tuple[int, int]:
+    """In how many layers a window is narrower than the sequence, and what each of them keeps beside the rest.
+
+    torch's fused kernels take a window only as a mask, which each layer makes anew in the dtype of the products; and
+    beside a mask keys and values are repeated for the queries of their group. Other kernels, which alone can cap scores
+    or have sinks, need none.
+    """
+    if not isinstance(part.what, Reading) or step.scores == "kept":
+        return 0, 0
+    heads = part.what.heads
+    if heads.capped or heads.sinks:
+        return 0, 0
+    windows = Attending(part.name, part.start or 0, part.layers, heads).windows()
+    layers = sum(layers for window, layers in windows.items() if window is not None and window <= step.sequence)
+    each = heads.size + heads.value_size
+    if heads.keys == heads.queries or not layers:
+        repeated = 0
+    elif part.what.fused:  # the slices are no longer kept
+        repeated = heads.queries * heads.value_size - heads.keys * (heads.size + each)
+    else:
+        repeated = (heads.queries - heads.keys) * each
+    return layers, step.tokens * (step.sequence + repeated) * step.width if layers else 0
+
+
+def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
+    """What the projections up read, what the activation keeps, and what the projection down reads.
+
+    Behind a gate the product keeps both of its factors. Autocast copies what it casts once for each projection.
+    """
+    readers = 2 if feed.gated and not feed.fused else 1
+    read = readers if step.mixed else int(not again)
+    return {"mlp": step.tokens * (feed.reads * read * step.width + feed.inner * _activation(feed, step))}
+
+
+def _activation(feed: Feed, step: Step) -> int:
+    """Bytes for each inner element, up to what the projection down reads."""
+    kept = ACTIVATIONS.get(str(feed.activation), ONE_KERNEL)
+    inside = kept.plain * step.width + kept.powered * step.stream
+    factors = (step.stream if kept.powered else step.width) + step.width  # what scales, and what is scaled
+    return inside + (factors if feed.gated else 0) + step.width
+
+
+def _routing(routing: Routing, step: Step, again: bool) -> Bytes:
+    """What the router keeps, and the experts' inputs and results, gathered in a copy for each expert of a token.
+
+    The experts' products are no operation that autocast knows, so they stay in float32.
+    """
+    feed, used, experts = routing.feed, routing.used, routing.experts
+    whole = step._replace(width=step.stream)
+    gathered = used * (2 * feed.reads * whole.width + feed.inner * _activation(feed, whole))
+    order = used * 3 * INDEX  # which token, which weight, and the way back
+    if routing.scoring == "chosen":  # the best are chosen, then compared in the model's dtype; each has a bias
+        scores = feed.reads * step.width + used * (INDEX + 2 * step.width + INDEX)
+        constant = 0
+    else:
+        scores = feed.reads * step.width + experts * FLOAT + used * (INDEX + 2 * FLOAT) + FLOAT
+        constant = 0
+    if routing.scoring == "sigmoid":  # reads a copy in float32, where what the shared expert reads is none already
+        copied = not step.mixed and step.width != FLOAT
+        scores += experts * MASK - (0 if step.mixed else feed.reads * step.width)
+        scores += feed.reads * FLOAT if copied else 0
+        constant = experts * feed.reads * FLOAT if copied else 0
+    return {"experts": step.tokens * (gathered + order + scores) + constant + experts * FLOAT}
+
+
+def _projection(projection: Projection, step: Step, again: bool) -> Bytes:
+    """Its input."""
+    return {"other products": step.tokens * projection.reads * step.width}
+
+
+def _dropout(dropout: Dropout, step: Step, again: bool) -> Bytes:
+    """Its mask."""
+    return {"dropout": step.tokens * dropout.width * MASK}
+
+
+RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
+    Norm: _norm,
+    Reading: _attention,
+    Feed: _feed,
+    Routing: _routing,
+    Projection: _projection,
+    Dropout: _dropout,
+}
+
+
+def of_part(part: Part, step: Step) -> Bytes:
+    """What one layer of a part keeps, masks of windows left out."""
+    return RULES[type(part.what)](part.what, step, part.again)

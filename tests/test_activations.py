@@ -1,0 +1,224 @@
+"""What a training step keeps is what autograd saves when transformers runs a real model."""
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.llama.modeling_llama import eager_attention_forward
+
+import tallystick
+from kept import EAGER_ONLY, SMALL, UNFUSED, Alive, as_on_cuda, build, config_of, saved_bytes
+from tallystick.answers.activations import logits, saved, untold
+from tallystick.answers.kv_cache import kept
+from tallystick.answers.prefill import prefill
+from tallystick.errors import BadInput
+
+BATCH, SEQUENCE = 2, 48
+DTYPES = {"float32": "pure", "bfloat16": "pure", "autocast": "mixed"}
+EXACT = ("gpt2", "llama", "gemma", "mixtral")
+NEAR = 0.02
+
+
+def ours(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="flash", recompute="none"):
+    """What is predicted of the tensors that autograd saves, those of the loss included."""
+    ledger = tallystick.count(config)
+    dtype = "bfloat16" if how == "autocast" else how
+    lines = saved(ledger, batch, sequence, dtype=dtype, attention=attention, recompute=recompute, precision=DTYPES[how])
+    loss = [
+        line
+        for line in logits(ledger, batch, sequence, dtype=dtype)
+        if not line.what.startswith(("logits in", "gradients"))  # what the caller holds, what backward makes
+    ]
+    return sum(line.bytes for line in (*lines, *loss) if line.what != "one block, computed again")
+
+
+def real(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="flash", recompute="none"):
+    model = build(config, attention=attention, dtype="float32" if how == "autocast" else how)
+    return saved_bytes(model, batch, sequence, mixed=how == "autocast", recompute=recompute == "full")
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("how", DTYPES)
+@pytest.mark.parametrize("attention", ["flash", "eager"])
+@pytest.mark.parametrize("model_type", EXACT)
+def test_to_the_byte_what_autograd_saves(model_type, attention, how, recompute):
+    config = config_of(model_type)
+    settings = {"attention": attention, "how": how, "recompute": recompute}
+    found = ours(config, **settings)
+    if model_type == "gpt2" and how == "bfloat16":  # on a CPU the statistics of a LayerNorm have 16 bits, not 32
+        norms = 1 if recompute == "full" else 5
+        found -= norms * BATCH * SEQUENCE * 2 * 2
+    assert found == real(config, **settings)
+
+
+OTHERS = [
+    (model_type, attention)
+    for model_type in sorted(SMALL.keys() - set(EXACT))
+    for attention in ("flash", "eager")
+    if attention == "eager" or model_type not in EAGER_ONLY | UNFUSED
+]
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("how", DTYPES)
+@pytest.mark.parametrize(("model_type", "attention"), OTHERS)
+def test_near_what_autograd_saves(model_type, attention, how, recompute):
+    config = config_of(model_type)
+    settings = {"attention": attention, "how": how, "recompute": recompute}
+    assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=NEAR)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "values", "attention", "batch", "sequence"),
+    [
+        ("gpt2", {}, "eager", 1, 17),
+        ("gpt2", {"resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1}, "eager", 2, 24),
+        ("gpt2", {"resid_pdrop": 0.1, "embd_pdrop": 0.0, "attn_pdrop": 0.0}, "flash", 2, 24),
+        ("gpt2", {"activation_function": "relu"}, "flash", 2, 24),
+        ("gpt2", {"activation_function": "quick_gelu"}, "flash", 2, 24),
+        ("llama", {}, "flash", 4, 64),
+        ("llama", {"head_dim": 24, "num_key_value_heads": 4, "intermediate_size": 40}, "eager", 1, 64),
+        ("llama", {"hidden_act": "gelu_new"}, "flash", 3, 24),
+        ("llama", {"hidden_act": "relu"}, "flash", 3, 24),
+        ("gpt_neox", {"use_parallel_residual": False}, "flash", 2, 24),
+        ("gpt_neox", {}, "eager", 1, 24),
+        ("opt", {"dropout": 0.1, "attention_dropout": 0.1}, "eager", 2, 24),
+        ("opt", {"do_layer_norm_before": False, "word_embed_proj_dim": 32}, "flash", 2, 24),
+        ("phi", {"qk_layernorm": True}, "flash", 2, 24),
+        ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}, "eager", 2, 24),
+        ("falcon", {"parallel_attn": False, "alibi": True, "multi_query": False}, "eager", 2, 24),
+        ("mistral", {"sliding_window": 7}, "flash", 2, 24),
+        ("mistral", {"sliding_window": 24}, "flash", 2, 24),
+        ("mistral", {"sliding_window": 25}, "flash", 2, 24),
+        ("phi3", {"sliding_window": 7}, "flash", 2, 24),
+        ("qwen2", {"sliding_window": 7, "use_sliding_window": True, "max_window_layers": 1}, "flash", 2, 24),
+        ("gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None}, "eager", 2, 24),
+        ("mixtral", {"num_experts_per_tok": 3}, "flash", 2, 24),
+        ("deepseek_v3", {"q_lora_rank": None}, "flash", 2, 24),
+    ],
+    ids=lambda part: "-".join(map(str, part.items())) if isinstance(part, dict) else str(part),
+)
+def test_what_a_config_changes_is_seen(model_type, values, attention, batch, sequence):
+    config = config_of(model_type, **values)
+    settings = {"attention": attention, "batch": batch, "sequence": sequence}
+    near = 0.002 if model_type != "deepseek_v3" else NEAR
+    assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=near)
+
+
+def test_scores_alone_are_computed_again(monkeypatch):
+    """Selective recomputation: the attention between its projections, run under torch's checkpoint."""
+
+    def again(module, query, key, value, mask, scaling, **_):
+        def attend(query, key, value):
+            return eager_attention_forward(module, query, key, value, mask, scaling)[0]
+
+        return checkpoint(attend, query, key, value, use_reentrant=False), None
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "again", again)
+    config = config_of("llama")
+    assert ours(config, attention="eager", recompute="selective") == real(config, attention="again")
+
+
+@pytest.mark.parametrize(("model_type", "attention"), [("gpt2", "eager"), ("llama", "flash"), ("mixtral", "flash")])
+def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attention):
+    depth = "n_layer" if model_type == "gpt2" else "num_hidden_layers"
+    two, three = (real(config_of(model_type, **{depth: layers}), attention=attention) for layers in (2, 3))
+    lines = saved(
+        tallystick.count(config_of(model_type)),
+        BATCH,
+        SEQUENCE,
+        dtype="float32",
+        attention=attention,
+        recompute="full",
+    )
+    assert [line.bytes for line in lines if line.what == "one block, computed again"] == [three - two]
+
+
+@pytest.mark.parametrize("how", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("model_type", "attention"), [("gpt2", "flash"), ("llama", "flash"), ("gemma2", "eager")])
+def test_what_is_alive_when_backward_begins(model_type, attention, how):
+    """A step whose logits are most of it is at its peak there; gradients of parameters are at hand already."""
+    config = config_of(model_type, vocab_size=9000)
+    model = build(config, attention=attention, dtype=how)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    ids = torch.arange(BATCH * SEQUENCE).reshape(BATCH, SEQUENCE)
+    with as_on_cuda(), Alive() as alive:
+        output = model(ids, labels=ids, use_cache=False)
+        output.loss.backward()
+    ledger = tallystick.count(config)
+    lines = [
+        *saved(ledger, BATCH, SEQUENCE, dtype=how, attention=attention),
+        *logits(ledger, BATCH, SEQUENCE, dtype=how),
+    ]
+    assert sum(line.bytes for line in lines) == pytest.approx(alive.peak, rel=0.005)
+
+
+@pytest.mark.parametrize("how", ["float32", "bfloat16"])
+@pytest.mark.parametrize("attention", ["flash", "eager"])
+@pytest.mark.parametrize("model_type", ["llama", "gemma", "mixtral", "starcoder2", "phi", "gpt_neox"])
+def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, how):
+    config, batch, sequence = config_of(model_type), 2, 96
+    model = build(config, attention=attention, dtype=how).eval()
+    ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3
+    with torch.no_grad(), Alive() as alive:
+        model(ids, use_cache=True, logits_to_keep=1)
+    ledger = tallystick.count(config)
+    layer, last = prefill(ledger, batch, sequence, dtype=how, attention=attention)
+    cache = batch * sum(one.total for one in kept(ledger.attending, sequence)) * (4 if how == "float32" else 2)
+    assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.06)
+    assert last.bytes == batch * 211 * (4 if how == "float32" else 2)
+
+
+def test_gpt2_at_full_size_by_hand():
+    """GPT-2 124M in float32, 8 × 1,024 tokens: the tensors of one layer, in numbers of 768 elements of a token."""
+    ledger = tallystick.count("gpt2", attn_pdrop=0.0, resid_pdrop=0.0, embd_pdrop=0.0)
+    lines = {line.what: line for line in saved(ledger, 8, 1024, dtype="float32")}
+    tokens = 8 * 1024
+    assert lines["attention"].bytes == 12 * tokens * (5 * 768 + 12) * 4  # read; query, key, value; given; 12 sums
+    assert lines["mlp"].bytes == 12 * tokens * (768 + 5 * 3072) * 4
+    assert lines["norms"].bytes == 25 * tokens * (768 + 2) * 4
+    assert lines["mlp"].formula == "12 layers × 8 × 1,024 tokens × 64,512 B"
+
+
+def test_a_chunked_loss_never_holds_all_logits():
+    """Llama 3 8B: 128,256 logits are 32 times the 4,096 that the head reads, so 8,192 tokens make 32 chunks."""
+    chunk, gradient = logits(tallystick.count("llama-3.1-8b"), 2, 4096, dtype="bfloat16", loss="chunked")
+    assert chunk.bytes == 256 * 128256 * 2
+    assert gradient.bytes == 8192 * 4096 * 2
+
+
+def test_endless_layers_take_no_memory():
+    half = 10**12 // 2
+    values = {"num_hidden_layers": 10**12, "use_sliding_window": True, "max_window_layers": half}
+    ledger = tallystick.count({"model_type": "qwen2", **values, "num_key_value_heads": 8})
+    once, twice = (
+        {line.what: line.bytes for line in saved(ledger, 1, length, dtype="bfloat16")} for length in (4095, 4096)
+    )
+    assert once["mlp"] == 10**12 * 4095 * (4096 + 4 * 22016) * 2
+    assert "masks of windows" not in once
+    assert twice["masks of windows"] == half * 4096 * (4096 + (32 - 8) * 256) * 2
+
+
+def test_kernels_that_cap_scores_take_a_window_without_a_mask():
+    lines = saved(tallystick.count("gemma-2-9b"), 1, 8192, dtype="bfloat16")
+    assert "masks of windows" not in {line.what for line in lines}
+
+
+def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
+    ledger = tallystick.count({"model_type": "nanogpt"})
+    assert saved(ledger, 1, 8, dtype="float32") == []
+    assert prefill(ledger, 1, 8, dtype="float32") == []
+    assert untold(ledger) == (f"{ledger.source} does not tell how its layers run, so activations are left out",)
+    assert untold(tallystick.count("gpt2")) == ()
+
+
+def test_a_live_model_tells_by_its_config():
+    ledger = tallystick.count(build(config_of("llama")))
+    assert saved(ledger, 2, 8, dtype="float32") == saved(tallystick.count(config_of("llama")), 2, 8, dtype="float32")
+
+
+@pytest.mark.parametrize("value", ["0.1", -0.5, True, float("nan"), float("inf"), [0.1]])
+def test_a_dropout_that_is_no_share_is_refused(value):
+    with pytest.raises(BadInput, match=r"attn_pdrop is .*, expected a number of 0 or more"):
+        tallystick.count({"model_type": "gpt2", "attn_pdrop": value})
