@@ -14,6 +14,8 @@ from tallystick.ledger import Ledger
 
 MOST = 2**30  # sequences, or tokens of one: what still fits then is not limited by memory
 
+NOT_COUNTED = "not counted: the driver's context, kernels' workspaces, gaps between allocations"
+
 # Widest first; of those as wide, the one that is used more.
 WIDTHS = {"inference": ("float32", "bfloat16", "int8", "int4"), "training": ("float32", "bfloat16")}
 
@@ -121,6 +123,7 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
     if not asked.fits:
         steps = _cheapest(ledger, device, asked.mode, options)
     changed = {step.option: step.value for step in steps}
+    after = memory(ledger, **{**options, **changed}) if steps else None
     return Fit(
         device=device,
         asked=asked,
@@ -129,8 +132,8 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
         dtype=dtype,
         changes=tuple(step.what for step in steps),
         options=changed,
-        changed=memory(ledger, **{**options, **changed}) if steps else None,
-        notes=(*asked.notes, "not counted: the driver's context, kernels' workspaces, gaps between allocations"),
+        changed=after,
+        notes=tuple(dict.fromkeys((*asked.notes, *(after.notes if after else ()), NOT_COUNTED))),
     )
 
 
