@@ -100,6 +100,8 @@ def test_the_cheapest_change_makes_it_fit(source, device, options, changed):
 
 
 def test_serving_is_quantised_before_it_is_given_up():
+    answer = tallystick.fit("gemma-2-9b", "rtx4090")  # 9.24 billion parameters, published in float32
+    assert answer.options == {"dtype": "bfloat16"}
     answer = tallystick.fit("llama-3-70b", "h100")
     assert answer.options == {"dtype": "int8"}
     answer = tallystick.fit("llama-3-70b", "h100", dtype="int4", batch=20, sequence=4096)

@@ -35,6 +35,11 @@ LLAMA = {
     "model_type": "llama", "vocab_size": 2000, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True,
 }  # fmt: skip
+GPT2 = {
+    "model_type": "gpt2", "vocab_size": 2000, "n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 256,
+    "attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
+}  # fmt: skip
+MIXTRAL = {**LLAMA, "model_type": "mixtral", "num_local_experts": 3, "num_experts_per_tok": 2}
 OPTIMIZERS = {
     "adamw": torch.optim.AdamW,
     "adamw-fused": lambda parameters: torch.optim.AdamW(parameters, fused=True),
@@ -143,6 +148,7 @@ def test_autocast_keeps_everything_in_float32():
     answer = told("llama-3-8b", precision="mixed")
     assert answer["weights_bytes"] == answer["gradients_bytes"] == 4 * 8_030_261_248
     assert answer["optimizer_bytes"] == 8 * 8_030_261_248 + 291 * 4
+    assert any(line["what"] == "logits in bfloat16" for line in answer["lines"])
 
 
 def test_a_live_module_counts_what_is_frozen_and_what_is_aliased():
@@ -151,6 +157,7 @@ def test_a_live_module_counts_what_is_frozen_and_what_is_aliased():
     answer = told(model)
     assert answer["weights_bytes"] == 7 * 3 * 4
     assert answer["gradients_bytes"] == 2 * 7 * 3 * 4
+    assert answer["backward_buffers_bytes"] == 0  # they are not added: each Parameter has its own
     assert answer["optimizer_bytes"] == state_of(stepped(model, torch.optim.AdamW))
     model["wte"].weight.requires_grad_(False)
     model["lm_head"].weight.grad = None
@@ -161,7 +168,11 @@ def test_a_live_module_counts_what_is_frozen_and_what_is_aliased():
 
 
 @drawn
-@given(DRAWN, st.integers(1, 5), st.sampled_from([torch.float32, torch.bfloat16]))
+@given(
+    DRAWN.filter(lambda values: values["model_type"] != "mixtral"),
+    st.integers(1, 5),
+    st.sampled_from([torch.float32, torch.bfloat16]),
+)
 def test_adapters_are_those_of_peft(values, rank, dtype):
     values = {**values, "vocab_size": 50}
     model = real(values, dtype)
@@ -173,6 +184,14 @@ def test_adapters_are_those_of_peft(values, rank, dtype):
     assert weights["weights"] == base
     assert weights["LoRA adapters"] == answer["gradients_bytes"] == held(trained)
     assert answer["optimizer_bytes"] == state_of(stepped(adapted, torch.optim.AdamW))
+
+
+def test_neither_routers_nor_fused_experts_are_linear_layers():
+    values = {**MIXTRAL, "model_type": "gpt_oss", "head_dim": 16}
+    model = peft.get_peft_model(real(values), peft.LoraConfig(r=2, target_modules="all-linear"))
+    assert told(values, lora=2)["gradients_bytes"] == held(p for p in model.parameters() if p.requires_grad)
+    assert any("fused experts" in note for note in told(MIXTRAL, lora=2)["notes"])
+    assert not any("fused experts" in note for note in told(LLAMA, lora=2)["notes"])
 
 
 def test_adapters_beside_the_modules_that_are_named():
@@ -232,6 +251,36 @@ def test_a_step_needs_as_much_as_torch_takes(name, make, least, dtype):
         assert least * predicted < measured < predicted + 1000
 
 
+@pytest.mark.parametrize(
+    ("values", "attention", "batch", "tokens", "fullest"),
+    [
+        (LLAMA, "flash", 2, 128, "start of backward"),
+        (LLAMA, "eager", 2, 128, "start of backward"),
+        (GPT2, "flash", 2, 128, "start of backward"),
+        (GPT2, "eager", 2, 128, "start of backward"),
+        (LLAMA, "flash", 1, 1, "end of backward"),
+        (GPT2, "flash", 1, 1, "optimizer step"),
+    ],
+)
+def test_the_peak_of_training_is_that_of_torchs_allocator(values, attention, batch, tokens, fullest):
+    model, ids = real(values), torch.zeros((batch, tokens), dtype=torch.long)
+    model.set_attn_implementation("eager" if attention == "eager" else "sdpa")
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+
+    def run():
+        output = model(ids, labels=ids, use_cache=False)  # as loops do: the logits live as long as this
+        output.loss.backward()
+        optimizer.step()
+
+    for _ in range(2):  # the first makes the optimizer's state
+        optimizer.zero_grad()
+        measured = peak(run)
+    answer = tallystick.memory(values, mode="training", batch=batch, sequence=tokens, attention=attention)
+    standing = sum(line.bytes for line in answer.lines if line.part in ("weights", "optimizer"))
+    assert answer.peak.phase == fullest
+    assert answer.total - standing == pytest.approx(measured, rel=0.02)
+
+
 def test_the_peak_is_the_fullest_of_the_phases():
     answer = told("gpt2", batch=1)
     phases = {phase["phase"]: phase["bytes"] for phase in answer["phases"]}
@@ -288,7 +337,10 @@ def test_a_checkpoint_is_described_by_the_config_beside_it(tmp_path):
 
 
 def test_what_a_bare_file_does_not_tell_is_said(tmp_path):
-    write(tmp_path / "model.safetensors", {"wte.weight": (10, 4), "h.0.mlp.c_fc.weight": (4, 16)})
+    write(
+        tmp_path / "model.safetensors",
+        {"wte.weight": (10, 4), "h.0.attn.bias": (1, 1, 4, 4), "h.0.mlp.c_fc.weight": (4, 16)},
+    )
     answer = tallystick.memory(tmp_path).to_dict()
     assert answer["weights_bytes"] == 104 * 4
     assert answer["kv_cache_bytes"] == answer["activations_bytes"] == 0

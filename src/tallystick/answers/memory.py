@@ -171,7 +171,7 @@ def memory(
             *logits(ledger, batch, sequence, dtype=computed, loss=loss),
         ]
         if lora is not None:
-            notes.append("activations are counted as if all weights were trained: adapters keep about as many")
+            notes += _adapter_notes(ledger)
     else:
         computed = _computed(ledger, form)
         cached = cached or computed
@@ -213,6 +213,13 @@ def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimize
         *model_states.optimizer(trained, optimizer, how),
         *model_states.backward_buffers(ledger, trained),
     ]
+
+
+def _adapter_notes(ledger: Ledger) -> list[str]:
+    notes = ["activations are counted as if all weights were trained: adapters keep about as many"]
+    if any(entry.role == "experts" and len(entry.shape) == 3 for entry in ledger.parameters):
+        notes.append("fused experts and their routers get no adapter; PEFT gives those of Mixtral some of their own")
+    return notes
 
 
 # -- inference ------------------------------------------------------------------------------------
