@@ -48,8 +48,6 @@ SMALL: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 EAGER_ONLY = {"gptj", "bloom", "gemma2", "gpt_oss"}  # transformers refuses torch's fused attention
-# torch has no fused kernel for queries that share one head of keys which is not repeated for them.
-UNFUSED = {"falcon"}
 
 
 def config_of(model_type: str, **values: Any) -> dict[str, Any]:

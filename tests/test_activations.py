@@ -7,7 +7,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.llama.modeling_llama import eager_attention_forward
 
 import tallystick
-from kept import EAGER_ONLY, SMALL, UNFUSED, Alive, as_on_cuda, build, config_of, saved_bytes
+from kept import EAGER_ONLY, SMALL, Alive, as_on_cuda, build, config_of, saved_bytes
 from tallystick.answers.activations import logits, saved, untold
 from tallystick.answers.kv_cache import kept
 from tallystick.answers.prefill import prefill
@@ -15,8 +15,7 @@ from tallystick.errors import BadInput
 
 BATCH, SEQUENCE = 2, 48
 DTYPES = {"float32": "pure", "bfloat16": "pure", "autocast": "mixed"}
-EXACT = ("gpt2", "llama", "gemma", "mixtral")
-NEAR = 0.02
+EXACT = ["gpt2", "llama", "gemma", "mixtral", "granite", "mistral", "phi3", "qwen2", "qwen3", "gemma2", "gpt_oss"]
 
 
 def ours(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="flash", recompute="none"):
@@ -37,10 +36,17 @@ def real(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="fl
     return saved_bytes(model, batch, sequence, mixed=how == "autocast", recompute=recompute == "full")
 
 
+RUN = [
+    (model_type, attention)
+    for model_type in SMALL
+    for attention in ("flash", "eager")
+    if attention == "eager" or model_type not in EAGER_ONLY
+]
+
+
 @pytest.mark.parametrize("recompute", ["none", "full"])
 @pytest.mark.parametrize("how", DTYPES)
-@pytest.mark.parametrize("attention", ["flash", "eager"])
-@pytest.mark.parametrize("model_type", EXACT)
+@pytest.mark.parametrize(("model_type", "attention"), [run for run in RUN if run[0] in EXACT])
 def test_to_the_byte_what_autograd_saves(model_type, attention, how, recompute):
     config = config_of(model_type)
     settings = {"attention": attention, "how": how, "recompute": recompute}
@@ -51,21 +57,14 @@ def test_to_the_byte_what_autograd_saves(model_type, attention, how, recompute):
     assert found == real(config, **settings)
 
 
-OTHERS = [
-    (model_type, attention)
-    for model_type in sorted(SMALL.keys() - set(EXACT))
-    for attention in ("flash", "eager")
-    if attention == "eager" or model_type not in EAGER_ONLY | UNFUSED
-]
-
-
 @pytest.mark.parametrize("recompute", ["none", "full"])
 @pytest.mark.parametrize("how", DTYPES)
-@pytest.mark.parametrize(("model_type", "attention"), OTHERS)
+@pytest.mark.parametrize(("model_type", "attention"), [run for run in RUN if run[0] not in EXACT])
 def test_near_what_autograd_saves(model_type, attention, how, recompute):
     config = config_of(model_type)
     settings = {"attention": attention, "how": how, "recompute": recompute}
-    assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=NEAR)
+    near = 0.02 if model_type == "olmo2" and how == "bfloat16" else 0.008  # its rotary positions are in float32
+    assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=near)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +85,8 @@ def test_near_what_autograd_saves(model_type, attention, how, recompute):
         ("opt", {"do_layer_norm_before": False, "word_embed_proj_dim": 32}, "flash", 2, 24),
         ("phi", {"qk_layernorm": True}, "flash", 2, 24),
         ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}, "eager", 2, 24),
+        ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}, "flash", 2, 24),
+        ("falcon", {"multi_query": False}, "flash", 2, 24),
         ("falcon", {"parallel_attn": False, "alibi": True, "multi_query": False}, "eager", 2, 24),
         ("mistral", {"sliding_window": 7}, "flash", 2, 24),
         ("mistral", {"sliding_window": 24}, "flash", 2, 24),
@@ -101,11 +102,22 @@ def test_near_what_autograd_saves(model_type, attention, how, recompute):
 def test_what_a_config_changes_is_seen(model_type, values, attention, batch, sequence):
     config = config_of(model_type, **values)
     settings = {"attention": attention, "batch": batch, "sequence": sequence}
-    near = 0.002 if model_type != "deepseek_v3" else NEAR
+    near = 0.002 if model_type != "deepseek_v3" else 0.008
     assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=near)
 
 
-def test_scores_alone_are_computed_again(monkeypatch):
+def test_a_window_leaves_one_mask_where_blocks_are_computed_again():
+    config = config_of("mistral", sliding_window=7)
+    assert ours(config, recompute="full") == real(config, recompute="full")
+
+
+def test_what_follows_a_power_is_in_float32_under_autocast():
+    config = config_of("llama", hidden_act="gelu_new")
+    assert ours(config, how="autocast") == real(config, how="autocast")
+
+
+@pytest.mark.parametrize("config", [config_of("llama"), config_of("mistral", sliding_window=7)], ids=["all", "window"])
+def test_scores_alone_are_computed_again(config, monkeypatch):
     """Selective recomputation: the attention between its projections, run under torch's checkpoint."""
 
     def again(module, query, key, value, mask, scaling, **_):
@@ -115,7 +127,6 @@ def test_scores_alone_are_computed_again(monkeypatch):
         return checkpoint(attend, query, key, value, use_reentrant=False), None
 
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "again", again)
-    config = config_of("llama")
     assert ours(config, attention="eager", recompute="selective") == real(config, attention="again")
 
 
@@ -181,11 +192,17 @@ def test_gpt2_at_full_size_by_hand():
     assert lines["mlp"].formula == "12 layers × 8 × 1,024 tokens × 64,512 B"
 
 
-def test_a_chunked_loss_never_holds_all_logits():
-    """Llama 3 8B: 128,256 logits are 32 times the 4,096 that the head reads, so 8,192 tokens make 32 chunks."""
-    chunk, gradient = logits(tallystick.count("llama-3.1-8b"), 2, 4096, dtype="bfloat16", loss="chunked")
-    assert chunk.bytes == 256 * 128256 * 2
-    assert gradient.bytes == 8192 * 4096 * 2
+@pytest.mark.parametrize(
+    ("preset", "chunk", "vocabulary", "width"),
+    [
+        ("llama-3.1-8b", 256, 128256, 4096),  # 32 times as many logits as the head reads: 8,192 tokens in 32 chunks
+        ("gpt2", 128, 50257, 768),  # 66 times as many: 125 tokens, and up to a power of two
+    ],
+)
+def test_a_chunked_loss_never_holds_all_logits(preset, chunk, vocabulary, width):
+    held, gradient = logits(tallystick.count(preset), 8, 1024, dtype="bfloat16", loss="chunked")
+    assert held.bytes == chunk * vocabulary * 2
+    assert gradient.bytes == 8192 * width * 2
 
 
 def test_endless_layers_take_no_memory():

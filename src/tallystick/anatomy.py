@@ -23,7 +23,10 @@ class Heads(NamedTuple):
     latent: int | None = None  # elements that stand for all keys and values of a token, where they are made of fewer
     rotary: int | None = None  # elements of a query and key that their position turns; None is all
     joined: bool = False  # queries and keys are put together again from what is turned and what is not
-    fusible: bool = True  # a kernel can take it that keeps no scores
+    # What takes it where a fused kernel is asked for: "fused", one that keeps no scores; "eager", none, so it runs by
+    # hand; "float32", torch's fallback, all in float32.
+    kernel: str = "fused"
+    masked: bool = False  # a kernel is given a mask even where every position before the own is seen
     softmax: str = "float32"  # own: in the model's dtype | float32 | products: queries times keys in float32 already
     capped: bool = False  # a tanh bounds the scores
     sinks: bool = False  # one more score for each query, which attends to nothing

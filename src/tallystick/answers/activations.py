@@ -6,7 +6,7 @@ import math
 
 from tallystick.anatomy import Part, Projection, Reading
 from tallystick.answers.lines import Line
-from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masks, of_part
+from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masked_layers, masks, of_part
 from tallystick.ledger import BITS, Entry, Ledger
 
 ATTENTION = ("flash", "eager")
@@ -68,7 +68,7 @@ def saved(
         windows = {window for part in parts if isinstance(part.what, Reading) for window, _ in part.what.heads.windows}
         if attention == "eager":
             kept.add("masks", 1, len(windows) * batch * sequence**2 * step.stream)
-        elif any(window is not None and window <= sequence for window in windows):
+        elif any(masked_layers(part, step) for part in parts):
             kept.add("masks", 1, sequence**2 * MASK)
     kept.add("rotary positions", 1, max(_rotary(part.what, step) for part in parts))
     if step.mixed:

@@ -69,7 +69,7 @@ def _attention(reading: Reading, step: Step) -> int:
     """Bytes of an attention at its widest: its scores at the softmax, or else queries while positions turn them."""
     heads = reading.heads
     queries = heads.queries * heads.size
-    if step.scores == "kept" or not heads.fusible:
+    if step.scores == "kept" or heads.kernel != "fused":
         softmax = step.width if heads.softmax == "own" else FLOAT
         copied = FLOAT if softmax != step.width else 0  # the scores in float32
         scores = step.batch * heads.queries * step.sequence**2 * (step.width + copied + softmax)
@@ -80,7 +80,7 @@ def _attention(reading: Reading, step: Step) -> int:
 
 def _left_over(what: object, step: Step) -> int:
     """Bytes of the mask, and of the probabilities, which eager attention returns and its layer holds."""
-    if not isinstance(what, Reading) or (step.scores != "kept" and what.heads.fusible):
+    if not isinstance(what, Reading) or (step.scores != "kept" and what.heads.kernel == "fused"):
         return 0
     return step.batch * what.heads.queries * step.sequence**2 * step.width + _mask(step)
 

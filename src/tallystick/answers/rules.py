@@ -86,12 +86,13 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     heads, width = reading.heads, step.width
     queries, given = heads.queries * heads.size, heads.queries * heads.value_size
     read = reading.reads * (reading.readers if step.mixed else 1) + sum(reading.waists)
-    if step.scores == "kept" or not heads.fusible:
-        upcast = FLOAT if heads.softmax == "products" and not step.mixed else width
-        kept = (read + 2 * given) * width + 2 * queries * upcast
+    if step.scores == "kept" or (step.scores == "fused" and heads.kernel != "fused"):
+        fallback = step.scores == "fused" and heads.kernel == "float32" and not step.mixed
+        upcast = FLOAT if fallback or (heads.softmax == "products" and not step.mixed) else width
+        kept = (read + given) * width + given * (FLOAT if fallback else width) + 2 * queries * upcast
         if reading.fused and heads.rotary != 0 and step.batch == 1 and heads.keys == heads.queries:
             kept += 2 * queries * width  # the values are a slice as they are, and keep the whole
-        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
+        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step, fallback)}
     grouped = heads.keys * (heads.size + heads.value_size)
     if reading.fused:  # values are a slice, which keeps the whole; so are queries and keys where nothing turns them
         turned = 0 if heads.rotary == 0 else queries + heads.keys * heads.size
@@ -106,8 +107,8 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     return {"attention": step.tokens * ((read + kept + given) * width + logarithms)}
 
 
-def _scores(reading: Reading, step: Step) -> int:
-    heads, width = reading.heads, step.width
+def _scores(reading: Reading, step: Step, fallback: bool) -> int:
+    heads, width = reading.heads, FLOAT if fallback else step.width
     softmax = width if heads.softmax == "own" and not step.mixed else FLOAT
     copied = softmax != width or heads.dropout
     each = softmax + (width if copied else 0) + (width if heads.capped else 0) + (MASK if heads.dropout else 0)
@@ -116,28 +117,39 @@ def _scores(reading: Reading, step: Step) -> int:
     return rows * step.sequence * each + sink
 
 
-def masks(part: Part, step: Step) -> tuple[int, int]:
-    """In how many layers a window is narrower than the sequence, and what each of them keeps beside the rest.
+def masked_layers(part: Part, step: Step) -> int:
+    """How many layers of a part give their kernel a mask: torch's take a window that is narrower only so.
 
-    torch's fused kernels take a window only as a mask, which each layer makes anew in the dtype of the products; and
-    beside a mask keys and values are repeated for the queries of their group. Other kernels, which alone can cap scores
-    or have sinks, need none.
+    Other kernels, which alone can cap scores or have sinks, need none.
     """
-    if not isinstance(part.what, Reading) or step.scores == "kept":
-        return 0, 0
+    if not isinstance(part.what, Reading) or step.scores != "fused":
+        return 0
     heads = part.what.heads
     if heads.capped or heads.sinks:
-        return 0, 0
+        return 0
     windows = Attending(part.name, part.start or 0, part.layers, heads).windows()
-    layers = sum(layers for window, layers in windows.items() if window is not None and window <= step.sequence)
+    return sum(
+        layers for window, layers in windows.items() if heads.masked or (window is not None and window <= step.sequence)
+    )
+
+
+def masks(part: Part, step: Step) -> tuple[int, int]:
+    """How many layers have a mask, and what each of them keeps for it beside the rest.
+
+    Each makes its mask anew, in the dtype of the products, and repeats keys and values for the queries of their group.
+    """
+    layers = masked_layers(part, step)
+    if not layers or not isinstance(part.what, Reading) or part.what.heads.kernel != "fused":
+        return 0, 0
+    heads = part.what.heads
     each = heads.size + heads.value_size
-    if heads.keys == heads.queries or not layers:
+    if heads.keys == heads.queries:
         repeated = 0
     elif part.what.fused:  # the slices are no longer kept
         repeated = heads.queries * heads.value_size - heads.keys * (heads.size + each)
     else:
         repeated = (heads.queries - heads.keys) * each
-    return layers, step.tokens * (step.sequence + repeated) * step.width if layers else 0
+    return layers, step.tokens * (step.sequence + repeated) * step.width
 
 
 def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
@@ -163,22 +175,28 @@ def _routing(routing: Routing, step: Step, again: bool) -> Bytes:
 
     The experts' products are no operation that autocast knows, so they stay in float32.
     """
-    feed, used, experts = routing.feed, routing.used, routing.experts
-    whole = step._replace(width=step.stream)
+    feed, used, whole = routing.feed, routing.used, step._replace(width=step.stream)
     gathered = used * (2 * feed.reads * whole.width + feed.inner * _activation(feed, whole))
     order = used * 3 * INDEX  # which token, which weight, and the way back
-    if routing.scoring == "chosen":  # the best are chosen, then compared in the model's dtype; each has a bias
-        scores = feed.reads * step.width + used * (INDEX + 2 * step.width + INDEX)
-        constant = 0
-    else:
-        scores = feed.reads * step.width + experts * FLOAT + used * (INDEX + 2 * FLOAT) + FLOAT
-        constant = 0
-    if routing.scoring == "sigmoid":  # reads a copy in float32, where what the shared expert reads is none already
-        copied = not step.mixed and step.width != FLOAT
-        scores += experts * MASK - (0 if step.mixed else feed.reads * step.width)
-        scores += feed.reads * FLOAT if copied else 0
-        constant = experts * feed.reads * FLOAT if copied else 0
-    return {"experts": step.tokens * (gathered + order + scores) + constant + experts * FLOAT}
+    ends = routing.experts * FLOAT  # where in the order each expert's tokens end
+    scores, constant = _router(routing, step)
+    return {"experts": step.tokens * (gathered + order + scores) + constant + ends}
+
+
+def _router(routing: Routing, step: Step) -> tuple[int, int]:
+    """Bytes of the scores, for each token and beside: what the router reads, who is chosen, and with what weight."""
+    reads, used, experts = routing.feed.reads, routing.used, routing.experts
+    if routing.scoring == "chosen":  # chosen before they are compared; and each expert has a bias to look up
+        return reads * step.width + used * (2 * INDEX + 2 * step.width), 0
+    compared = experts * FLOAT + used * (INDEX + 2 * FLOAT) + FLOAT  # all scores, the chosen, their weights, their sum
+    if routing.scoring == "softmax":
+        return reads * step.width + compared, 0
+    compared += experts * MASK  # of the groups that are left out
+    if step.mixed:
+        return reads * step.width + compared, 0
+    if step.width == FLOAT:  # reads what the shared expert reads
+        return compared, 0
+    return reads * FLOAT + compared, reads * experts * FLOAT  # copies in float32, of the matrix too
 
 
 def _projection(projection: Projection, step: Step, again: bool) -> Bytes:
