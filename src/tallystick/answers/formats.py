@@ -52,3 +52,35 @@ def bytes_of(entry: Entry, form: str | None) -> int:
     packed, row = PACKED[form], int(entry.shape[-1])
     groups = entry.unique // row * math.ceil(row / (packed.group or row))
     return math.ceil((entry.unique * packed.bits + groups * packed.per_group) / 8) * entry.copies
+
+
+class Cached(NamedTuple):
+    """A quantised format of cached keys and values."""
+
+    bits: int
+    group: int  # elements that share a scale and a zero point, in 16 bits each
+    source: str
+
+
+_KIVI = "Liu et al. 2024, KIVI; transformers' QuantizedCache: a scale and a zero point, 16 bits each, for 64 elements"
+CACHED = {"int8": Cached(8, 64, _KIVI), "int4": Cached(4, 64, _KIVI), "int2": Cached(2, 64, _KIVI)}
+
+
+def cache_format_named(name: str) -> str:
+    """The format of cached keys and values; ``fp8`` is float8_e4m3fn, whose one scale for a tensor takes nothing."""
+    short = {"fp8": "float8_e4m3fn"}
+    if name in CACHED:
+        return name
+    found = format_named(short.get(name, name))
+    if found in PACKED or not found.startswith(("float", "bfloat")):
+        known = ("float32", "bfloat16", "float16", "fp8", *CACHED)
+        raise BadInput(f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(known)}")
+    return found
+
+
+def cache_bytes(elements: int, form: str) -> int:
+    """Bytes of so many cached elements, scales included."""
+    if form not in CACHED:
+        return size_in_bytes(elements, form)
+    cached = CACHED[form]
+    return math.ceil(elements * cached.bits / 8) + math.ceil(elements / cached.group) * 4

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache")
+# In the order of the table. `backward_buffers` and `step_buffers` are there for a moment: see PHASES in memory.py.
+PARTS = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "kv_cache",
+    "backward_buffers",
+    "step_buffers",
+)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, shown
 
 SOURCE_HELP = (
     "a preset (tallystick presets), a config.json or a folder with one, a JSON or TOML file of nanoGPT-style or "
@@ -47,6 +48,24 @@ def add_settings(command: argparse.ArgumentParser, option: str, what: str, *, to
 def add_format(command: argparse.ArgumentParser, default: str, *others: str) -> None:
     """How the answer is written."""
     command.add_argument("--format", choices=(default, *others), default=default, help=f"default: {default}")
+
+
+DEVICE_HELP = (
+    "h100, a100-80gb, rtx4090 and others; bytes such as 24GB or 24GiB; auto for this machine's; or a JSON or TOML file"
+    " of figures: memory, flops, bandwidth, watts"
+)
+
+
+def device_given(word: str | None) -> Any:
+    """``--device`` as the answers take it: a file of figures is read."""
+    if word is None or not word.endswith((".json", ".toml")):
+        return word
+    from tallystick.sources.files import read_json, read_toml
+
+    figures = (read_toml if word.endswith(".toml") else read_json)(Path(word))
+    if not isinstance(figures, dict):
+        raise BadInput(f"{word} holds {shown(figures)}, expected figures of a device: an object with memory")
+    return figures
 
 
 def settings_of(settings: list[str]) -> dict[str, Any]:

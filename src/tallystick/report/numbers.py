@@ -27,6 +27,25 @@ def in_bytes(number: int) -> str:
     return f"{decimal} ({_scaled(number, 1024, (' bytes', ' KiB', ' MiB', ' GiB', ' TiB'))})"
 
 
+def giga(number: int, *, binary: bool = False, places: int = 1) -> str:
+    """Bytes in GB or GiB, as a number alone: always that unit, so that two can be compared.
+
+    >>> giga(1_080_708_562_944), giga(1_080_708_562_944, binary=True), giga(75_497_472, places=3)
+    ('1,080.7', '1,006.5', '0.075')
+    """
+    return f"{number / (2**30 if binary else 10**9):,.{places}f}"
+
+
+def in_giga(number: int) -> str:
+    """GB and GiB both.
+
+    >>> in_giga(80_000_000_000), in_giga(573_256_704)
+    ('80.0 GB (74.5 GiB)', '0.573 GB (0.534 GiB)')
+    """
+    places = 1 if number >= 10**10 else 3
+    return f"{giga(number, places=places)} GB ({giga(number, binary=True, places=places)} GiB)"
+
+
 def percent(share: float) -> str:
     """One decimal.
 

@@ -1,0 +1,91 @@
+"""What a model takes in memory, and whether a device holds it, as people read them."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from tallystick.answers.fit import Fit
+from tallystick.answers.lines import Line
+from tallystick.answers.memory import Memory
+from tallystick.report.numbers import exact, giga, in_giga, percent
+from tallystick.report.table import Column, Table, draw
+
+
+def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: str = "table") -> None:
+    """The bytes at the fullest moment first, then each part of them, then each moment, then what to know."""
+    if style == "csv":
+        columns = [Column(name) for name in ("part", "what", "bytes", "formula", "source")]
+        rows = [[line.part, line.what, str(line.bytes), line.formula, line.source] for line in answer.lines]
+        draw(Table(columns, rows), out, style=style)
+        return
+    lead = "- " if style == "markdown" else "  "
+    peak = answer.peak
+    out.print(Text(f"{answer.source}: {answer.mode} takes {in_giga(peak.bytes)}", style="bold"))
+    out.print()
+    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; fullest at: {peak.phase}"))
+    if answer.per_token is not None:
+        out.print(Text(f"{lead}each token of a sequence adds {exact(answer.per_token)} bytes to the cache"))
+    if answer.device is not None:
+        verdict, style_of = ("fits", "green") if answer.fits else ("does not fit", "red")
+        share = percent(peak.bytes / answer.device.memory)
+        out.print(
+            Text(f"{lead}{verdict} {answer.device.name}: {share} of {in_giga(answer.device.memory)}", style=style_of)
+        )
+    out.print()
+    draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines]), out, style=style)
+    out.print()
+    draw(_sizes("at", [(phase.phase, phase.bytes) for phase in answer.phases]), out, style=style)
+    out.print()
+    for line in answer.lines if explain else ():
+        out.print(Text(f"{lead}{line.what} = {line.formula}{_from(line)}"))
+    for note in answer.notes:
+        out.print(Text(f"{lead}note: {note}", style="dim"))
+
+
+def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
+    columns = [Column(what), Column("bytes", True), Column("GB", True), Column("GiB", True)]
+    places = 1 if max(size for _, size in sizes) >= 10**12 else 3
+    cells = [
+        [name, exact(size), giga(size, places=places), giga(size, binary=True, places=places)] for name, size in sizes
+    ]
+    return Table(columns, cells)
+
+
+def _from(line: Line) -> str:
+    return f"  ({line.source})" if line.source else ""
+
+
+def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
+    """Whether it fits, the most that does, and what would make it fit."""
+    asked, device = answer.asked, answer.device
+    lead = "- " if style == "markdown" else "  "
+    verdict = "fits" if answer.fits else "does not fit"
+    out.print(
+        Text(f"{asked.source}: {asked.mode} {verdict} {device.name}", style="bold green" if answer.fits else "bold red")
+    )
+    out.print()
+    share = percent(asked.total / device.memory)
+    out.print(
+        Text(f"{lead}it takes {in_giga(asked.total)} of {in_giga(device.memory)}: {share}, at: {asked.peak.phase}")
+    )
+    rows = [
+        [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.batch)],
+        [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.sequence)],
+        ["widest dtype of weights", answer.dtype or "none"],
+    ]
+    out.print()
+    draw(Table([Column("what fits"), Column("at most", True)], rows), out, style=style)
+    out.print()
+    if answer.changed is not None:
+        out.print(Text(f"{lead}what would make it fit, in {in_giga(answer.changed.total)}:"))
+        for change in answer.changes:
+            out.print(Text(f"{lead}  {change}"))
+    elif not answer.fits:
+        out.print(Text(f"{lead}nothing makes it fit one such device", style="red"))
+    for note in answer.notes:
+        out.print(Text(f"{lead}note: {note}", style="dim"))
+
+
+def _most(number: int | None) -> str:
+    return "no limit" if number is None else exact(number) if number else "none"
