@@ -15,7 +15,9 @@ from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger, Tie
 
 if TYPE_CHECKING:
+    from tallystick.answers.fit import Fit
     from tallystick.answers.formula import Formula
+    from tallystick.answers.memory import Memory
     from tallystick.answers.reconcile import Reconciliation
     from tallystick.answers.ties import Ties
     from tallystick.live.check import assert_tied
@@ -33,7 +35,9 @@ __all__ = [
     "assert_tied",
     "check_optimizer",
     "count",
+    "fit",
     "formula",
+    "memory",
     "reconcile",
     "retie",
     "ties",
@@ -93,6 +97,40 @@ def reconcile(source: Any, claim: str | int, /, **overrides: Any) -> Reconciliat
     from tallystick.answers.reconcile import reconcile as explain
 
     return explain(source if isinstance(source, Ledger) else count(source, **overrides), claim)
+
+
+def memory(source: Any, /, *, device: Any = None, **options: Any) -> Memory:
+    """What a model takes in memory, line by line, to serve it or to train it.
+
+    Args:
+        source: what `count` takes, or a `Ledger` (of which `count` takes config keys to set).
+        device: what must hold it: a name such as ``"h100"``, bytes such as ``"24GB"``, ``"auto"``, or a mapping of
+            figures (see `tallystick.answers.devices.device_of`).
+        **options: ``mode``, ``dtype``, ``batch``, ``sequence``, ``kv_dtype``, ``optimizer``, ``precision``,
+            ``attention``, ``recompute``, ``loss``, ``lora``, ``targets``: see `tallystick.answers.memory.memory`.
+
+    >>> memory("palm-540b", dtype="float16").to_dict()["weights_bytes"]
+    1080708562944
+    """
+    from tallystick.answers.devices import device_of
+    from tallystick.answers.memory import memory as measure
+
+    ledger = source if isinstance(source, Ledger) else count(source)
+    return measure(ledger, device=None if device is None else device_of(device), **options)
+
+
+def fit(source: Any, /, device: Any, **options: Any) -> Fit:
+    """Whether a device holds a model, the most that it holds of it, and what would make it fit.
+
+    Takes the options of `memory`.
+
+    >>> fit("llama-3-8b", "rtx4090", sequence=8192).batch
+    7
+    """
+    from tallystick.answers.devices import device_of
+    from tallystick.answers.fit import fit as answer
+
+    return answer(source if isinstance(source, Ledger) else count(source), device_of(device), **options)
 
 
 def ties(source: Any, /, **overrides: Any) -> Ties:

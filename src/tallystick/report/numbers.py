@@ -27,6 +27,25 @@ def in_bytes(number: int) -> str:
     return f"{decimal} ({_scaled(number, 1024, (' bytes', ' KiB', ' MiB', ' GiB', ' TiB'))})"
 
 
+def giga(number: int, *, binary: bool = False) -> str:
+    """Bytes in GB or GiB, as a number alone: always that unit, so that two can be compared.
+
+    >>> giga(1_080_708_562_944), giga(1_080_708_562_944, binary=True), giga(75_497_472)
+    ('1,080.7', '1,006.5', '0.075')
+    """
+    value = number / (2**30 if binary else 10**9)
+    return f"{value:,.1f}" if value >= 10 else f"{value:.3f}"
+
+
+def in_giga(number: int) -> str:
+    """GB and GiB both.
+
+    >>> in_giga(80_000_000_000)
+    '80.0 GB (74.5 GiB)'
+    """
+    return f"{giga(number)} GB ({giga(number, binary=True)} GiB)"
+
+
 def percent(share: float) -> str:
     """One decimal.
 

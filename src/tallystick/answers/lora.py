@@ -1,0 +1,67 @@
+"""Low-rank adapters: two narrow matrices beside each frozen one (Hu et al. 2021, "LoRA", section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.ledger import EMBEDDING_ROLES, Entry, Ledger
+
+# What PEFT's target_modules="all-linear" leaves out, because it is the head or no nn.Linear.
+_NOT_LINEAR = EMBEDDING_ROLES | {"norm", "router", "conv", "ssm"}
+_MARK = ".lora_"  # in the name of every adapter
+
+
+def with_adapters(ledger: Ledger, rank: int, targets: Sequence[str] = ()) -> list[Entry]:
+    """A model's parameters, all frozen, and the adapters that are trained beside them.
+
+    Args:
+        ledger: of the model itself.
+        rank: of the adapters.
+        targets: the last parts of the names of modules that get one, such as ``q_proj``; by default every linear layer
+            but the head, as PEFT's ``target_modules="all-linear"`` has it.
+
+    Adapters are in float32, as PEFT makes them whatever the dtype of the weights beside them.
+
+    Raises:
+        BadInput: for a rank below 1, and a target that the model does not have.
+    """
+    if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
+        raise BadInput(f"the rank of LoRA is {shown(rank)}, expected a positive integer")
+    known = {_module(entry) for entry in ledger.parameters if _is_linear(entry)}
+    if not known:
+        raise BadInput(f"{ledger.source} has no linear layer that an adapter could stand beside")
+    for target in targets:
+        if target not in known:
+            raise BadInput(f"{ledger.source} has no linear layer called {quoted(target)}{nearest(target, known)}")
+    entries: list[Entry] = []
+    for entry in ledger.parameters:
+        entries.append(entry._replace(trainable=False))
+        if _is_linear(entry) and (not targets or _module(entry) in targets):
+            entries += _adapters(entry, rank)
+    return entries
+
+
+def is_adapter(entry: Entry) -> bool:
+    """Whether `with_adapters` put it there."""
+    return _MARK in entry.name
+
+
+def _module(entry: Entry) -> str:
+    """`q_proj` of ``model.layers.{}.self_attn.q_proj.weight``."""
+    return entry.name.split(".")[-2]
+
+
+def _is_linear(entry: Entry) -> bool:
+    return entry.role not in _NOT_LINEAR and len(entry.shape) == 2 and entry.name.endswith(".weight")
+
+
+def _adapters(entry: Entry, rank: int) -> Iterator[Entry]:
+    """Down to the rank, and up again."""
+    outputs, inputs = entry.shape  # GPT-2's matrices are transposed: A and B change places, and take as much
+    for letter, shape in (("A", (rank, inputs)), ("B", (outputs, rank))):
+        name = f"{entry.name.removesuffix('.weight')}{_MARK}{letter}.weight"
+        size = int(shape[0]) * int(shape[1])
+        yield entry._replace(
+            name=name, shape=shape, dtype="float32", storage=name, unique=size, identity="", trainable=True
+        )

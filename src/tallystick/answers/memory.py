@@ -1,0 +1,285 @@
+"""What a model takes in memory: every part of it in bytes, with the formula that gives it, and when all is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tallystick.answers import model_states
+from tallystick.answers.devices import Device
+from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named
+from tallystick.answers.kv_cache import kept
+from tallystick.answers.lines import PARTS, Line
+from tallystick.answers.lora import with_adapters
+from tallystick.answers.model_states import PRECISIONS
+from tallystick.answers.optimizers import OPTIMIZERS
+from tallystick.dims import Expression, expression_of
+from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.ledger import BITS, Ledger
+
+SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is
+
+# What is there at once. Gradients are set to None after each step, as torch's zero_grad does: none is there while the
+# forward pass fills the memory with activations; each of these is freed as gradients take its place.
+PHASES: dict[str, dict[str, tuple[str, ...]]] = {
+    "inference": {
+        "prefill": ("weights", "kv_cache", "activations", "logits"),
+        "decoding": ("weights", "kv_cache"),
+    },
+    "training": {
+        "start of backward": ("weights", "optimizer", "activations", "logits"),
+        "end of backward": ("weights", "optimizer", "gradients", "backward_buffers"),
+        "optimizer step": ("weights", "optimizer", "gradients", "step_buffers"),
+    },
+}
+MODES = tuple(PHASES)
+ATTENTION = ("flash", "eager")
+RECOMPUTE = ("none", "selective", "full")
+LOSS = ("full", "chunked")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A moment, and the bytes that are there."""
+
+    phase: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a model takes, and of what it is made."""
+
+    source: str
+    mode: str  # inference | training
+    batch: int
+    sequence: int
+    lines: tuple[Line, ...]
+    per_token: int | None  # bytes that one more token adds to the cache; None in training
+    notes: tuple[str, ...]
+    device: Device | None = None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the device holds it; None where no device was named."""
+        return None if self.device is None else self.total <= self.device.memory
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Bytes at each moment that can be the fullest."""
+        return tuple(
+            Phase(phase, sum(line.bytes for line in self.lines if line.part in parts))
+            for phase, parts in PHASES[self.mode].items()
+        )
+
+    @property
+    def peak(self) -> Phase:
+        """The fullest moment."""
+        return max(self.phases, key=lambda phase: phase.bytes)
+
+    @property
+    def total(self) -> int:
+        """Bytes at the fullest moment: what a device must hold."""
+        return self.peak.bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of ``tallystick memory``: keys are a contract, added to and never renamed."""
+        sums = {part: sum(line.bytes for line in self.lines if line.part == part) for part in PARTS}
+        return {
+            "source": self.source,
+            "mode": self.mode,
+            "batch": self.batch,
+            "sequence": self.sequence,
+            **{f"{part}_bytes": total for part, total in sums.items()},
+            "kv_cache_bytes_per_token": self.per_token,
+            "total_bytes": self.total,
+            "peak": self.peak.phase,
+            "phases": [asdict(phase) for phase in self.phases],
+            **({"device": self.device._asdict(), "fits": self.fits} if self.device else {}),
+            "lines": [asdict(line) for line in self.lines],
+            "notes": list(self.notes),
+        }
+
+
+def memory(
+    ledger: Ledger,
+    *,
+    mode: str = "inference",
+    dtype: str | None = None,
+    batch: int = 1,
+    sequence: int | None = None,
+    kv_dtype: str | None = None,
+    optimizer: str = "adamw",
+    precision: str = "pure",
+    attention: str = "flash",
+    recompute: str = "none",
+    loss: str = "full",
+    lora: int | None = None,
+    targets: Sequence[str] = (),
+    device: Device | None = None,
+) -> Memory:
+    """What a model takes in memory.
+
+    Args:
+        ledger: of a config, a checkpoint or a module.
+        mode: ``"inference"`` or ``"training"``.
+        dtype: of the weights; by default each tensor's own.
+        batch: sequences at once.
+        sequence: tokens of each; by default as many as there are learned positions, or 4,096.
+        kv_dtype: of cached keys and values; by default that of the weights, float16 where these are packed.
+        optimizer: one of `OPTIMIZERS`.
+        precision: ``"pure"``, all in the weights' dtype; ``"mixed"``, weights in float32 and products in bfloat16, as
+            torch.autocast has it; ``"master"``, weights and gradients in 16 bits, and in the optimizer a float32 copy.
+        attention: ``"flash"``, a kernel that keeps no scores, or ``"eager"``.
+        recompute: which activations the backward pass computes again: ``"none"``, ``"selective"``, those of attention,
+            or ``"full"``, all but the inputs of layers.
+        loss: ``"full"``, from the logits of all tokens at once, or ``"chunked"``.
+        lora: the rank of adapters, which are then all that is trained; None trains the weights.
+        targets: the modules that get an adapter, such as ``q_proj``; none is every linear layer but the head.
+        device: what must hold it all; None is not asked.
+
+    Raises:
+        BadInput: for a word or a number that makes no sense, and for what the ledger does not tell.
+    """
+    _one_of("mode", mode, MODES)
+    _one_of("optimizer", optimizer, OPTIMIZERS)
+    _one_of("precision", precision, PRECISIONS)
+    _one_of("attention", attention, ATTENTION)
+    _one_of("recompute", recompute, RECOMPUTE)
+    _one_of("loss", loss, LOSS)
+    for what, number in (("batch", batch), ("sequence", 1 if sequence is None else sequence)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise BadInput(f"{what} is {shown(number)}, expected a positive integer")
+    if targets and lora is None:
+        raise BadInput("targets are the modules that LoRA's adapters stand beside: say the rank with lora")
+    form = None if dtype is None else format_named(dtype)
+    cached = None if kv_dtype is None else cache_format_named(kv_dtype)
+    sequence, notes = _length(ledger, sequence)
+    lines: list[Line] = []
+    per_token = None
+    if mode == "training":
+        if cached:
+            raise BadInput("training keeps no cache of keys and values: kv_dtype is for inference")
+        lines += _training(ledger, form, optimizer, precision, lora, targets)
+    else:
+        entries = ledger.parameters if lora is None else with_adapters(ledger, lora, targets)
+        lines += model_states.weights(entries, form) + model_states.buffers(ledger, form)
+        per_token = _per_token(ledger, cached := cached or _computed(ledger, form))
+        lines += _cache(ledger, cached, batch, sequence)
+        notes += _cache_notes(ledger, cached)
+    return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
+
+
+def _one_of(what: str, word: str, known: Iterable[str]) -> None:
+    known = tuple(known)
+    if word not in known:
+        raise BadInput(f"{what} is {quoted(word)}, expected one of {', '.join(known)}{nearest(str(word), known)}")
+
+
+# -- how long a sequence is -----------------------------------------------------------------------
+
+
+def _length(ledger: Ledger, sequence: int | None) -> tuple[int, list[str]]:
+    """Tokens of a sequence, and what to know of that."""
+    most = positions(ledger)
+    if sequence is None:
+        if most is not None:
+            return most, []
+        return SEQUENCE, [f"a sequence of {SEQUENCE:,} tokens was taken: no learned positions say how long one is"]
+    if most is not None and sequence > most:
+        raise BadInput(
+            f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned"
+        )
+    return sequence, []
+
+
+def positions(ledger: Ledger) -> int | None:
+    """The most tokens that learned positions allow, None where there are none."""
+    told = [entry for entry in (ledger.described or ledger).parameters if entry.role == "position_embedding"]
+    counts = [int(entry.shape[0]) for entry in told if len(entry.shape) == 2]
+    # The key that gave the rows, where a config did: OPT has two rows more than positions.
+    keys = [key for entry in told for key in _keys(expression_of(entry.shape[0]))]
+    symbols = (ledger.described or ledger).symbols
+    return min([*counts, *(symbols[key] for key in keys if key in symbols)], default=None)
+
+
+def _keys(expression: Expression) -> list[str]:
+    """The config keys of an expression."""
+    if isinstance(expression, tuple):
+        return _keys(expression[1]) + _keys(expression[2])
+    return [expression] if isinstance(expression, str) else []
+
+
+# -- training -------------------------------------------------------------------------------------
+
+
+def _own(ledger: Ledger) -> str:
+    """The dtype of most weights."""
+    widths = ledger.by("dtype")
+    return max(widths, key=lambda name: widths[name], default="float32")
+
+
+def _training(
+    ledger: Ledger, form: str | None, optimizer: str, precision: str, lora: int | None, targets: Sequence[str]
+) -> list[Line]:
+    entries = list(ledger.parameters) if lora is None else with_adapters(ledger, lora, targets)
+    how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
+    parameters = model_states.parameters_of(entries, live=ledger.kind == "module")
+    learning = model_states.trained(parameters, how, ledger.source)
+    return [
+        *model_states.weights(entries, how.weights),
+        *model_states.buffers(ledger, how.weights),
+        model_states.gradients(learning),
+        *model_states.optimizer(learning, optimizer, how),
+        *model_states.backward_buffers(ledger, learning),
+    ]
+
+
+# -- inference ------------------------------------------------------------------------------------
+
+
+def _computed(ledger: Ledger, form: str | None) -> str:
+    """The dtype of products in inference: that of most weights, 16 bits where these are packed."""
+    if form is None:
+        own = _own(ledger)
+        return own if own in model_states.TRAINED else "float16"
+    return "float16" if form in PACKED or form not in model_states.TRAINED else form
+
+
+def _cache(ledger: Ledger, form: str, batch: int, sequence: int) -> list[Line]:
+    attending = (ledger.described or ledger).attending
+    if form in CACHED and any(one.heads.latent is not None for one in attending):
+        raise BadInput(
+            f"{ledger.source} caches one latent vector for all keys and values, which no implementation quantises to"
+            f" {form}: say kv_dtype fp8, or 16 bits"
+        )
+    source = "Shazeer 2019, Fast Transformer Decoding, section 2.3"
+    width = f"{BITS[form] // 8} B" if form in BITS and form not in CACHED else form
+    return [
+        Line(
+            "kv_cache",
+            f"cached keys and values in {form}" + (f", window {one.window:,}" if one.window else ""),
+            cache_bytes(batch * one.total, form),
+            f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}",
+            CACHED[form].source if form in CACHED else source,
+        )
+        for one in kept(attending, sequence)
+    ]
+
+
+def _per_token(ledger: Ledger, form: str) -> int | None:
+    """Bytes that one more token of one sequence adds while no window is full."""
+    attending = (ledger.described or ledger).attending
+    if not attending:
+        return None
+    first, second = (sum(one.total for one in kept(attending, tokens)) for tokens in (1, 2))
+    return cache_bytes(second - first, form)
+
+
+def _cache_notes(ledger: Ledger, form: str) -> list[str]:
+    if not (ledger.described or ledger).attending:
+        return ["no cache is counted: the source does not tell how the model attends (a config of a native type does)"]
+    if form in CACHED:
+        return ["the last tokens, fewer than 128, wait in 16 bits until they are quantised"]
+    return []
