@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from tallystick.answers.devices import Device
-from tallystick.answers.memory import Memory, memory, positions
+from tallystick.answers.memory import Memory, memory
+from tallystick.answers.workload import positions
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
 

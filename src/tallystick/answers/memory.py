@@ -14,11 +14,9 @@ from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.lora import with_adapters
 from tallystick.answers.model_states import PRECISIONS
 from tallystick.answers.optimizers import OPTIMIZERS
-from tallystick.dims import Expression, expression_of
-from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.answers.workload import workload
+from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import BITS, Ledger
-
-SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is
 
 # What is there at once. Gradients are set to None after each step, as torch's zero_grad does: none is there while the
 # forward pass fills the memory with activations; each of these is freed as gradients take its place.
@@ -148,14 +146,11 @@ def memory(
     _one_of("attention", attention, ATTENTION)
     _one_of("recompute", recompute, RECOMPUTE)
     _one_of("loss", loss, LOSS)
-    for what, number in (("batch", batch), ("sequence", 1 if sequence is None else sequence)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise BadInput(f"{what} is {shown(number)}, expected a positive integer")
     if targets and lora is None:
         raise BadInput("targets are the modules that LoRA's adapters stand beside: say the rank with lora")
     form = None if dtype is None else format_named(dtype)
     cached = None if kv_dtype is None else cache_format_named(kv_dtype)
-    sequence, notes = _length(ledger, sequence)
+    sequence, notes = workload(ledger, batch, sequence)
     lines: list[Line] = []
     per_token = None
     if mode == "training":
@@ -175,40 +170,6 @@ def _one_of(what: str, word: str, known: Iterable[str]) -> None:
     known = tuple(known)
     if word not in known:
         raise BadInput(f"{what} is {quoted(word)}, expected one of {', '.join(known)}{nearest(str(word), known)}")
-
-
-# -- how long a sequence is -----------------------------------------------------------------------
-
-
-def _length(ledger: Ledger, sequence: int | None) -> tuple[int, list[str]]:
-    """Tokens of a sequence, and what to know of that."""
-    most = positions(ledger)
-    if sequence is None:
-        if most is not None:
-            return most, []
-        return SEQUENCE, [f"a sequence of {SEQUENCE:,} tokens was taken: no learned positions say how long one is"]
-    if most is not None and sequence > most:
-        raise BadInput(
-            f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned"
-        )
-    return sequence, []
-
-
-def positions(ledger: Ledger) -> int | None:
-    """The most tokens that learned positions allow, None where there are none."""
-    told = [entry for entry in (ledger.described or ledger).parameters if entry.role == "position_embedding"]
-    counts = [int(entry.shape[0]) for entry in told if len(entry.shape) == 2]
-    # The key that gave the rows, where a config did: OPT has two rows more than positions.
-    keys = [key for entry in told for key in _keys(expression_of(entry.shape[0]))]
-    symbols = (ledger.described or ledger).symbols
-    return min([*counts, *(symbols[key] for key in keys if key in symbols)], default=None)
-
-
-def _keys(expression: Expression) -> list[str]:
-    """The config keys of an expression."""
-    if isinstance(expression, tuple):
-        return _keys(expression[1]) + _keys(expression[2])
-    return [expression] if isinstance(expression, str) else []
 
 
 # -- training -------------------------------------------------------------------------------------

@@ -1,0 +1,47 @@
+"""How many sequences at once, and how long: what a model is given to read."""
+
+from __future__ import annotations
+
+from tallystick.dims import Expression, expression_of
+from tallystick.errors import BadInput, shown
+from tallystick.ledger import Ledger
+
+SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is
+
+
+def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, list[str]]:
+    """Tokens of a sequence, and what to know of that.
+
+    Raises `BadInput` for a batch or a sequence that is no positive integer, and for a sequence longer than the
+    positions that the model has learned.
+    """
+    for what, number in (("batch", batch), ("sequence", 1 if sequence is None else sequence)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise BadInput(f"{what} is {shown(number)}, expected a positive integer")
+    most = positions(ledger)
+    if sequence is None:
+        if most is not None:
+            return most, []
+        return SEQUENCE, [f"a sequence of {SEQUENCE:,} tokens was taken: no learned positions say how long one is"]
+    if most is not None and sequence > most:
+        raise BadInput(
+            f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned"
+        )
+    return sequence, []
+
+
+def positions(ledger: Ledger) -> int | None:
+    """The most tokens that learned positions allow, None where there are none."""
+    told = [entry for entry in (ledger.described or ledger).parameters if entry.role == "position_embedding"]
+    counts = [int(entry.shape[0]) for entry in told if len(entry.shape) == 2]
+    # The key that gave the rows, where a config did: OPT has two rows more than positions.
+    keys = [key for entry in told for key in _keys(expression_of(entry.shape[0]))]
+    symbols = (ledger.described or ledger).symbols
+    return min([*counts, *(symbols[key] for key in keys if key in symbols)], default=None)
+
+
+def _keys(expression: Expression) -> list[str]:
+    """The config keys of an expression."""
+    if isinstance(expression, tuple):
+        return _keys(expression[1]) + _keys(expression[2])
+    return [expression] if isinstance(expression, str) else []
