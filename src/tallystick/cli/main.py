@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tallystick import __version__
-from tallystick.cli import count, formula, presets, reconcile, survive, ties
+from tallystick.cli import compute, count, formula, presets, reconcile, survive, ties
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -23,6 +23,7 @@ examples:
   tallystick count ./checkpoint --by layer          a folder with config.json and safetensors
   tallystick formula gpt2 --steps                   each product with its numbers
   tallystick reconcile gpt2 163M                    which way of counting gives a claimed count
+  tallystick compute llama-3-8b --sequence 8192     what it computes, part by part
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
   tallystick presets                                the names that it knows
@@ -48,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    for command in (count, formula, reconcile, ties, survive, presets):
+    for command in (count, formula, compute, reconcile, ties, survive, presets):
         command.add(commands)
     return parser
 
