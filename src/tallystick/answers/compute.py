@@ -187,7 +187,10 @@ def compute(
         notes.append("cross-attention is not counted: it runs only beside an encoder")
     untold = [entry for entry in entries if entry.role == "experts" and entry.active is None]
     if untold:
-        notes.append("experts are not counted: the source does not tell how many of them a token uses (a config does)")
+        notes.append(
+            "experts are not counted: the source does not tell how many of them a token uses (a config of a native type"
+            " does)"
+        )
     entries = [entry for entry in entries if entry not in untold]
     if not attending:
         notes.append(

@@ -18,7 +18,7 @@ def show_compute(compute: Compute, out: Console, *, explain: bool = False, style
         return
     bold = "**" if style == "markdown" else ""
     lead = "- " if style == "markdown" else "  "
-    size = f"{compute.batch:,} × {compute.sequence:,} tokens"
+    size = f"{compute.batch:,} × {compute.sequence:,} tokens" + ("" if compute.complete else " (incomplete, see below)")
     out.print(Text(f"{compute.source}: {bold}{in_flops(compute.forward)}{bold} forward, {size}", style="bold"))
     out.print()
     for line in _totals(compute):
