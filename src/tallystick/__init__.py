@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tallystick.answers.check import Check
     from tallystick.answers.compare import Comparison
+    from tallystick.answers.compute import Compute
     from tallystick.answers.fit import Fit
     from tallystick.answers.formula import Formula
     from tallystick.answers.memory import Memory
@@ -41,6 +42,7 @@ __all__ = [
     "check",
     "check_optimizer",
     "compare",
+    "compute",
     "count",
     "fit",
     "formula",
@@ -144,6 +146,32 @@ def fit(source: Any, /, device: Any, **options: Any) -> Fit:
     from tallystick.answers.fit import fit as answer
 
     return answer(source if isinstance(source, Ledger) else count(source), device_of(device), **options)
+
+
+def compute(
+    source: Any, /, *, batch: int = 1, sequence: int | None = None, device: Any = None, **speed: Any
+) -> Compute:
+    """The operations of a model's matrix products, by part, forward and in training, and how long they take.
+
+    Args:
+        source: what `count` takes, or a `Ledger` (of which `count` takes config keys to set).
+        batch: sequences at once.
+        sequence: tokens of each; by default as many as there are learned positions, or 4,096.
+        device: what computes, as `memory` takes it.
+        **speed: ``tokens`` of a run, a number or such as ``"300B"``, its ``mode``, ``"training"`` or ``"inference"``,
+            and ``mfu``, a share of the device's peak, or ``tokens_per_second``: see `tallystick.answers.rate.rate`.
+
+    Raises:
+        BadInput: when the source cannot be read, or an option makes no sense.
+
+    >>> compute("gpt2", sequence=1024).forward
+    291648307200
+    """
+    from tallystick.answers.compute import compute as reckon
+    from tallystick.answers.devices import device_of
+
+    ledger = source if isinstance(source, Ledger) else count(source)
+    return reckon(ledger, batch=batch, sequence=sequence, device=None if device is None else device_of(device), **speed)
 
 
 def ties(source: Any, /, **overrides: Any) -> Ties:

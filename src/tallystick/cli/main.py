@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tallystick import __version__
-from tallystick.cli import check, compare, count, fit, formula, memory, presets, reconcile, survive, ties
+from tallystick.cli import check, compare, compute, count, fit, formula, memory, presets, reconcile, survive, ties
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -27,6 +27,7 @@ examples:
   tallystick check notes.md --against gpt2          which lines of a derivation are wrong
   tallystick memory llama-3-8b --sequence 8192      what it takes, line by line
   tallystick fit gpt2 --device 8GB --mode training  whether it fits, and what would make it
+  tallystick compute llama-3-8b --sequence 8192     what it computes, part by part
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
   tallystick presets                                the names that it knows
@@ -52,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    for command in (count, formula, compare, reconcile, check, memory, fit, ties, survive, presets):
+    for command in (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive, presets):
         command.add(commands)
     return parser
 

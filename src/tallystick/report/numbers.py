@@ -46,6 +46,16 @@ def in_giga(number: int) -> str:
     return f"{giga(number, places=places)} GB ({giga(number, binary=True, places=places)} GiB)"
 
 
+def in_flops(number: float) -> str:
+    """Four digits and the unit.
+
+    >>> in_flops(291_648_307_200), in_flops(3.14e24), in_flops(300)
+    ('291.6 GFLOP', '3.1 YFLOP', '300 FLOP')
+    """
+    units = tuple(f" {prefix}FLOP" for prefix in ("", "k", "M", "G", "T", "P", "E", "Z", "Y"))
+    return _scaled(number, 1000, units)
+
+
 def percent(share: float) -> str:
     """One decimal.
 
@@ -55,9 +65,9 @@ def percent(share: float) -> str:
     return f"{share:.1%}"
 
 
-def _scaled(number: int, step: int, units: tuple[str, ...]) -> str:
+def _scaled(number: float, step: int, units: tuple[str, ...]) -> str:
     value, place = float(number), 0
     while value >= step and place < len(units) - 1:
         value /= step
         place += 1
-    return f"{value:.1f}{units[place]}" if place else f"{number}{units[0]}"
+    return f"{value:.1f}{units[place]}" if place else f"{number:.0f}{units[0]}"

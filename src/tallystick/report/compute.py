@@ -1,0 +1,104 @@
+"""What a model computes, as people read it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from tallystick.answers.compute import Compute
+from tallystick.answers.rate import Rate
+from tallystick.report.numbers import exact, in_flops, percent, rough
+from tallystick.report.table import Column, Table, draw
+
+
+def show_compute(compute: Compute, out: Console, *, explain: bool = False, style: str = "table") -> None:
+    """The operations of a pass, then where they go, then what follows; with `explain` each product with its formula."""
+    if style == "csv":
+        draw(_products(compute), out, style=style)
+        return
+    bold = "**" if style == "markdown" else ""
+    lead = "- " if style == "markdown" else "  "
+    size = f"{compute.batch:,} × {compute.sequence:,} tokens" + ("" if compute.complete else " (incomplete, see below)")
+    out.print(Text(f"{compute.source}: {bold}{in_flops(compute.forward)}{bold} forward, {size}", style="bold"))
+    out.print()
+    for line in _totals(compute):
+        out.print(Text(lead + line))
+    out.print()
+    draw(_products(compute) if explain else _parts(compute), out, style=style)
+    out.print()
+    for one in compute.approximations:
+        said = f"6·N with N = {rough(one.parameters)}, {one.what}"
+        out.print(Text(f"{lead}{said}: {percent(one.ratio)} of what training takes"))
+    if compute.rate is not None:
+        for line in _rate(compute.rate):
+            out.print(Text(lead + line))
+    if explain:
+        for source in dict.fromkeys(product.source for product in compute.products):
+            out.print(Text(f"{lead}source: {source}", style="dim"))
+    for note in compute.notes:
+        out.print(Text(f"{lead}note: {note}", style="dim"))
+
+
+def _totals(compute: Compute) -> list[str]:
+    lines = [
+        f"{exact(compute.forward)} FLOPs forward, {exact(compute.training)} in training",
+        f"{in_flops(compute.forward // compute.tokens)} for each token forward,"
+        f" {in_flops(compute.training // compute.tokens)} in training",
+    ]
+    if compute.needed != compute.forward:
+        lines.append(f"{in_flops(compute.needed)} of the forward pass needed: the rest is masked")
+    if compute.flash_training != compute.training:
+        lines.append(f"{in_flops(compute.flash_training)} in training with a fused attention kernel")
+    return lines
+
+
+def _parts(compute: Compute) -> Table:
+    columns = [Column("part"), Column("forward", True), Column("training", True), Column("share", True)]
+    parts = compute.parts()
+    shares = [part["forward_flops"] / compute.forward for part in parts.values()]
+    rows = [
+        [name.replace("_", " "), in_flops(part["forward_flops"]), in_flops(part["training_flops"]), percent(share)]
+        for (name, part), share in zip(parts.items(), shares, strict=True)
+    ]
+    total = ["total", in_flops(compute.forward), in_flops(compute.training), percent(1.0)]
+    return Table(columns, rows, shares, total)
+
+
+def _products(compute: Compute) -> Table:
+    columns = [Column("part"), Column("product"), Column("formula"), Column("forward", True), Column("backward", True)]
+    rows = [
+        [one.part.replace("_", " "), one.what, one.formula, exact(one.forward_flops), exact(one.backward_flops)]
+        for one in compute.products
+    ]
+    return Table(columns, rows, total=["total", "", "", exact(compute.forward), exact(compute.backward)])
+
+
+def _rate(rate: Rate) -> list[str]:
+    lines = []
+    if rate.device is not None:
+        peak = "" if rate.peak_flops is None else f": peak {in_flops(rate.peak_flops)}/s in 16 bits ({rate.source})"
+        lines.append(rate.device + peak)
+    if rate.tokens_per_second is not None:
+        share = "" if rate.mfu is None else f", {percent(rate.mfu)} of the peak (MFU)"
+        most = "at most " if rate.mfu == 1 else ""
+        lines.append(f"{most}{rate.tokens_per_second:,.0f} tokens a second in {rate.mode}{share}")
+    if rate.tokens is not None and rate.flops is not None:
+        line = f"{rough(rate.tokens)} tokens of {rate.mode}: {in_flops(rate.flops)}"
+        if rate.seconds is not None:
+            line += f", {_duration(rate.seconds)} on one device"
+        if rate.joules is not None:
+            line += f", {rate.joules / 3.6e6:,.1f} kWh at its full power"
+        lines.append(line)
+    return lines
+
+
+def _duration(seconds: float) -> str:
+    """The largest unit of which there is one at least.
+
+    >>> _duration(5400), _duration(200_000), _duration(0.25)
+    ('1.5 hours', '2.3 days', '0.25 seconds')
+    """
+    for unit, length in (("years", 365 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.3g} seconds"

@@ -1,0 +1,300 @@
+"""Operations are those that torch's own counter sees while real models run, forward and backward."""
+
+import json
+
+import pytest
+import torch
+import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+
+import configs
+import tallystick
+from checkpoints import write
+from tallystick.answers.compute import compute, visible
+from tallystick.answers.workload import positions
+from tallystick.cli.main import main
+from test_kv_cache import SMALL, WIDTHS
+
+transformers.logging.set_verbosity_error()
+aten = torch.ops.aten
+
+# torch knows the operations of its fused attention kernels, but not that the one for CPUs is such a kernel.
+FUSED = {
+    aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *_, **__: sdpa_flop_count(q, k, v),
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: lambda g, q, k, v, *_, **__: sdpa_backward_flop_count(
+        g, q, k, v
+    ),
+}
+
+
+def run(model, batch, sequence):
+    """Operations of the forward and of the backward pass, by torch's counter, and whether a fused kernel ran."""
+    tokens = torch.randint(3, 60, (batch, sequence)) % model.config.vocab_size
+    with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
+        loss = model(tokens, use_cache=False).logits.sum()
+        forward = counter.get_total_flops()
+        loss.backward()
+    fused = any("for_cpu" in str(kernel) for kernel in counter.get_flop_counts()["Global"])
+    return forward, counter.get_total_flops() - forward, fused
+
+
+def built(model_type, values, attention):
+    # Of the three ways in which transformers runs experts, torch counts two; both run those that a token is sent to.
+    config = transformers.AutoConfig.for_model(model_type, **values)
+    return transformers.AutoModelForCausalLM.from_config(
+        config, attn_implementation=attention, experts_implementation="eager"
+    )
+
+
+GROUPED_FALCON = {**WIDTHS, "num_hidden_layers": 3, "new_decoder_architecture": True, "num_kv_heads": 2}
+EACH = [
+    (attention, model_type, values)
+    for model_type, values in [*SMALL, ("falcon", GROUPED_FALCON)]
+    for attention in ("eager", "sdpa")
+    if attention == "eager" or model_type not in ("bloom", "gemma2", "gpt_oss", "gptj")  # which have no SDPA attention
+]
+
+
+@pytest.mark.parametrize(
+    ("attention", "model_type", "values"), EACH, ids=lambda part: part if isinstance(part, str) else ""
+)
+def test_as_many_operations_as_torch_counts(attention, model_type, values):
+    values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
+    model = built(model_type, values, attention)
+    ledger = tallystick.count({"model_type": model_type, **values})
+    for batch, sequence in ((1, 5), (3, 12)):
+        forward, backward, fused = run(model, batch, sequence)
+        answer = compute(ledger, batch=batch, sequence=sequence)
+        assert answer.complete
+        assert answer.forward == forward
+        assert (answer.flash_training if fused else answer.training) - answer.forward == backward
+
+
+# What the drawn configs, made to be built, leave to chance and a model that runs cannot: rotated elements go in pairs,
+# and some of Falcon's keys contradict each other.
+RUNS = {
+    "gptj": {"rotary_dim": 2},
+    "phi": {"partial_rotary_factor": 1.0},
+    "falcon": {"num_ln_in_parallel_attn": None, "parallel_attn": True, "num_kv_heads": None},
+}
+DENSE = sorted(set(configs.CONFIGS) - {"mixtral", "gpt_oss", "deepseek_v3"})
+
+
+@pytest.mark.parametrize("model_type", DENSE)
+@settings(max_examples=6, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_as_many_as_torch_counts_for_drawn_configs(model_type, data):
+    small = {"vocab_size": 60, "bos_token_id": None, "eos_token_id": None}
+    values = {**small, **data.draw(configs.CONFIGS[model_type]), **RUNS.get(model_type, {})}
+    ledger = tallystick.count(values)
+    batch, sequence = data.draw(st.integers(1, 3)), data.draw(st.integers(1, min(9, positions(ledger) or 9)))
+    del values["model_type"]
+    forward, backward, _ = run(built(model_type, values, "eager"), batch, sequence)
+    answer = compute(ledger, batch=batch, sequence=sequence)
+    assert (answer.forward, answer.backward) == (forward, backward)
+
+
+# -- what is trained ------------------------------------------------------------------------------
+
+LLAMA = {**WIDTHS, "num_hidden_layers": 3, "num_key_value_heads": 2, "pad_token_id": None, "tie_word_embeddings": False}
+
+
+def test_the_experts_that_are_batched_take_as_many():
+    values = {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2}
+    model = built("mixtral", values, "eager")
+    model.set_experts_implementation("batched_mm")
+    forward, backward, _ = run(model, 2, 7)
+    answer = compute(tallystick.count({"model_type": "mixtral", **values}), batch=2, sequence=7)
+    assert (answer.forward, answer.backward) == (forward, backward)
+
+
+@pytest.mark.parametrize(
+    "trained",
+    [
+        ["lm_head.weight"],
+        ["model.layers.1.", "model.layers.2.", "model.norm.weight", "lm_head.weight"],
+        ["model.layers.0.mlp.down_proj.weight"],
+        ["model.embed_tokens.weight"],
+        [],
+    ],
+    ids=["the head", "upper layers", "one matrix", "the embedding", "nothing"],
+)
+def test_frozen_weights_take_no_gradient(trained):
+    model = built("llama", LLAMA, "eager")
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad = name.startswith(tuple(trained))
+    tokens = torch.arange(7)[None] + 3
+    with FlopCounterMode(display=False) as counter:
+        logits = model(tokens, use_cache=False).logits
+        if trained:
+            logits.sum().backward()
+    answer = compute(tallystick.count(model), sequence=7)
+    # The norm before q_proj prints after it: so the first gradient of that product's other factor is missed.
+    missed = 2 * 7 * 32 * 32 if "model.norm.weight" in trained else 0
+    assert answer.training == counter.get_total_flops() - missed
+    assert any("to within one layer" in note for note in answer.notes)
+
+
+# -- what is counted ------------------------------------------------------------------------------
+
+
+def test_gpt2_by_hand():
+    answer = tallystick.compute("gpt2", batch=2)
+    tokens, d = 2 * 1024, 768
+    parts = {name: part["forward_flops"] for name, part in answer.parts().items()}
+    assert parts == {
+        "embedding": 0,
+        "attention_projections": 2 * tokens * 12 * (3 * d * d + d * d),
+        "attention_scores": 2 * tokens * 12 * 1024 * d,
+        "attention_values": 2 * tokens * 12 * 1024 * d,
+        "mlp": 2 * tokens * 12 * 2 * 4 * d * d,
+        "head": 2 * tokens * 50257 * d,
+    }
+    assert answer.training == 3 * sum(parts.values())
+
+
+def test_tying_saves_no_operation():
+    tied, untied = tallystick.compute("gpt2"), tallystick.compute(tallystick.count("gpt2", tie_word_embeddings=False))
+    assert tied.parts() == untied.parts()
+    assert "the head is multiplied though it is tied: tying saves parameters, not operations" in tied.notes
+    assert not any("tied" in note for note in untied.notes)
+
+
+def test_a_mask_leaves_what_a_query_sees():
+    for sequence in (1, 5, 12):
+        for window in (None, 1, 4, 12, 30):
+            ones = torch.ones(sequence, sequence)
+            seen = ones.tril() if window is None else ones.tril() - ones.tril(-window)
+            assert visible(sequence, window) == seen.sum()
+    needed = tallystick.compute("mistral-7b", sequence=8192).parts()["attention_scores"]["needed_flops"]
+    assert needed == 2 * 32 * 32 * 128 * (4096 * 4097 // 2 + 4096 * 4096)
+
+
+def test_endless_layers_take_no_time():
+    answer = tallystick.compute(tallystick.count("gemma-2-9b", num_hidden_layers=10**12), sequence=2)
+    assert answer.parts()["attention_scores"]["forward_flops"] == 10**12 * 2 * 16 * 2 * 2 * 256
+
+
+def test_six_times_which_n():
+    answer = tallystick.compute("mixtral-8x7b", sequence=4096)
+    rules = {rule.what.partition(" (")[0]: rule for rule in answer.approximations}
+    assert rules["all parameters"].parameters == 46_702_792_704
+    assert rules["active parameters"].parameters == 12_879_925_248
+    assert rules["all parameters"].training_flops == 6 * 46_702_792_704 * 4096
+    # What is missing there is attention itself: 12 for each layer, head, element and position, as PaLM has it.
+    quadratic = 12 * 32 * 32 * 128 * 4096 * 4096
+    assert rules["weights that a token is multiplied with"].training_flops + quadratic == answer.training
+    assert rules["all parameters"].ratio == pytest.approx(rules["all parameters"].training_flops / answer.training)
+
+
+# -- sources --------------------------------------------------------------------------------------
+
+
+def test_a_header_without_its_tied_head_is_what_its_config_runs(tmp_path):
+    config = {"model_type": "gpt2", "n_embd": 4, "n_head": 2, "n_layer": 1, "n_positions": 8, "vocab_size": 10}
+    names = {entry.name: entry.shape for entry in tallystick.count(config).entries if entry.name != "lm_head.weight"}
+    write(tmp_path / "model.safetensors", names)
+    bare = tallystick.compute(tmp_path)
+    assert not bare.complete
+    assert any(note.startswith("scores and values of attention are not counted") for note in bare.notes)
+    assert any(note.startswith("no head is counted") for note in bare.notes)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    whole, told = tallystick.compute(tmp_path), tallystick.compute(config)
+    assert whole.complete
+    assert whole.parts() == told.parts()
+    assert bare.forward == told.forward - sum(
+        told.parts()[part]["forward_flops"] for part in ("attention_scores", "attention_values", "head")
+    )
+
+
+def test_experts_of_which_nobody_tells_how_many_run_are_left_out(tmp_path):
+    write(
+        tmp_path / "model.safetensors",
+        {"model.layers.0.mlp.experts.0.up_proj.weight": (4, 4), "lm_head.weight": (9, 4)},
+    )
+    answer = tallystick.compute(tmp_path, sequence=3)
+    assert not answer.complete
+    assert answer.forward == 2 * 3 * 9 * 4
+    assert any(note.startswith("experts are not counted") for note in answer.notes)
+
+
+# -- how long it takes ----------------------------------------------------------------------------
+
+
+def test_palm_reaches_the_share_that_its_paper_states():
+    """Chowdhery et al. 2022, section 4.1 and table 3: 238.3K tokens a second on 6,144 chips are an MFU of 46.2%."""
+    answer = tallystick.compute("palm-540b", sequence=2048, device="tpu-v4", tokens_per_second=238_300 / 6144)
+    assert round(answer.rate.mfu, 3) == 0.462
+
+
+OWN = {"memory": 10**9, "name": "mine", "flops": 1e12, "watts": 100}
+
+
+def test_time_and_energy_follow_from_the_share_of_the_peak():
+    per_token = 3 * 291_648_307_200 // 1024
+    rate = tallystick.compute("gpt2", device=OWN, mfu=0.5, tokens="2M").rate
+    assert (rate.mode, rate.device, rate.tokens, rate.flops) == ("training", "mine", 2_000_000, 2_000_000 * per_token)
+    assert rate.tokens_per_second == pytest.approx(0.5e12 / per_token)
+    assert rate.seconds == pytest.approx(2e6 * per_token / 0.5e12)
+    assert rate.joules == pytest.approx(100 * rate.seconds)
+    assert tallystick.compute("gpt2", device=OWN, tokens_per_second=100).rate.mfu == pytest.approx(per_token / 1e10)
+    assert tallystick.compute("gpt2", device=OWN).rate.mfu == 1
+    forward = tallystick.compute("gpt2", device=OWN, mode="inference", tokens=1024).rate
+    assert forward.flops == 291_648_307_200
+    alone = tallystick.compute("gpt2", tokens=10, tokens_per_second=5).rate
+    assert (alone.seconds, alone.mfu, alone.joules) == (2, None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"batch": 0}, "batch is 0, expected a positive integer"),
+        ({"sequence": 1025}, "a sequence of 1,025 is longer than the 1,024 positions"),
+        ({"mfu": 0.4}, "mfu is a share of a device's peak: name the device"),
+        ({"device": "h100", "mfu": 40}, "mfu is 40, expected a share"),
+        ({"device": "h100", "mfu": True}, "mfu is True, expected a positive number"),
+        ({"device": "h100", "mfu": float("nan")}, "mfu is nan, expected a positive number"),
+        ({"device": "h100", "mfu": 0.4, "tokens_per_second": 5}, "say the same: give one of them"),
+        ({"device": "h100", "tokens_per_second": 10**9}, "times the peak of h100"),
+        ({"device": "24GB"}, "the rate of 24GB is not known"),
+        ({"device": "h1oo"}, "nearest: h100"),
+        ({"tokens": "many"}, "tokens is the string 'many', expected a number"),
+        ({"tokens": 0}, "tokens is 0, expected a number"),
+        ({"tokens": 5, "mode": "trainin"}, "nearest: training"),
+    ],
+)
+def test_what_makes_no_sense_is_said(options, said):
+    with pytest.raises(tallystick.BadInput, match=r".") as caught:
+        tallystick.compute("gpt2", **options)
+    assert said in str(caught.value)
+
+
+def test_a_model_without_a_matrix_is_refused(tmp_path):
+    write(tmp_path / "model.safetensors", {"norm.weight": (4,)})
+    with pytest.raises(tallystick.BadInput, match="holds no matrix"):
+        tallystick.compute(tmp_path)
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def test_the_command_gives_what_python_gives(capsys):
+    assert main(["compute", "gpt2", "--batch", "2", "--tokens", "300B", "--device", "a100", "--format", "json"]) == 0
+    answer = tallystick.compute("gpt2", batch=2, tokens="300B", device="a100").to_dict()
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(answer))
+    assert answer["forward_flops"] == 2 * 291_648_307_200
+    assert sum(line["forward_flops"] for line in answer["lines"]) == answer["forward_flops"]
+    assert sum(part["training_flops"] for part in answer["parts"].values()) == answer["training_flops"]
+
+
+def test_each_product_is_explained(capsys):
+    assert main(["compute", "gpt2", "--explain", "--tokens", "300B", "--device", "a100", "--mfu", "0.4"]) == 0
+    out = capsys.readouterr().out
+    assert "2 × 1,024 tokens × 12 × 768 × 2,304" in out
+    assert "2 × 1 × 12 layers × 12 heads × 1,024 × 1,024 × 64" in out
+    assert "source: Chowdhery et al. 2022, PaLM, appendix B" in out
+    assert "300.0B tokens of training: 256.3 EFLOP, 23.8 days on one device" in out
+    assert main(["compute", "gpt2", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "part,product,formula,forward,backward"
