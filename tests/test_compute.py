@@ -209,6 +209,15 @@ def test_a_header_without_its_tied_head_is_what_its_config_runs(tmp_path):
     )
 
 
+def test_packed_weights_compute_what_their_config_says():
+    model = built("llama", LLAMA, "eager")
+    for layer in model.model.layers:  # two elements of 4 bits in a byte, as bitsandbytes holds them
+        packed = torch.zeros(layer.mlp.up_proj.weight.numel() // 2, 1, dtype=torch.uint8)
+        layer.mlp.up_proj.weight = torch.nn.Parameter(packed, requires_grad=False)
+    told = tallystick.compute({"model_type": "llama", **LLAMA}, sequence=7)
+    assert tallystick.compute(model, sequence=7).forward == told.forward
+
+
 def test_experts_of_which_nobody_tells_how_many_run_are_left_out(tmp_path):
     write(
         tmp_path / "model.safetensors",

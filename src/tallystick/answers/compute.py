@@ -286,7 +286,7 @@ def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence
     tokens = batch * sequence
     found: dict[tuple[str, tuple[int, ...]], list[tuple[Entry, int]]] = {}
     for place, entry in enumerate(entries):
-        if kind_of(entry) == "matrix" and entry.role != "norm":
+        if kind_of(entry) == "matrix":
             template = entry.name if entry.axes else template_of(entry.name)[0]
             found.setdefault((template, entry.shape), []).append((entry, learning.gradients(place)))
     products = []
