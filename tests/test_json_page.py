@@ -23,7 +23,10 @@ ANSWERS = {
     "fit": lambda: tallystick.fit("gpt2", "h100").to_dict(),
     "compute": lambda: tallystick.compute("gpt2", device="h100", tokens="1B", mfu=0.4).to_dict(),
     "ties": lambda: tallystick.ties("gpt2").to_dict(),
-    "survive": lambda: {**run_survive(operations=[]).to_dict(), "rows": [{field.name: None for field in fields(Survived)}]},
+    "survive": lambda: {
+        **run_survive(operations=[]).to_dict(),
+        "rows": [{field.name: None for field in fields(Survived)}],
+    },
 }
 VALUES_FOR_KEYS = {"symbols", "parts", "versions"}  # whose keys are the model's own
 

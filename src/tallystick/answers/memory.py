@@ -16,6 +16,7 @@ from tallystick.answers.lora import with_adapters
 from tallystick.answers.model_states import PRECISIONS, Precision
 from tallystick.answers.optimizers import OPTIMIZERS
 from tallystick.answers.prefill import prefill
+from tallystick.answers.sharding import Shards, checked, gathered, per_rank, rank_notes, shard
 from tallystick.answers.workload import workload
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import BITS, Entry, Ledger
@@ -114,6 +115,11 @@ def memory(
     loss: str = "full",
     lora: int | None = None,
     targets: Sequence[str] = (),
+    dp: int = 1,
+    zero: int = 0,
+    tp: int = 1,
+    pp: int = 1,
+    ep: int = 1,
     device: Device | None = None,
 ) -> Memory:
     """What a model takes in memory.
@@ -134,7 +140,12 @@ def memory(
         loss: ``"full"``, from the logits of all tokens at once, or ``"chunked"``.
         lora: the rank of adapters, which are then all that is trained; None trains the weights.
         targets: the modules that get an adapter, such as ``q_proj``; none is every linear layer but the head.
-        device: what must hold it all; None is not asked.
+        dp: data parallel ranks, each with `batch` sequences of its own.
+        zero: what these share: 1 optimizer state, 2 gradients too, 3 weights too (FSDP).
+        tp: tensor parallel ranks.
+        pp: pipeline stages.
+        ep: ranks among which experts are spread, some of the data parallel ones.
+        device: what must hold it all, or what one rank of several holds; None is not asked.
 
     Raises:
         BadInput: for a word or a number that makes no sense, and for what the ledger does not tell.
@@ -151,6 +162,10 @@ def memory(
     cached = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
     entries = list(ledger.parameters) if lora is None else with_adapters(ledger, lora, targets)
+    shards = checked(Shards(dp, zero, tp, pp, ep), ledger)
+    if mode == "inference" and zero:
+        raise BadInput("zero shares what training keeps: inference spreads a model with tp, pp and ep")
+    ledger = per_rank(ledger, shards)
     per_token = None
     if mode == "training":
         if cached:
@@ -158,7 +173,8 @@ def memory(
         how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
         computed = how.products
         lines = [
-            *_model_states(ledger, entries, how, optimizer),
+            *_model_states(ledger, entries, how, optimizer, shards),
+            *gathered(entries, how.weights, shards),
             *saved(
                 ledger,
                 batch,
@@ -177,13 +193,13 @@ def memory(
         cached = cached or computed
         per_token = _per_token(ledger, cached)
         lines = [
-            *model_states.weights(entries, form),
+            *model_states.weights(shard(entries, shards, "weights"), form),
             *model_states.buffers(ledger, form),
             *_cache(ledger, cached, batch, sequence),
             *prefill(ledger, batch, sequence, dtype=computed, attention=attention),
         ]
         notes += _cache_notes(ledger, cached)
-    notes += untold(ledger)
+    notes += [*untold(ledger), *rank_notes(ledger, shards, training=mode == "training")]
     lines.sort(key=lambda line: PARTS.index(line.part))
     return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
 
@@ -203,15 +219,19 @@ def _own(ledger: Ledger) -> str:
     return max(widths, key=lambda name: widths[name], default="float32")
 
 
-def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimizer: str) -> list[Line]:
-    parameters = model_states.parameters_of(entries, live=ledger.kind == "module")
-    trained = model_states.trained(parameters, how, ledger.source)
+def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimizer: str, shards: Shards) -> list[Line]:
+    live = ledger.kind == "module"
+
+    def trained(what: str) -> list[tuple[Entry, str]]:
+        parameters = model_states.parameters_of(shard(entries, shards, what), live=live)
+        return model_states.trained(parameters, how, ledger.source)
+
     return [
-        *model_states.weights(entries, how.weights),
+        *model_states.weights(shard(entries, shards, "weights"), how.weights),
         *model_states.buffers(ledger, how.weights),
-        model_states.gradients(trained),
-        *model_states.optimizer(trained, optimizer, how),
-        *model_states.backward_buffers(ledger, trained),
+        model_states.gradients(trained("gradients")),
+        *model_states.optimizer(trained("optimizer"), optimizer, how),
+        *model_states.backward_buffers(ledger, trained("optimizer" if shards.zero == 3 else "gradients")),
     ]
 
 

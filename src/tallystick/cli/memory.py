@@ -24,6 +24,7 @@ examples:
   tallystick memory gpt2 --mode training --batch 8 --precision mixed --explain
   tallystick memory llama-3-8b --mode training --dtype nf4 --lora 16 q_proj v_proj
   tallystick memory ./checkpoint --device 24GB --format json
+  tallystick memory llama-3-70b --mode training --dp 16 --zero 3 --recompute full
 """
 
 
@@ -51,6 +52,16 @@ def add_run(command: argparse.ArgumentParser) -> None:
     add("--attention", help="flash (default): a kernel that keeps no scores; or eager")
     add("--recompute", help="activations that the backward pass computes again: none (default), selective, full")
     add("--loss", help="full (default): of all logits at once; or chunked")
+    add("--dp", type=int, metavar="N", help="data parallel ranks; the answer is of one rank, the fullest")
+    add(
+        "--zero",
+        type=int,
+        metavar="STAGE",
+        help="what they share: 1 optimizer state, 2 gradients too, 3 weights too (FSDP)",
+    )
+    add("--tp", type=int, metavar="N", help="tensor parallel ranks")
+    add("--pp", type=int, metavar="N", help="pipeline stages")
+    add("--ep", type=int, metavar="N", help="expert parallel ranks, some of the data parallel ones")
     add(
         "--lora",
         nargs="+",
@@ -59,7 +70,10 @@ def add_run(command: argparse.ArgumentParser) -> None:
     )
 
 
-RUN = ("mode", "dtype", "batch", "sequence", "kv_dtype", "optimizer", "precision", "attention", "recompute", "loss")
+RUN = (
+    "mode", "dtype", "batch", "sequence", "kv_dtype", "optimizer", "precision", "attention", "recompute", "loss",
+    "dp", "zero", "tp", "pp", "ep",
+)  # fmt: skip
 
 
 def run_of(options: argparse.Namespace) -> dict[str, Any]:
