@@ -418,7 +418,7 @@ def test_csv_and_markdown(capsys):
         (["--dtype", "int5"], "no number format is called 'int5'; nearest: int"),
         (["--batch", "0"], "batch is 0, expected a positive integer"),
         (["--batch", "two"], "invalid int value: 'two'"),
-        (["--sequence", "-1"], "sequence is -1, expected a positive integer"),
+        (["--sequence", "-1"], "'-1' is no length of a sequence"),
         (["--sequence", "1025"], "a sequence of 1,025 is longer than the 1,024 positions that gpt2 has learned"),
         (["--kv-dtype", "nf4"], "no cache holds keys and values in 'nf4'"),
         (["--kv-dtype", "bool"], "no cache holds keys and values in 'bool'"),

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tallystick import compute, count
-from tallystick.cli.options import add_command, add_format, add_source, print_json, settings_of
+from tallystick.cli.options import add_command, add_format, add_source, length, print_json, settings_of
 
 EXAMPLES = """\
 examples:
@@ -23,7 +23,9 @@ def add(commands: Any) -> None:
     add_source(command)
     command.add_argument("--batch", metavar="N", type=int, default=1, help="sequences at once (default: 1)")
     command.add_argument(
-        "--sequence", metavar="N", type=int, help="tokens of each (default: as many as learned positions, or 4096)"
+        "--sequence",
+        metavar="N",
+        help="tokens of each, 8192 or 8k (8 × 1024; default: as many as learned positions, or 4096)",
     )
     command.add_argument("--tokens", metavar="N", help="how long a run over so many takes: 300B, 1.5e9, 1,000,000")
     command.add_argument("--mode", choices=("training", "inference"), default="training", help="of that run")
@@ -40,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     answer = compute(
         count(options.source, **settings_of(options.settings)),
         batch=options.batch,
-        sequence=options.sequence,
+        sequence=None if options.sequence is None else length(options.sequence),
         tokens=options.tokens,
         mode=options.mode,
         device=options.device,

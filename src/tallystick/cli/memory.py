@@ -12,10 +12,12 @@ from tallystick.cli.options import (
     add_format,
     add_source,
     device_given,
+    lengths,
     print_json,
     settings_of,
 )
 from tallystick.errors import BadInput
+from tallystick.ledger import Ledger
 
 EXAMPLES = """\
 examples:
@@ -24,6 +26,7 @@ examples:
   tallystick memory gpt2 --mode training --batch 8 --precision mixed --explain
   tallystick memory llama-3-8b --mode training --dtype nf4 --lora 16 q_proj v_proj
   tallystick memory ./checkpoint --device 24GB --format json
+  tallystick memory llama-3-8b --sequence 1k:128k --plot memory.svg
   tallystick memory llama-3-70b --mode training --dp 16 --zero 3 --recompute full
 """
 
@@ -32,20 +35,25 @@ def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = add_command(commands, "memory", "what a model takes in memory, to serve or to train it", EXAMPLES)
     add_source(command)
-    add_run(command)
+    add_run(command, more_lengths="; several to compare: 1k:128k doubles, 1k:16k:1k steps, 1k,8k lists")
+    command.add_argument("--plot", metavar="FILE", help="draw what several lengths take: .png, .svg or .html")
     command.add_argument("--device", metavar="NAME", help=DEVICE_HELP)
     command.add_argument("--explain", action="store_true", help="show the formula of each line, and its source")
     add_format(command, "table", "json", "csv", "markdown")
     command.set_defaults(run=_run)
 
 
-def add_run(command: argparse.ArgumentParser) -> None:
+def add_run(command: argparse.ArgumentParser, *, more_lengths: str = "") -> None:
     """How the model is run: what `memory` and `fit` have in common. What is not said is left to `memory`."""
     add = command.add_argument
     add("--mode", help="inference (default) or training")
     add("--dtype", help="of the weights: float32, bfloat16, float16, fp8, int8, int4, nf4 (default: each tensor's own)")
     add("--batch", type=int, metavar="N", help="sequences at once (default: 1)")
-    add("--sequence", type=int, metavar="N", help="tokens of each (default: the learned positions, or 4096)")
+    add(
+        "--sequence",
+        metavar="N",
+        help="tokens of each, 8192 or 8k (8 × 1024; default: the learned positions, or 4096)" + more_lengths,
+    )
     add("--kv-dtype", help="of cached keys and values: float32, bfloat16, float16, fp8, int8, int4, int2")
     add("--optimizer", help="adamw (default), adamw-fused, adam8bit, sgd, sgd-momentum, adafactor, muon, none")
     add("--precision", help="pure (default); mixed: torch.autocast; master: 16 bits, a float32 copy in the optimizer")
@@ -71,7 +79,7 @@ def add_run(command: argparse.ArgumentParser) -> None:
 
 
 RUN = (
-    "mode", "dtype", "batch", "sequence", "kv_dtype", "optimizer", "precision", "attention", "recompute", "loss",
+    "mode", "dtype", "batch", "kv_dtype", "optimizer", "precision", "attention", "recompute", "loss",
     "dp", "zero", "tp", "pp", "ep",
 )  # fmt: skip
 
@@ -79,6 +87,10 @@ RUN = (
 def run_of(options: argparse.Namespace) -> dict[str, Any]:
     """The options of `add_run` that were given, as `memory` takes them."""
     given = {name: getattr(options, name) for name in RUN if getattr(options, name) is not None}
+    if options.sequence is not None:
+        given["sequence"], *more = lengths(options.sequence)
+        if more:
+            raise BadInput("one --sequence is asked for here: tallystick memory compares several")
     if options.lora:
         rank, *targets = options.lora
         if not rank.isdecimal() or len(rank) > 9:
@@ -89,7 +101,10 @@ def run_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def _run(options: argparse.Namespace) -> int:
     ledger = count(options.source, **settings_of(options.settings))
-    answer = memory(ledger, device=device_given(options.device), **run_of(options))
+    device = device_given(options.device)
+    if options.plot or (options.sequence and len(lengths(options.sequence)) > 1):
+        return _sweep(ledger, device, options)
+    answer = memory(ledger, device=device, **run_of(options))
     if options.format == "json":
         print_json(answer.to_dict())
         return 0
@@ -97,4 +112,31 @@ def _run(options: argparse.Namespace) -> int:
     from tallystick.report.table import console
 
     show_memory(answer, console(), explain=options.explain, style=options.format)
+    return 0
+
+
+def _sweep(ledger: Ledger, device: Any, options: argparse.Namespace) -> int:
+    from tallystick.answers.devices import device_of
+    from tallystick.answers.sweep import sweep
+
+    if options.plot:
+        from tallystick.report.plot import kind_of
+
+        kind_of(options.plot)  # before the work
+    if not options.sequence:
+        raise BadInput("--plot draws several lengths: say them with --sequence, such as 1k:128k")
+    sequences, options.sequence = lengths(options.sequence), None
+    held_by = None if device is None else device_of(device)
+    answer = sweep(ledger, sequences, device=held_by, **run_of(options))
+    if options.plot:
+        from tallystick.report.plot import save
+
+        save(answer, options.plot)
+    if options.format == "json":
+        print_json(answer.to_dict())
+        return 0
+    from tallystick.report.memory import show_sweep
+    from tallystick.report.table import console
+
+    show_sweep(answer, console(), style=options.format)
     return 0

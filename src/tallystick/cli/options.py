@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tallystick.errors import BadInput, shown
+from tallystick.errors import BadInput, quoted, shown
 
 SOURCE_HELP = (
     "a preset (tallystick presets), a config.json or a folder with one, a JSON or TOML file of nanoGPT-style or "
     "book-style keys, a .safetensors file, a *.safetensors.index.json, or package.module:factory"
 )
+MOST_LENGTHS = 200  # in one sweep
+MOST_DIGITS = 12  # of a length
 
 
 def add_command(commands: Any, name: str, summary: str, examples: str | None = None) -> argparse.ArgumentParser:
@@ -66,6 +69,32 @@ def device_given(word: str | None) -> Any:
     if not isinstance(figures, dict):
         raise BadInput(f"{word} holds {shown(figures)}, expected figures of a device: an object with memory")
     return figures
+
+
+def length(text: str) -> int:
+    """Tokens as people write them: ``8192``, or ``8k``, which is 8 × 1,024."""
+    number, thousands = text.strip().lower().removesuffix("k"), text.strip().lower().endswith("k")
+    if not number.isdecimal() or len(number) > MOST_DIGITS or not int(number):
+        raise BadInput(f"{quoted(text)} is no length of a sequence: say tokens, such as 8192 or 8k")
+    return int(number) * (1024 if thousands else 1)
+
+
+def lengths(text: str) -> list[int]:
+    """One length, several (``1k,8k``), a range by doubling (``1k:128k``) or by steps (``1k:16k:1k``)."""
+    if ":" not in text:
+        return [length(part) for part in text.split(",")]
+    ends = [length(part) for part in text.split(":")]
+    if len(ends) > len(("first", "last", "step")) or ends[0] > ends[1]:
+        raise BadInput(f"{quoted(text)} is no range of lengths: say FIRST:LAST, or FIRST:LAST:STEP")
+    first, last, *step = ends
+    if step:
+        found = list(islice(range(first, last + 1, step[0]), MOST_LENGTHS + 1))
+    else:
+        found = [size for power in range(MOST_LENGTHS) if (size := first << power) <= last]
+        found += [last] if found[-1] != last else []
+    if len(found) > MOST_LENGTHS:
+        raise BadInput(f"{quoted(text)} is more than {MOST_LENGTHS} lengths: take larger steps")
+    return found
 
 
 def settings_of(settings: list[str]) -> dict[str, Any]:

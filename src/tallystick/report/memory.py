@@ -8,6 +8,7 @@ from rich.text import Text
 from tallystick.answers.fit import Fit
 from tallystick.answers.lines import Line
 from tallystick.answers.memory import Memory
+from tallystick.answers.sweep import Sweep
 from tallystick.report.numbers import exact, giga, in_giga, percent
 from tallystick.report.table import Column, Table, draw
 
@@ -41,6 +42,28 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         out.print(Text(f"{lead}{line.what} = {line.formula}{_from(line)}"))
     for note in answer.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))
+
+
+def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
+    """A line for each length: the parts at its fullest moment, and their sum."""
+    machine = style == "csv"
+    number = str if machine else in_giga
+    parts = answer.parts
+    columns = [Column(name, True) for name in ("sequence", *(part.replace("_", " ") for part in parts), "total")]
+    rows = [
+        [
+            str(one.sequence) if machine else exact(one.sequence),
+            *(number(sizes[place]) for sizes in parts.values()),
+            number(one.total),
+        ]
+        for place, one in enumerate(answer.answers)
+    ]
+    if not machine:
+        out.print(Text(f"{answer.source}: {answer.mode}, batch {answer.answers[0].batch}", style="bold"))
+        out.print()
+    draw(Table(columns, rows), out, style=style)
+    for note in () if machine else dict.fromkeys(note for one in answer.answers for note in one.notes):
+        out.print(Text(f"{'- ' if style == 'markdown' else '  '}note: {note}", style="dim"))
 
 
 def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
