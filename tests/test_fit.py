@@ -1,5 +1,6 @@
 """What `fit` says is what `memory` says, turned round: one more does not fit, and what it advises does."""
 
+import contextlib
 import json
 
 import pytest
@@ -114,6 +115,33 @@ def test_nothing_makes_a_thousand_gigabytes_fit_one_card():
     assert answer.changed is None
     assert answer.changes == ()
     assert answer.options == {}
+    assert (answer.spread.ranks, answer.spread.options) == (16, {"tp": 16})  # 1,342 GB over 141 GB cards
+
+
+@pytest.mark.parametrize(
+    ("source", "device", "options"),
+    [
+        ("llama-3-70b", "a100-80gb", {"mode": "training", "recompute": "full", "loss": "chunked"}),
+        ("llama-3.1-405b", "h100", {}),
+        ("gpt2-xl", "4GB", {"sequence": 64}),
+    ],
+)
+def test_over_as_few_devices_as_hold_it(source, device, options):
+    answer = tallystick.fit(source, device, **options)
+    spread, room = answer.spread, answer.device.memory
+    assert total(source, **options, **spread.options) == spread.bytes <= room
+    if "dp" in spread.options:
+        assert total(source, **options, dp=spread.ranks // 2, zero=3) > room
+    else:
+        for tp in (1, 2, 4, 8, 16):
+            if spread.ranks // 2 % tp == 0:
+                with contextlib.suppress(BadInput):  # heads or layers that so many do not divide
+                    assert total(source, **options, tp=tp, pp=spread.ranks // 2 // tp) > room
+
+
+def test_what_fits_is_not_spread():
+    assert tallystick.fit("gpt2", "h100").spread is None
+    assert tallystick.fit("gpt2-xl", 1000).spread is None  # bytes: no number of ranks helps
 
 
 def test_an_optimizer_is_not_exchanged_for_another_kind():

@@ -12,6 +12,7 @@ from tallystick.answers.workload import positions
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
 
+MOST_RANKS = 1024
 MOST = 2**30  # sequences, or tokens of one: what still fits then is not limited by memory
 
 NOT_COUNTED = "not counted: the driver's context, kernels' workspaces, gaps between allocations"
@@ -53,6 +54,15 @@ STEPS = {
 
 
 @dataclass(frozen=True)
+class Spread:
+    """A model over several devices, as options of `memory`; what each holds, the fullest of them."""
+
+    ranks: int
+    options: dict[str, int]
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Fit:
     """What a device holds of a model. Each largest value is for the others as they were asked."""
 
@@ -64,6 +74,7 @@ class Fit:
     changes: tuple[str, ...]  # what makes it fit, together; () where it fits, or nothing does
     options: dict[str, Any]  # the same, as options of `memory`
     changed: Memory | None  # what it takes then
+    spread: Spread | None  # over how many such devices it fits as it was asked
     notes: tuple[str, ...]
 
     @property
@@ -91,6 +102,7 @@ class Fit:
             "changes": list(self.changes),
             "options": self.options,
             "changed_bytes": self.changed.total if self.changed else None,
+            "spread": asdict(self.spread) if self.spread else None,
             "notes": list(self.notes),
         }
 
@@ -133,6 +145,7 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
         changes=tuple(step.what for step in steps),
         options=changed,
         changed=after,
+        spread=None if asked.fits else _spread(ledger, device, asked.mode, options),
         notes=tuple(dict.fromkeys((*asked.notes, *(after.notes if after else ()), NOT_COUNTED))),
     )
 
@@ -166,6 +179,27 @@ def _cheapest(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]
         if changed.total <= device.memory:
             return steps
     return ()
+
+
+def _spread(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]) -> Spread | None:
+    """The fewest such devices, as a power of two, that hold it as it was asked; None where so many do not.
+
+    To train, they share all (ZeRO-3, FSDP), each with a batch of its own; to serve, they share each matrix as far as
+    heads divide, and then the layers.
+    """
+    ranks = 2
+    while ranks <= MOST_RANKS:
+        halves = [ranks >> power for power in range(ranks.bit_length())]
+        ways = [{"dp": ranks, "zero": 3}] if mode == "training" else [{"tp": tp, "pp": ranks // tp} for tp in halves]
+        for way in ways:
+            try:
+                found = memory(ledger, **{**options, **way})
+            except BadInput:  # heads or layers that so many do not divide
+                continue
+            if found.total <= device.memory:
+                return Spread(ranks, {name: number for name, number in way.items() if number > 1}, found.total)
+        ranks *= 2
+    return None
 
 
 def _by_cost(steps: list[Step]) -> Iterator[tuple[Step, ...]]:

@@ -106,6 +106,13 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
             out.print(Text(f"{lead}  {change}"))
     elif not answer.fits:
         out.print(Text(f"{lead}nothing makes it fit one such device", style="red"))
+    if answer.spread is not None:
+        ways = " ".join(f"--{name} {number}" for name, number in answer.spread.options.items())
+        out.print(
+            Text(
+                f"{lead}over {answer.spread.ranks:,} such devices it fits: {ways}, {in_giga(answer.spread.bytes)} on each"
+            )
+        )
     for note in answer.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))
 
