@@ -250,6 +250,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "qwen3": llama_like("qwen3", kv=32, **_maybe_flags("attention_bias", "use_sliding_window")),
     "gemma": llama_like("gemma", kv=16, **_maybe_flags("attention_bias")),
     "gemma2": llama_like("gemma2", kv=4, whole=True, **_maybe_flags("attention_bias")),
+    "gemma3_text": llama_like("gemma3_text", kv=4, whole=True, **_maybe_flags("attention_bias")),
     "phi": llama_like("phi", whole=True, **_maybe_flags("qk_layernorm")),
     "phi3": llama_like("phi3"),
     "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),

@@ -132,8 +132,8 @@ MORE: dict[str, dict[str, Any]] = {
     "opt": {"word_embed_proj_dim": 16},
 }  # fmt: skip
 NATIVE = [
-    "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gpt2", "gpt_neox", "gpt_oss", "gptj", "granite", "llama",
-    "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
+    "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "gptj",
+    "granite", "llama", "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
 ]  # fmt: skip
 
 
