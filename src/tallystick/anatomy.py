@@ -74,6 +74,21 @@ class Attending(NamedTuple):
         return counts
 
 
+class Recurrence(NamedTuple):
+    """What one layer that reads token after token keeps of a sequence, however long it is."""
+
+    inputs: int  # elements of the last inputs of its convolution
+    state: int  # elements of its state, which is in float32 whatever the dtype of the model
+
+
+class Recurring(NamedTuple):
+    """The layers of one stack that read token after token; `name` holds ``{}`` for their numbers."""
+
+    name: str
+    layers: int
+    keeps: Recurrence
+
+
 # -- what runs, part by part --------------------------------------------------------------------------
 
 
