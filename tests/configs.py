@@ -231,6 +231,35 @@ def deepseek_v3(draw: DrawFn) -> Config:
     )
 
 
+@st.composite
+def bamba(draw: DrawFn) -> Config:
+    """Widths that the heads of both kinds divide; a few layers attend, some that are listed are no layers."""
+    heads, mamba_heads, expand = draw(HEADS), draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    width = heads * mamba_heads * draw(HEAD)
+    size = expand * width // mamba_heads
+    return config(
+        "bamba",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=width,
+        intermediate_size=draw(sometimes(INNER)),
+        num_hidden_layers=draw(st.integers(1, 6)),
+        attn_layer_indices=draw(nullable(st.lists(st.integers(-1, 7), max_size=5))),
+        num_attention_heads=heads,
+        num_key_value_heads=draw(st.sampled_from([None, *divisors(heads)])),
+        head_dim=draw(HEAD_DIM),
+        mamba_n_heads=mamba_heads,
+        mamba_d_head=draw(sometimes(st.sampled_from(["auto", size]))),
+        mamba_n_groups=draw(sometimes(st.sampled_from(divisors(mamba_heads)))),
+        mamba_d_state=draw(sometimes(st.integers(1, 9))),
+        mamba_d_conv=draw(sometimes(st.integers(1, 5))),
+        mamba_expand=expand,
+        **{key: draw(value) for key, value in _maybe_flags(*BAMBA_FLAGS).items()},
+    )
+
+
+BAMBA_FLAGS = ("mamba_conv_bias", "mamba_proj_bias", "attention_bias", "mlp_bias", "tie_word_embeddings")
+
+
 def _maybe_flags(*names: str) -> dict[str, SearchStrategy[Any]]:
     return {name: sometimes(FLAG) for name in names}
 
@@ -243,6 +272,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "opt": opt(),
     "bloom": bloom(),
     "falcon": falcon(),
+    "bamba": bamba(),
     "llama": llama_like("llama", head_dim=SIZE_OR_NULL, whole=True, **_maybe_flags("attention_bias", "mlp_bias")),
     "mistral": llama_like("mistral", head_dim=SIZE_OR_NULL, kv=8),
     "mixtral": with_experts(llama_like("mixtral", head_dim=SIZE_OR_NULL, kv=8), "num_local_experts", "num_experts"),
@@ -250,6 +280,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "qwen3": llama_like("qwen3", kv=32, **_maybe_flags("attention_bias", "use_sliding_window")),
     "gemma": llama_like("gemma", kv=16, **_maybe_flags("attention_bias")),
     "gemma2": llama_like("gemma2", kv=4, whole=True, **_maybe_flags("attention_bias")),
+    "gemma3_text": llama_like("gemma3_text", kv=4, whole=True, **_maybe_flags("attention_bias")),
     "phi": llama_like("phi", whole=True, **_maybe_flags("qk_layernorm")),
     "phi3": llama_like("phi3"),
     "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),

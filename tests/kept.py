@@ -39,6 +39,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "qwen3": {**GROUPED, "head_dim": 16},
     "gemma": {**GROUPED, "head_dim": 16},
     "gemma2": {**GROUPED, "head_dim": 16},
+    "gemma3_text": {**GROUPED, "head_dim": 16, "sliding_window_pattern": 2},
     "mixtral": {**GROUPED, "num_local_experts": 4},
     "gpt_oss": {**GROUPED, "head_dim": 16, "num_local_experts": 4},
     "deepseek_v3": {

@@ -15,7 +15,9 @@ from tallystick.errors import BadInput
 
 BATCH, SEQUENCE = 2, 48
 DTYPES = {"float32": "pure", "bfloat16": "pure", "autocast": "mixed"}
-EXACT = ["gpt2", "llama", "gemma", "mixtral", "granite", "mistral", "phi3", "qwen2", "qwen3", "gemma2", "gpt_oss"]
+EXACT = [
+    "gpt2", "llama", "gemma", "mixtral", "granite", "mistral", "phi3", "qwen2", "qwen3", "gemma2", "gemma3_text", "gpt_oss",
+]  # fmt: skip
 
 
 def ours(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="flash", recompute="none"):
@@ -94,6 +96,7 @@ def test_near_what_autograd_saves(model_type, attention, how, recompute):
         ("phi3", {"sliding_window": 7}, "flash", 2, 24),
         ("qwen2", {"sliding_window": 7, "use_sliding_window": True, "max_window_layers": 1}, "flash", 2, 24),
         ("gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None}, "eager", 2, 24),
+        ("gemma3_text", {"sliding_window": 7, "sliding_window_pattern": 3, "num_hidden_layers": 3}, "flash", 2, 24),
         ("mixtral", {"num_experts_per_tok": 3}, "flash", 2, 24),
         ("deepseek_v3", {"q_lora_rank": None}, "flash", 2, 24),
     ],
@@ -109,6 +112,14 @@ def test_what_a_config_changes_is_seen(model_type, values, attention, batch, seq
 def test_a_window_leaves_one_mask_where_blocks_are_computed_again():
     config = config_of("mistral", sliding_window=7)
     assert ours(config, recompute="full") == real(config, recompute="full")
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_only_kinds_of_layers_that_there_are_have_masks_and_positions(recompute):
+    """Gemma 3's first layer that sees all is the last in its pattern."""
+    config = config_of("gemma3_text", sliding_window_pattern=3)
+    settings = {"attention": "eager", "recompute": recompute}
+    assert ours(config, **settings) == real(config, **settings)
 
 
 def test_what_follows_a_power_is_in_float32_under_autocast():

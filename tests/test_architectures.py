@@ -33,6 +33,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "gptj": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
     "bloom": {"vocab_size": 40, "hidden_size": 16, "n_head": 2, "n_layer": 2},
     "opt": {"vocab_size": 40, "hidden_size": 16, "ffn_dim": 12, "num_attention_heads": 2, "num_hidden_layers": 2},
+    "bamba": {
+        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_hidden_layers": 3, "mamba_n_heads": 4, "mamba_d_state": 6, "attn_layer_indices": [1],
+    },
     "deepseek_v3": {
         "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "moe_intermediate_size": 6,
         "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 4, "n_routed_experts": 8,
@@ -172,12 +176,16 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "opt": {"_remove_final_layer_norm": {"do_layer_norm_before": True}},
     }.get(model_type, {})
     heads = {"num_attention_heads", "n_head", "num_experts_per_tok"}
+    lists = {"attn_layer_indices": [[0], [1, 2]]}
     for key, default in family.keys.items():
         if key in heads:
             continue
         context = {**base, **with_others.get(key, {})}
         start = context.get(key, getattr(default, "default", default))
-        alternatives = [not start] if isinstance(start, bool) else [start * 2 if start else 2, 2, 1]
+        if key in lists:
+            alternatives = lists[key]
+        else:
+            alternatives = [not start] if isinstance(start, bool) else [start * 2 if start else 2, 2, 1]
         before = [(e.name, e.shape, e.storage) for e in count(context).entries]
         assert any(
             before != [(e.name, e.shape, e.storage) for e in count({**context, key: value}).entries]
@@ -276,6 +284,10 @@ def test_every_tensor_has_a_role(model_type: str):
         (small("gpt_oss"), "down_proj_bias", "experts"),
         (small("deepseek_v3"), "shared_experts.up_proj.weight", "mlp"),
         (small("deepseek_v3"), "mlp.gate.weight", "router"),
+        (small("bamba"), "mamba.A_log", "ssm"),
+        (small("bamba"), "mamba.in_proj.weight", "ssm"),
+        (small("bamba"), "conv1d.bias", "conv"),
+        (small("bamba"), "mamba.norm.weight", "norm"),
         (small("opt", word_embed_proj_dim=4), "project_in.weight", "other"),
         (small("opt", word_embed_proj_dim=4), "project_out.weight", "other"),
         (small("opt"), "fc1.bias", "mlp"),
@@ -401,6 +413,21 @@ def test_aliases_are_those_of_transformers(model_type: str):
         assert_equal(both)
         alone = {name: value for name, value in both.items() if name != key}
         assert count(alone).total == count(both).total
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"mamba_n_heads": 3}, r"mamba_expand·hidden_size = 32 is not divisible by mamba_n_heads = 3"),
+        ({"mamba_d_head": 5}, "mamba_d_head is 5, but mamba_expand·hidden_size shared out among the heads is 8"),
+        ({"mamba_d_head": "8"}, "mamba_d_head is the string '8', but"),
+        ({"attn_layer_indices": 1}, "attn_layer_indices must list the numbers of the layers that attend, or be null"),
+        ({"attn_layer_indices": [True]}, "attn_layer_indices must list the numbers"),
+    ],
+)
+def test_what_contradicts_itself_in_a_hybrid_is_refused(more: dict[str, Any], why: str):
+    with pytest.raises(BadInput, match=f"^test: {why}"):
+        count(small("bamba", **more))
 
 
 def test_a_null_alias_states_nothing():

@@ -129,11 +129,12 @@ MORE: dict[str, dict[str, Any]] = {
     "gpt_oss": {"num_local_experts": 4},
     "gptj": {"rotary_dim": 4},
     "bloom": {"n_head": 4},
+    "bamba": {"mamba_n_heads": 4, "mamba_d_state": 6, "attn_layer_indices": [1]},
     "opt": {"word_embed_proj_dim": 16},
 }  # fmt: skip
 NATIVE = [
-    "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gpt2", "gpt_neox", "gpt_oss", "gptj", "granite", "llama",
-    "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
+    "bamba", "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "gptj",
+    "granite", "llama", "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
 ]  # fmt: skip
 
 

@@ -264,7 +264,7 @@ def test_a_type_that_is_not_native_is_built_by_transformers():
     assert [tie.relation for tie in ledger.ties] == ["tied"]
 
 
-@pytest.mark.parametrize("model_type", ["mamba2", "bamba"])
+@pytest.mark.parametrize("model_type", ["mamba2", "falcon_h1"])
 def test_the_fallback_reads_the_infinities_of_a_saved_config(model_type, tmp_path):
     import transformers
 

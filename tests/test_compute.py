@@ -79,7 +79,7 @@ RUNS = {
     "phi": {"partial_rotary_factor": 1.0},
     "falcon": {"num_ln_in_parallel_attn": None, "parallel_attn": True, "num_kv_heads": None},
 }
-DENSE = sorted(set(configs.CONFIGS) - {"mixtral", "gpt_oss", "deepseek_v3"})
+DENSE = sorted(set(configs.CONFIGS) - {"mixtral", "gpt_oss", "deepseek_v3", "bamba"})
 
 
 @pytest.mark.parametrize("model_type", DENSE)
@@ -94,6 +94,17 @@ def test_as_many_as_torch_counts_for_drawn_configs(model_type, data):
     forward, backward, _ = run(built(model_type, values, "eager"), batch, sequence)
     answer = compute(ledger, batch=batch, sequence=sequence)
     assert (answer.forward, answer.backward) == (forward, backward)
+
+
+def test_what_is_left_out_of_a_scan_is_said():
+    values = {**WIDTHS, "num_key_value_heads": 2, "mamba_n_heads": 4, "num_hidden_layers": 2}
+    for attending in (None, [1]):
+        answer = compute(
+            tallystick.count({"model_type": "bamba", **values, "attn_layer_indices": attending}), sequence=5
+        )
+        assert not answer.complete
+        assert any("the scans of recurrent layers are not counted" in note for note in answer.notes)
+        assert not any("does not tell" in note for note in answer.notes)
 
 
 # -- what is trained ------------------------------------------------------------------------------

@@ -67,12 +67,24 @@ def test_the_steps_and_the_expression_agree_for_any_config(model_type, data):
         ("falcon", {"hidden_size": 142, "vocab_size": 5}),
         ("opt", {"max_position_embeddings": 9, "ffn_dim": 8}),
         ("gemma2", {"head_dim": 10, "num_key_value_heads": 2}),
+        ("bamba", {"mamba_d_conv": 5, "mamba_n_groups": 2, "num_hidden_layers": 9}),
     ],
 )
 def test_the_formula_of_one_config_gives_the_count_of_another(model_type, changes):
     formula = tallystick.formula({"model_type": model_type})
     other = tallystick.count({"model_type": model_type, **changes})
     assert value_of(formula, {**formula.symbols, **changes}) == other.total != formula.value
+
+
+def test_runs_of_equal_layers_are_added_up():
+    """Two of the layers attend, wherever they are, and all others scan."""
+    config = {"model_type": "bamba", "attn_layer_indices": [3, 7]}
+    formula = tallystick.formula(config)
+    assert formula.expression.count("(num_hidden_layers - 2)*(") == 1
+    assert formula.expression.count("2*(") == 1
+    assert r"\left(\mathrm{num\_hidden\_layers} - 2\right) \cdot" in formula.latex
+    other = tallystick.count({**config, "num_hidden_layers": 11})
+    assert value_of(formula, {**formula.symbols, "num_hidden_layers": 11}) == other.total != formula.value
 
 
 def test_a_stated_default_and_an_absent_one_differ_in_words_only():

@@ -32,6 +32,10 @@ SMALL = [
     ("phi3", {**GROUPED, "num_hidden_layers": 2, "sliding_window": 7}),
     ("gemma2", {**GROUPED, "num_hidden_layers": 5, "head_dim": 6, "sliding_window": 7}),
     ("gemma2", {**GROUPED, "num_hidden_layers": 3, "sliding_window": 7, "layer_types": ["full_attention"] * 3}),
+    ("gemma3_text", {**GROUPED, "num_hidden_layers": 7, "head_dim": 6, "sliding_window": 7}),
+    ("gemma3_text", {**GROUPED, "num_hidden_layers": 7, "sliding_window": 7, "sliding_window_pattern": 2}),
+    ("gemma3_text", {**GROUPED, "num_hidden_layers": 7, "sliding_window": 8, "use_bidirectional_attention": True}),
+    ("gemma3_text", {**GROUPED, "num_hidden_layers": 2, "sliding_window": 7, "layer_types": ["full_attention"] * 2}),
     ("gpt_oss", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "sliding_window": 7, "num_local_experts": 4}),
     ("qwen2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": False}),
     ("qwen2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": True, "max_window_layers": 3}),
@@ -47,6 +51,14 @@ SMALL = [
 ]  # fmt: skip
 
 
+MAMBA = {**GROUPED, "mamba_n_heads": 4, "mamba_d_state": 6}
+HYBRID = [
+    ("bamba", {**MAMBA, "num_hidden_layers": 5, "attn_layer_indices": [1, 4]}),
+    ("bamba", {**MAMBA, "num_hidden_layers": 2, "attn_layer_indices": [0], "mamba_n_groups": 2, "mamba_d_conv": 3}),
+    ("bamba", {**MAMBA, "num_hidden_layers": 2, "attn_layer_indices": [1], "mamba_expand": 3}),
+]
+
+
 @pytest.mark.parametrize(("model_type", "values"), SMALL, ids=lambda part: part if isinstance(part, str) else "")
 def test_as_many_bytes_as_transformers_keeps(model_type, values):
     values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
@@ -59,6 +71,46 @@ def test_as_many_bytes_as_transformers_keeps(model_type, values):
         held = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
         assert sum(tensor.untyped_storage().nbytes() for tensor in held) >= sum(tensor.nbytes for tensor in held)
         assert 4 * batch * sum(one.total for one in kept(attending, sequence)) == sum(t.nbytes for t in held)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("model_type", "values"), HYBRID)
+def test_layers_that_carry_a_state_keep_as_much_of_any_sequence(model_type, values, dtype):
+    """The last inputs of a convolution in the dtype of the model, the state in float32, one token or many read."""
+    values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
+    config = transformers.AutoConfig.for_model(model_type, **values)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval().to(getattr(torch, dtype))
+    for batch, sequence in ((1, 1), (1, 5), (3, 12)):
+        with torch.no_grad():
+            cache = model(torch.randint(3, 60, (batch, sequence)), use_cache=True).past_key_values
+        held = [tensor for layer in cache.layers for tensor in held_by(layer)]
+        answer = tallystick.memory({"model_type": model_type, **values}, dtype=dtype, batch=batch, sequence=sequence)
+        assert answer.to_dict()["kv_cache_bytes"] == sum(tensor.nbytes for tensor in held)
+
+
+def held_by(layer):
+    """The tensors of one layer's cache, whichever kind of layer it is."""
+    if hasattr(layer, "keys"):
+        return [layer.keys, layer.values]
+    return [*layer.conv_states.values(), *layer.recurrent_states.values()]
+
+
+def test_layers_alike_are_one_line_and_their_states_do_not_grow_with_the_sequence():
+    config = {"model_type": "bamba", **MAMBA, "num_hidden_layers": 9, "attn_layer_indices": [3, 6]}
+    answer = tallystick.memory(config, dtype="bfloat16", kv_dtype="int8", sequence=128)
+    lines = {line.what: line.formula for line in answer.lines if line.part == "kv_cache"}
+    assert lines == {
+        "cached keys and values in int8": "1 × 2 layers × 128 tokens × 32 × int8",
+        "last inputs of convolutions in bfloat16": "1 × 7 layers × 304 × 2 B",  # (64 + 2·6) channels, the last 4
+        "states of recurrent layers in float32": "1 × 7 layers × 384 × 4 B",  # 64 channels of 6
+    }
+    assert answer.per_token == tallystick.memory(config, kv_dtype="int8", sequence=4).per_token
+
+
+def test_a_model_without_attention_has_a_cache_that_no_token_adds_to():
+    answer = tallystick.memory({"model_type": "bamba", **MAMBA, "num_hidden_layers": 2}, sequence=10**6)
+    assert answer.per_token == 0
+    assert not any("no cache is counted" in note for note in answer.notes)
 
 
 def test_groups_are_counted_once_where_transformers_repeats_them():
@@ -76,9 +128,9 @@ def test_every_native_type_says_how_it_attends():
             continue
         config = {"model_type": name} if name == "nanogpt" else {"model_type": name, **default_config(name).to_dict()}
         ledger = tallystick.count(config)
-        assert ledger.attending, name
+        assert ledger.attending or ledger.recurring, name
         depth = {entry.axes[0].length + entry.axes[0].start for entry in ledger.rolled if entry.axes}
-        assert sum(one.layers for one in ledger.attending) == max(depth), name
+        assert sum(one.layers for one in (*ledger.attending, *ledger.recurring)) == max(depth), name
 
 
 def test_a_pattern_of_windows_over_endless_layers_takes_no_memory():

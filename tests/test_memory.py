@@ -194,6 +194,12 @@ def test_neither_routers_nor_fused_experts_are_linear_layers():
     assert not any("fused experts" in note for note in told(LLAMA, lora=2)["notes"])
 
 
+def test_the_projections_of_a_scan_are_linear_layers_and_its_convolution_is_none():
+    values = {**LLAMA, "model_type": "bamba", "mamba_n_heads": 4, "mamba_d_state": 6, "attn_layer_indices": [1]}
+    model = peft.get_peft_model(real(values), peft.LoraConfig(r=2, target_modules="all-linear"))
+    assert told(values, lora=2)["gradients_bytes"] == held(p for p in model.parameters() if p.requires_grad)
+
+
 def test_adapters_beside_the_modules_that_are_named():
     model = peft.get_peft_model(real(LLAMA), peft.LoraConfig(r=3, target_modules=["q_proj", "down_proj"]))
     answer = told(LLAMA, lora=3, targets=["q_proj", "down_proj"])

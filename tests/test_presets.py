@@ -58,6 +58,8 @@ PUBLISHED = {
     "gemma-2-2b": 2_614_341_888,
     "gemma-2-9b": 9_241_705_984,
     "gemma-2-27b": 27_227_128_320,
+    "gemma-3-270m": 268_098_176,
+    "gemma-3-1b": 999_885_952,
     "phi-1.5": 1_418_270_720,
     "phi-2": 2_779_683_840,
     "phi-3-mini": 3_821_079_552,
@@ -149,7 +151,7 @@ def test_a_preset_says_only_what_matters(name: str):
     """Every key is one that its architecture reads, besides the type and the dtype."""
     values = PRESETS[name]
     family = architectures.find(values["model_type"])
-    assert set(values) - {"model_type", "dtype"} <= set(family.keys)
+    assert set(values) - {"model_type", "dtype"} <= {*family.keys, *family.running}
     assert values.get("dtype", "float32") in BITS
 
 

@@ -22,6 +22,7 @@ class Heads(NamedTuple):
     windows: Windows = EVERYTHING
     latent: int | None = None  # elements that stand for all keys and values of a token, where they are made of fewer
     rotary: int | None = None  # elements of a query and key that their position turns; None is all
+    apart: bool = False  # layers that see a window turn by cosines and sines of their own
     joined: bool = False  # queries and keys are put together again from what is turned and what is not
     # What takes it where a fused kernel is asked for: "fused", one that keeps no scores; "eager", none, so it runs by
     # hand; "float32", torch's fallback, all in float32.
@@ -71,6 +72,21 @@ class Attending(NamedTuple):
                 counts[window] = counts.get(window, 0) + found
             offset += int(run)
         return counts
+
+
+class Recurrence(NamedTuple):
+    """What one layer that reads token after token keeps of a sequence, however long it is."""
+
+    inputs: int  # elements of the last inputs of its convolution
+    state: int  # elements of its state, which is in float32 whatever the dtype of the model
+
+
+class Recurring(NamedTuple):
+    """The layers of one stack that read token after token; `name` holds ``{}`` for their numbers."""
+
+    name: str
+    layers: int
+    keeps: Recurrence
 
 
 # -- what runs, part by part --------------------------------------------------------------------------

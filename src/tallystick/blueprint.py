@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 from tallystick import anatomy
-from tallystick.anatomy import Attending, Feed, Heads, Part, Routing
+from tallystick.anatomy import Attending, Feed, Heads, Part, Recurrence, Recurring, Routing
 from tallystick.config import REQUIRED, Config, maybe, natural
 from tallystick.dims import expression_of
 from tallystick.ledger import Axis, Entry
@@ -43,9 +43,11 @@ __all__ = [
     "Parallel",
     "PositionEmbedding",
     "RMSNorm",
+    "Recurrence",
     "Repeat",
     "Router",
     "Routing",
+    "Scan",
     "Stack",
     "Tensor",
     "architecture",
@@ -109,6 +111,16 @@ class Router(Group):
     def __init__(self, runs: Routing | None = None, /, **children: Node | None) -> None:
         super().__init__(**children)
         self.runs = runs
+
+
+class Scan(Group):
+    """What reads token after token and carries a state along: Mamba and kin; `keeps` is that state."""
+
+    role = "ssm"
+
+    def __init__(self, keeps: Recurrence, /, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.keeps = keeps
 
 
 class Parallel(Group):
@@ -275,10 +287,26 @@ def lay_out(model: Model, *, dtype: str) -> list[Entry]:
 
 def attending(model: Model) -> tuple[Attending, ...]:
     """The attention of every layer, stacks rolled up, in printing order."""
+    return tuple(
+        Attending(name, axis.start, axis.length, node.heads)
+        for name, axis, node in _mixers(model)
+        if isinstance(node, Attention) and node.heads
+    )
 
-    def walk(node: Node, name: str, axis: Axis | None) -> Iterator[Attending]:
-        if isinstance(node, Attention) and node.heads:
-            yield Attending(name, axis.start if axis else 0, axis.length if axis else 1, node.heads)
+
+def recurring(model: Model) -> tuple[Recurring, ...]:
+    """The scan of every layer that has one, stacks rolled up, in printing order."""
+    return tuple(
+        Recurring(name, axis.length, node.keeps) for name, axis, node in _mixers(model) if isinstance(node, Scan)
+    )
+
+
+def _mixers(model: Model) -> Iterator[tuple[str, Axis, Group]]:
+    """What lets positions see one another, by name, and in which layers it is."""
+
+    def walk(node: Node, name: str, axis: Axis | None) -> Iterator[tuple[str, Axis, Group]]:
+        if isinstance(node, Attention | Scan):
+            yield name, axis or Axis(0, 1), node
         elif isinstance(node, Group):
             for child, below in node.children.items():
                 yield from walk(below, f"{name}.{child}" if name else child, axis)
@@ -289,7 +317,7 @@ def attending(model: Model) -> tuple[Attending, ...]:
                     yield from walk(block, f"{name}.{{}}", axis or Axis(start, count))
                 start += int(count)
 
-    return tuple(walk(model, "", None))
+    return walk(model, "", None)
 
 
 def parts(model: Model) -> tuple[Part, ...]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from tallystick.anatomy import Attending, Part
+from tallystick.anatomy import Attending, Part, Recurring
 from tallystick.errors import BadInput
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ class Ledger:
         attending: Sequence[Attending] = (),
         recipe: Recipe | None = None,
         parts: Sequence[Part] = (),
+        recurring: Sequence[Recurring] = (),
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -191,6 +192,7 @@ class Ledger:
         self.doubts = tuple(doubts)  # why it is not certain what is meant to be one
         self._ask = ask
         self.attending = tuple(attending)  # how each layer attends, where the source tells
+        self.recurring = tuple(recurring)  # which layers carry a state along, where the source tells
         self.parts = tuple(parts)  # what runs, where the source tells
         self.values = values  # reads values where a relation depends on them; None where there are none
         self.recipe = recipe  # the config that laid it out; None where none did

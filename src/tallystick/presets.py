@@ -1,4 +1,4 @@
-"""Published models by name: the config keys that decide a tensor, and the dtype that the published config states.
+"""Published models by name: the config keys that decide a tensor or a cache, and the dtype that the published config states.
 
 A preset without a dtype is one whose published files we could not check for it; its bytes are those of float32.
 """
@@ -112,6 +112,9 @@ PRESETS: dict[str, Preset] = {
     "gemma-2-2b": _decoder("gemma2", 256000, 2304, 9216, 26, 8, 4, **_GEMMA, **_FULL),
     "gemma-2-9b": _decoder("gemma2", 256000, 3584, 14336, 42, 16, 8, **_GEMMA, **_FULL),
     "gemma-2-27b": _decoder("gemma2", 256000, 4608, 36864, 46, 32, 16, head_dim=128, **_TIED, **_FULL),
+
+    "gemma-3-270m": _decoder("gemma3_text", 262144, 640, 2048, 18, 4, 1, sliding_window=512, **_GEMMA),
+    "gemma-3-1b": _decoder("gemma3_text", 262144, 1152, 6912, 26, 4, 1, sliding_window=512, **_GEMMA),
 
     "phi-1.5": _decoder("phi", 51200, 2048, 8192, 24, 32, 32, **_HALF),
     "phi-2": _decoder("phi", 51200, 2560, 10240, 32, 32, 32, **_HALF),

@@ -6,7 +6,7 @@ import math
 
 from tallystick.anatomy import Part, Projection, Reading
 from tallystick.answers.lines import Line
-from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masked_layers, masks, of_part
+from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masked_layers, masks, of_part, windows_of
 from tallystick.ledger import BITS, Entry, Ledger
 
 ATTENTION = ("flash", "eager")
@@ -65,12 +65,12 @@ def saved(
             if isinstance(part.what, Reading) and part.start is not None:
                 kept.add("inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream)
         kept.add("one block, computed again", 1, _largest_block(parts, step))
-        windows = {window for part in parts if isinstance(part.what, Reading) for window, _ in part.what.heads.windows}
+        windows = {window for part in parts for window in windows_of(part)}
         if attention == "eager":
             kept.add("masks", 1, len(windows) * batch * sequence**2 * step.stream)
         elif any(masked_layers(part, step) for part in parts):
             kept.add("masks", 1, sequence**2 * MASK)
-    kept.add("rotary positions", 1, max(_rotary(part.what, step) for part in parts))
+    kept.add("rotary positions", 1, max(_rotary(part, step) for part in parts))
     if step.mixed:
         _add_copies(kept, ledger, recompute == "full")
     return kept.lines()
@@ -206,12 +206,13 @@ def _largest_block(parts: tuple[Part, ...], step: Step) -> int:
     return max(blocks.values(), default=0)
 
 
-def _rotary(what: object, step: Step) -> int:
-    """Cosines and sines of each position, once for all layers."""
-    if not isinstance(what, Reading):
+def _rotary(part: Part, step: Step) -> int:
+    """Cosines and sines of each position, once for all layers, or for all that see as far."""
+    if not isinstance(part.what, Reading):
         return 0
-    turned = what.heads.size if what.heads.rotary is None else what.heads.rotary
-    return 2 * step.sequence * turned * step.stream
+    heads = part.what.heads
+    turned = heads.size if heads.rotary is None else heads.rotary
+    return 2 * step.sequence * turned * step.stream * (len(windows_of(part)) if heads.apart else 1)
 
 
 def _add_copies(kept: _Sum, ledger: Ledger, again: bool) -> None:

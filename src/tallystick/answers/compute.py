@@ -181,7 +181,8 @@ def compute(
     """
     sequence, notes = workload(ledger, batch, sequence)
     running = _running(ledger)
-    attending = (ledger.described or ledger).attending
+    described = ledger.described or ledger
+    attending, recurring = described.attending, described.recurring
     entries = [entry for entry in running.parameters if not _CROSS.search(entry.name)]
     if len(entries) < len(running.parameters):
         notes.append("cross-attention is not counted: it runs only beside an encoder")
@@ -192,7 +193,9 @@ def compute(
             " does)"
         )
     entries = [entry for entry in entries if entry not in untold]
-    if not attending:
+    if recurring:
+        notes.append("the scans of recurrent layers are not counted, only the products with their weights")
+    elif not attending:
         notes.append(
             "scores and values of attention are not counted, nor a scan if there is one: the source does not tell how"
             " the model attends (a config of a native type does)"
@@ -213,7 +216,7 @@ def compute(
         sequence,
         tuple(products),
         (),
-        bool(attending) and not untold,
+        bool(attending) and not recurring and not untold,
         (*notes, *_notes(entries, attending, sequence, learning)),
     )
     thumb = () if learning.frozen else tuple(_rules_of_thumb(running, answer))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -78,11 +78,12 @@ def formula(ledger: Ledger) -> Formula:
         )
     entries = [entry for entry in _rolled(described.parameters) if entry.size]
     steps = tuple(_step(entry, described.symbols) for entry in entries)
-    groups = [
-        (count, _collected(list(group)))
-        for (_, count, _), group in groupby((entry for entry in entries if entry.unique), key=_stack)
-    ]
-    terms = [term for count, inner in groups for term in _times(count, inner)]
+    groups: dict[tuple[str, tuple[_Term, ...]], int] = {}  # runs of equal blocks in one stack, added up
+    for (_, count, _), group in groupby((entry for entry in entries if entry.unique), key=_stack):
+        block = list(group)
+        alike = block[0].name.partition("{}")[0], tuple(_collected(block))
+        groups[alike] = groups[alike] + count if alike in groups else count
+    terms = [term for (_, inner), count in groups.items() for term in _times(count, inner)]
     named = {key for entry in entries for expression in _written(entry) for key in keys(expression)}
     used = {key: value for key, value in described.symbols.items() if key in named}
     code, text, latex = _added(terms)
@@ -173,18 +174,18 @@ class _Term(NamedTuple):
     latex: str
 
 
-def _added(terms: list[_Term]) -> _Term:
+def _added(terms: Sequence[_Term]) -> _Term:
     """A sum in its three spellings; what is taken away has its own sign."""
     if not terms:
         return _Term("0", "0", "0")
     return _Term(*(" + ".join(spellings).replace("+ -", "- ") for spellings in zip(*terms, strict=True)))
 
 
-def _times(count: int, inner: list[_Term]) -> list[_Term]:
+def _times(count: int, inner: Sequence[_Term]) -> Sequence[_Term]:
     """What stands inside a stack, times how many of them."""
     if count == 1 and not isinstance(count, Dim):
         return inner
-    expression = expression_of(count)
+    expression = _one_constant(expression_of(count))
     code, text, latex = _added(inner)
     if len(inner) > 1:
         code, text, latex = f"({code})", f"({text})", rf"\left({latex}\right)"
@@ -196,6 +197,14 @@ def _times(count: int, inner: list[_Term]) -> list[_Term]:
             _latex(_to_sympy(expression, whole=True), parentheses=isinstance(expression, tuple)) + rf" \cdot {latex}",
         )
     ]
+
+
+def _one_constant(expression: Expression) -> Expression:
+    """The expression of a count, or where one key alone is in it that key and one number: layers - 3."""
+    constant, rest = sympy.expand(_to_sympy(expression, whole=True)).as_coeff_Add()
+    if not rest.is_Symbol or not constant:
+        return expression
+    return ("-", str(rest), -int(constant)) if constant < 0 else ("+", str(rest), int(constant))
 
 
 def _collected(entries: list[Entry]) -> list[_Term]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tallystick.anatomy import Attending
+from tallystick.anatomy import Attending, Recurrence, Recurring
 
 
 class Kept(NamedTuple):
@@ -30,14 +30,24 @@ def kept(attending: Sequence[Attending], sequence: int) -> tuple[Kept, ...]:
     Transformer Decoding", section 2.3); for latent attention the waist and the shared rotary key (DeepSeek-AI 2024,
     "DeepSeek-V2", section 2.1.4). A layer that sees `window` positions keeps the `window` - 1 before the next token.
     """
-    return tuple(
-        Kept(
-            one.name,
-            layers,
-            None if window is None else int(window),
-            sequence if window is None else min(sequence, max(int(window) - 1, 0)),
-            int(one.heads.kept),
-        )
-        for one in attending
-        for window, layers in one.windows().items()
-    )
+    found: dict[Kept, int] = {}
+    for one in attending:
+        for window, layers in one.windows().items():
+            width = None if window is None else int(window)
+            positions = sequence if width is None else min(sequence, max(width - 1, 0))
+            alike = Kept(one.name, 0, width, positions, int(one.heads.kept))
+            found[alike] = found.get(alike, 0) + int(layers)
+    return tuple(alike._replace(layers=layers) for alike, layers in found.items())
+
+
+def carried(recurring: Sequence[Recurring]) -> tuple[Recurring, ...]:
+    """What remains of one sequence in layers that read token after token, those alike as one: it does not grow.
+
+    For Mamba 2 the last inputs of the convolution, and for each channel a state (Dao and Gu 2024, "Transformers are
+    SSMs", section 7).
+    """
+    found: dict[tuple[str, Recurrence], int] = {}
+    for one in recurring:
+        alike = one.name, Recurrence(*map(int, one.keeps))
+        found[alike] = found.get(alike, 0) + int(one.layers)
+    return tuple(Recurring(name, layers, keeps) for (name, keeps), layers in found.items())

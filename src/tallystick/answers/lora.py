@@ -8,7 +8,7 @@ from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import EMBEDDING_ROLES, Entry, Ledger
 
 # What PEFT's target_modules="all-linear" leaves out, because it is the head or no nn.Linear.
-_NOT_LINEAR = EMBEDDING_ROLES | {"norm", "router", "conv", "ssm"}
+_NOT_LINEAR = EMBEDDING_ROLES | {"norm", "router", "conv"}
 _MARK = ".lora_"  # in the name of every adapter
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from tallystick.answers import model_states
 from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, saved, untold
 from tallystick.answers.devices import Device
 from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named
-from tallystick.answers.kv_cache import kept
+from tallystick.answers.kv_cache import carried, kept
 from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.lora import with_adapters
 from tallystick.answers.model_states import PRECISIONS, Precision
@@ -196,6 +196,7 @@ def memory(
             *model_states.weights(shard(entries, shards, "weights"), form),
             *model_states.buffers(ledger, form),
             *_cache(ledger, cached, batch, sequence),
+            *_states(ledger, computed, batch),
             *prefill(ledger, batch, sequence, dtype=computed, attention=attention),
         ]
         notes += _cache_notes(ledger, cached)
@@ -274,17 +275,36 @@ def _cache(ledger: Ledger, form: str, batch: int, sequence: int) -> list[Line]:
     ]
 
 
+def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
+    """What layers keep whatever the length, which nobody quantises."""
+    source = "Dao and Gu 2024, Transformers are SSMs, section 7"
+    for one in carried((ledger.described or ledger).recurring):
+        for what, elements, dtype in (
+            ("last inputs of convolutions", one.keeps.inputs, form),
+            ("states of recurrent layers", one.keeps.state, "float32"),
+        ):
+            width = BITS[dtype] // 8
+            yield Line(
+                "kv_cache",
+                f"{what} in {dtype}",
+                batch * one.layers * elements * width,
+                f"{batch:,} × {one.layers:,} layers × {elements:,} × {width} B",
+                source,
+            )
+
+
 def _per_token(ledger: Ledger, form: str) -> int | None:
     """Bytes that one more token of one sequence adds while no window is full."""
-    attending = (ledger.described or ledger).attending
-    if not attending:
+    described = ledger.described or ledger
+    if not (described.attending or described.recurring):
         return None
-    first, second = (sum(one.total for one in kept(attending, tokens)) for tokens in (1, 2))
+    first, second = (sum(one.total for one in kept(described.attending, tokens)) for tokens in (1, 2))
     return cache_bytes(second - first, form)
 
 
 def _cache_notes(ledger: Ledger, form: str) -> list[str]:
-    if not (ledger.described or ledger).attending:
+    described = ledger.described or ledger
+    if not (described.attending or described.recurring):
         return ["no cache is counted: the source does not tell how the model attends (a config of a native type does)"]
     if form in CACHED:
         return ["the last tokens, fewer than 128, wait in 16 bits until they are quantised"]

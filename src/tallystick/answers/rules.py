@@ -117,6 +117,13 @@ def _scores(reading: Reading, step: Step, fallback: bool) -> int:
     return rows * step.sequence * each + sink
 
 
+def windows_of(part: Part) -> dict[int | None, int]:
+    """How many layers of an attention see how far; of any other part none does."""
+    if not isinstance(part.what, Reading):
+        return {}
+    return Attending(part.name, part.start or 0, part.layers, part.what.heads).windows()
+
+
 def masked_layers(part: Part, step: Step) -> int:
     """How many layers of a part give their kernel a mask: torch's take a window that is narrower only so.
 
@@ -127,9 +134,10 @@ def masked_layers(part: Part, step: Step) -> int:
     heads = part.what.heads
     if heads.capped or heads.sinks:
         return 0
-    windows = Attending(part.name, part.start or 0, part.layers, heads).windows()
     return sum(
-        layers for window, layers in windows.items() if heads.masked or (window is not None and window <= step.sequence)
+        layers
+        for window, layers in windows_of(part).items()
+        if heads.masked or (window is not None and window <= step.sequence)
     )
 
 

@@ -10,6 +10,7 @@ from copy import copy
 from typing import NamedTuple
 
 from tallystick.answers.formats import bytes_of
+from tallystick.answers.kv_cache import carried
 from tallystick.answers.lines import Line
 from tallystick.errors import BadInput, shown
 from tallystick.ledger import Axis, Entry, Ledger
@@ -105,9 +106,10 @@ def per_rank(ledger: Ledger, shards: Shards) -> Ledger:
         for one, layers in held
         if layers
     )
+    seen.recurring = tuple(one._replace(layers=-(-one.layers // shards.pp)) for one in carried(described.recurring))
     if ledger.described is not None:
         seen.described = copy(ledger.described)
-        seen.described.attending = seen.attending
+        seen.described.attending, seen.described.recurring = seen.attending, seen.recurring
     return seen
 
 

@@ -57,6 +57,7 @@ def attention(
     output_bias: bool | None = None,
     output: str = "o_proj",
     rotary: int | None = None,
+    apart: bool = False,
     joined: bool = False,
     capped: bool = False,
     **more: Node | None,
@@ -66,7 +67,7 @@ def attention(
     softmax = "own" if "sinks" in more else "float32"
     return Attention(
         heads(c, size, windows)._replace(
-            rotary=rotary, joined=joined, capped=capped, sinks="sinks" in more, softmax=softmax
+            rotary=rotary, apart=apart, joined=joined, capped=capped, sinks="sinks" in more, softmax=softmax
         ),
         q_proj=Linear(d, queries, bias=bias),
         k_proj=Linear(d, keys, bias=bias),
