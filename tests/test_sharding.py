@@ -186,6 +186,32 @@ def test_the_cache_is_shared_by_heads_and_layers():
     assert cache("deepseek-v3") == cache("deepseek-v3", tp=8)  # one latent vector serves all heads
 
 
+HYBRID = {
+    **EVEN, "model_type": "bamba", "num_hidden_layers": 8, "attn_layer_indices": [3, 5, 7], "mamba_n_heads": 4,
+    "mamba_d_state": 6, "dtype": "float32",
+}  # fmt: skip
+
+
+def test_of_a_hybrid_the_stage_that_attends_most_stands_for_all():
+    """Layers 4 to 7, of which two attend: two heads of 8 elements, keys and values; the others carry a state."""
+    lines = {line.what: line.bytes for line in tallystick.memory(HYBRID, sequence=100, tp=2, pp=2).lines}
+    assert lines["cached keys and values in float32"] == 2 * 100 * (2 * 2 * 8) // 2 * 4
+    assert lines["last inputs of convolutions in float32"] == 2 * (64 + 2 * 6) * 4 * 4
+    assert lines["states of recurrent layers in float32"] == 2 * 64 * 6 * 4
+
+
+def test_two_of_the_largest_layers_are_gathered_however_many_runs_of_them_there_are():
+    """Each of these layers is a unit of `fully_shard`; no more than two of them are whole at once."""
+    units = [sum(tensor.nbytes for tensor in layer.parameters()) for layer in build(HYBRID).model.layers]
+    line = next(
+        line
+        for line in tallystick.memory(HYBRID, mode="training", sequence=4, dp=2, zero=3).lines
+        if line.what == "weights gathered for the layers at work"
+    )
+    root = 4 * (101 * 32 + 32)  # the embedding, which is the head too, and the last norm
+    assert line.bytes == root + 2 * max(units)
+
+
 def test_ddp_keeps_buckets_beside_gradients():
     answer = tallystick.memory(ODD, mode="training", dp=2, sequence=8).to_dict()
     assert answer["gradients_bytes"] == 2 * 4 * tallystick.count(ODD).total

@@ -85,6 +85,7 @@ class Recurring(NamedTuple):
     """The layers of one stack that read token after token; `name` holds ``{}`` for their numbers."""
 
     name: str
+    start: int  # number of the first layer
     layers: int
     keeps: Recurrence
 

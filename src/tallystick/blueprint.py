@@ -297,7 +297,9 @@ def attending(model: Model) -> tuple[Attending, ...]:
 def recurring(model: Model) -> tuple[Recurring, ...]:
     """The scan of every layer that has one, stacks rolled up, in printing order."""
     return tuple(
-        Recurring(name, axis.length, node.keeps) for name, axis, node in _mixers(model) if isinstance(node, Scan)
+        Recurring(name, axis.start, axis.length, node.keeps)
+        for name, axis, node in _mixers(model)
+        if isinstance(node, Scan)
     )
 
 

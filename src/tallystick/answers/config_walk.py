@@ -28,8 +28,9 @@ KINDS = {
     ),
     "kv-heads": ("multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
     "latent-attention": ("kv_lora_rank", "q_lora_rank"),
+    "scans": ("attn_layer_indices", "mamba_d_conv", "mamba_d_state", "mamba_expand", "mamba_n_groups", "mamba_n_heads"),
     "cross-attention": ("add_cross_attention",),
-    "biases": ("attention_bias", "bias", "enable_bias", "mlp_bias", "qkv_bias", "use_bias"),
+    "biases": ("attention_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias", "qkv_bias", "use_bias"),
     "norms": (
         "_remove_final_layer_norm", "do_layer_norm_before", "layer_norm_elementwise_affine", "norm_scale",
         "num_ln_in_parallel_attn", "parallel_attn", "qk_layernorm", "qk_norm",

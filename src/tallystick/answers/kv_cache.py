@@ -40,8 +40,16 @@ def kept(attending: Sequence[Attending], sequence: int) -> tuple[Kept, ...]:
     return tuple(alike._replace(layers=layers) for alike, layers in found.items())
 
 
-def carried(recurring: Sequence[Recurring]) -> tuple[Recurring, ...]:
-    """What remains of one sequence in layers that read token after token, those alike as one: it does not grow.
+class Carried(NamedTuple):
+    """What layers alike that read token after token keep of one sequence."""
+
+    name: str  # of the scan, with {} for the layers' numbers
+    layers: int
+    keeps: Recurrence
+
+
+def carried(recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
+    """What remains of one sequence in layers that read token after token, however long it is.
 
     For Mamba 2 the last inputs of the convolution, and for each channel a state (Dao and Gu 2024, "Transformers are
     SSMs", section 7).
@@ -50,4 +58,4 @@ def carried(recurring: Sequence[Recurring]) -> tuple[Recurring, ...]:
     for one in recurring:
         alike = one.name, Recurrence(*map(int, one.keeps))
         found[alike] = found.get(alike, 0) + int(one.layers)
-    return tuple(Recurring(name, layers, keeps) for (name, keeps), layers in found.items())
+    return tuple(Carried(name, layers, keeps) for (name, keeps), layers in found.items())

@@ -10,7 +10,6 @@ from copy import copy
 from typing import NamedTuple
 
 from tallystick.answers.formats import bytes_of
-from tallystick.answers.kv_cache import carried
 from tallystick.answers.lines import Line
 from tallystick.errors import BadInput, shown
 from tallystick.ledger import Axis, Entry, Ledger
@@ -95,8 +94,8 @@ def per_rank(ledger: Ledger, shards: Shards) -> Ledger:
     seen = copy(ledger)
     described = ledger.described or ledger
     size = _layers(ledger.parameters) // shards.pp
-    # All stages cache alike but for a pattern of windows, of which the first stands for all.
-    held = [(one, _within(Axis(one.start, one.layers), 0, size)) for one in described.attending]
+    stage = _most_attending(described, size)
+    held = [(one, _within(Axis(one.start, one.layers), stage, size)) for one in described.attending]
     seen.attending = tuple(
         one._replace(
             start=layers.start,
@@ -106,11 +105,35 @@ def per_rank(ledger: Ledger, shards: Shards) -> Ledger:
         for one, layers in held
         if layers
     )
-    seen.recurring = tuple(one._replace(layers=-(-one.layers // shards.pp)) for one in carried(described.recurring))
+    # No rule says how tensor parallel ranks share a scan: each keeps all of its state.
+    scans = [(one, _within(Axis(one.start, one.layers), stage, size)) for one in described.recurring]
+    seen.recurring = tuple(
+        one._replace(start=layers.start, layers=layers.length) for one, layers in scans if layers is not None
+    )
     if ledger.described is not None:
         seen.described = copy(ledger.described)
         seen.described.attending, seen.described.recurring = seen.attending, seen.recurring
     return seen
+
+
+def _most_attending(described: Ledger, size: int) -> int:
+    """The first stage with the most layers that attend: its cache grows fastest.
+
+    Stages cache alike where all layers attend, but for a pattern of windows, of which the first stands for all.
+    """
+    runs = [Axis(one.start, one.layers) for one in described.attending]
+    stages = {0, *(stage for run in runs for stage in _stages_of(run, size))}
+
+    def attending(stage: int) -> int:
+        return sum(int(held.length) for run in runs if (held := _within(run, stage, size)))
+
+    return max(sorted(stages), key=attending)
+
+
+def _stages_of(run: Axis, size: int) -> set[int]:
+    """The stages with the ends of a run of layers, and one that it fills, if there is one."""
+    first, last = int(run.start) // size, int(run.start + run.length - 1) // size
+    return {first, min(first + 1, last), last}
 
 
 def gathered(entries: Iterable[Entry], form: str | None, shards: Shards) -> list[Line]:
@@ -129,8 +152,12 @@ def gathered(entries: Iterable[Entry], form: str | None, shards: Shards) -> list
             Line("gradients", "buckets that DistributedDataParallel sends", total, "as large as the gradients", DDP)
         ]
     root = sum(bytes_of(entry, form) for entry in whole if not entry.axes)
-    layer = sum(bytes_of(entry, form) // int(entry.axes[0].length) for entry in whole if entry.axes)
-    count = min(2, _layers(whole))
+    layers: dict[tuple[str, int], int] = {}  # by where a run of equal layers begins
+    for entry in whole:
+        if entry.axes:
+            run = entry.name.partition("{}")[0], int(entry.axes[0].start)
+            layers[run] = layers.get(run, 0) + bytes_of(entry, form) // int(entry.axes[0].length)
+    layer, count = max(layers.values(), default=0), min(2, _layers(whole))
     formula = f"{root:,} B of the root's unit + {count} layers × {layer:,} B"
     return [Line("activations", "weights gathered for the layers at work", root + count * layer, formula, FSDP)]
 
