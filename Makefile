@@ -19,6 +19,7 @@ lint: .venv/ready
 bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/exactness.py
+	$(BIN)/python benchmarks/memory.py --write docs/memory-peers.md
 
 survival: .venv/ready
 	$(BIN)/tallystick survive --format markdown > .survival.md
@@ -34,6 +35,7 @@ survival: .venv/ready
 
 .venv/ready-for-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint,bench]"
+	$(BIN)/python -m pip install --quiet --no-deps llm-analysis==0.2.2
 	@touch $@
 
 clean:

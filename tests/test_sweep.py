@@ -37,6 +37,7 @@ def test_each_length_is_what_memory_says_of_it_and_its_parts_sum_to_that():
         ("3:10", [3, 6, 10]),
         ("1k:3k:1k", [1024, 2048, 3072]),
         ("5:5", [5]),
+        ("8k,1k,8192", [1024, 8192]),
     ],
 )
 def test_lengths_as_people_write_them(text, expected):
@@ -92,6 +93,18 @@ def test_the_table_and_the_json(capsys):
     assert [int(line.rpartition(",")[2]) for line in lines[1:]] == answer["total_bytes"][:2]
 
 
+def test_each_length_is_said_to_fit_or_not(capsys):
+    asked = ["memory", "llama-3-8b", "--sequence", "16k:64k", "--device", "24GB", "--format"]
+    assert main([*asked, "csv"]) == 0
+    head, *rows = (line.split(",") for line in capsys.readouterr().out.splitlines())
+    assert head[-1] == "fits 24GB"
+    assert [(row[0], int(row[-2]) <= 24 * 10**9, row[-1]) for row in rows] == [
+        ("16384", True, "yes"),
+        ("32768", False, "no"),
+        ("65536", False, "no"),
+    ]
+
+
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("html", b"<!doctype html>")])
 def test_a_picture_in_each_kind(tmp_path, kind, start, capsys):
     path = tmp_path / f"memory.{kind}"
@@ -107,11 +120,33 @@ def test_a_picture_in_each_kind(tmp_path, kind, start, capsys):
         assert b"1,024" in content
 
 
+def test_a_name_with_dollars_and_markup_stays_what_it_is(tmp_path):
+    source = tmp_path / "<b>$\\frac$.json"
+    source.write_text(json.dumps({"model_type": "llama"}), encoding="utf-8")
+    page = tmp_path / "x.html"
+    assert main(["memory", str(source), "--sequence", "1k,2k", "--plot", str(page)]) == 0
+    assert "&lt;b&gt;$\\frac$.json: memory in inference</h1>" in page.read_text(encoding="utf-8")
+    assert "<b>" not in page.read_text(encoding="utf-8").replace("&lt;b&gt;", "").partition("<svg")[0]
+
+
+def test_many_lengths_are_not_all_named_on_the_axis(tmp_path):
+    """Each tick is a group of the picture, whatever its words are drawn with."""
+    ticks = {}
+    for name, sequence in (("few", "128:1k:128"), ("many", "8:1k:8")):
+        path = tmp_path / f"{name}.svg"
+        assert main(["memory", "gpt2", "--sequence", sequence, "--plot", str(path)]) == 0
+        ticks[name] = len(re.findall(r'id="xtick_', path.read_text(encoding="utf-8")))
+    assert ticks["few"] == 8
+    assert ticks["many"] < 12
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--sequence", "1,2", "--plot", "x.gif"], "name a file that ends in .png, .svg, .html"),
         (["--plot", "x.svg"], "say them with --sequence"),
+        (["--sequence", "8", "--plot", "x.svg"], "say them with --sequence"),
+        (["--sequence", "1,2", "--explain"], "--explain shows the formulas at one length"),
         (["--sequence", "1,2", "--plot", "nowhere/x.svg"], "nowhere/x.svg: No such file or directory"),
     ],
 )

@@ -123,9 +123,11 @@ def _sweep(ledger: Ledger, device: Any, options: argparse.Namespace) -> int:
         from tallystick.report.plot import kind_of
 
         kind_of(options.plot)  # before the work
-    if not options.sequence:
+    sequences, options.sequence = lengths(options.sequence) if options.sequence else [], None
+    if len(sequences) < 2:
         raise BadInput("--plot draws several lengths: say them with --sequence, such as 1k:128k")
-    sequences, options.sequence = lengths(options.sequence), None
+    if options.explain:
+        raise BadInput("--explain shows the formulas at one length: say one with --sequence")
     held_by = None if device is None else device_of(device)
     answer = sweep(ledger, sequences, device=held_by, **run_of(options))
     if options.plot:

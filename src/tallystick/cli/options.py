@@ -82,7 +82,7 @@ def length(text: str) -> int:
 def lengths(text: str) -> list[int]:
     """One length, several (``1k,8k``), a range by doubling (``1k:128k``) or by steps (``1k:16k:1k``)."""
     if ":" not in text:
-        return [length(part) for part in text.split(",")]
+        return sorted({length(part) for part in text.split(",")})
     ends = [length(part) for part in text.split(":")]
     if len(ends) > len(("first", "last", "step")) or ends[0] > ends[1]:
         raise BadInput(f"{quoted(text)} is no range of lengths: say FIRST:LAST, or FIRST:LAST:STEP")

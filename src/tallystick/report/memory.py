@@ -50,11 +50,14 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
     number = str if machine else in_giga
     parts = answer.parts
     columns = [Column(name, True) for name in ("sequence", *(part.replace("_", " ") for part in parts), "total")]
+    if answer.answers[0].device is not None:
+        columns.append(Column(f"fits {answer.answers[0].device.name}"))
     rows = [
         [
             str(one.sequence) if machine else exact(one.sequence),
             *(number(sizes[place]) for sizes in parts.values()),
             number(one.total),
+            *([] if one.fits is None else ["yes" if one.fits else "no"]),
         ]
         for place, one in enumerate(answer.answers)
     ]

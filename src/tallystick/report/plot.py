@@ -15,6 +15,9 @@ from tallystick.report.numbers import in_bytes
 if TYPE_CHECKING:
     from tallystick.answers.sweep import Sweep
 
+MOST_TICKS = 12  # of the lengths, where each has room for its own
+# A name may hold dollars, which are no formula; ids do not come from chance, so that the same sweep is the same bytes.
+STYLE = {"text.parse_math": False, "svg.hashsalt": "tallystick"}
 KINDS = (".png", ".svg", ".html")
 PAGE = """\
 <!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
@@ -54,30 +57,42 @@ def _drawn(answer: Sweep, kind: str) -> bytes:
         import matplotlib
     except ImportError:
         raise BadInput("--plot draws with matplotlib: pip install 'tallystick[plot]'") from None
+    with matplotlib.rc_context(STYLE):
+        return _figure(answer, kind)
+
+
+def _figure(answer: Sweep, kind: str) -> bytes:
     from matplotlib.figure import Figure
 
     sequences = [one.sequence for one in answer.answers]
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
-    if len(sequences) > 1:
-        axes.stackplot(
-            sequences,
-            [[size / 1e9 for size in sizes] for sizes in answer.parts.values()],
-            labels=[part.replace("_", " ") for part in answer.parts],
-        )
-        axes.set_xscale("log", base=2)
+    axes.stackplot(
+        sequences,
+        [[size / 1e9 for size in sizes] for sizes in answer.parts.values()],
+        labels=[part.replace("_", " ") for part in answer.parts],
+    )
     device = answer.answers[0].device
     if device is not None:
         axes.axhline(device.memory / 1e9, color="black", linestyle="--", label=device.name)
     axes.set(xlabel="tokens of a sequence", ylabel="GB at the fullest moment", title=f"{answer.source}, {answer.mode}")
-    axes.set_xticks(sequences, [f"{number:,}" for number in sequences], rotation=45)
+    if _crowded(sequences):
+        axes.set_xscale("log", base=2)
+    if len(sequences) <= MOST_TICKS:
+        axes.set_xticks(sequences)
+        axes.tick_params("x", rotation=45)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.minorticks_off()
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     drawn = io.BytesIO()
-    # The same bytes each time: no date, and ids that do not come from chance.
-    with matplotlib.rc_context({"svg.hashsalt": "tallystick"}):
-        figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else None)
     return drawn.getvalue()
+
+
+def _crowded(sequences: list[int]) -> bool:
+    """Whether most lengths would stand in the first quarter of an even axis, as those that double do."""
+    first, middle, last = sequences[0], sequences[len(sequences) // 2], sequences[-1]
+    return middle - first < (last - first) / 4
 
 
 def _page(answer: Sweep) -> bytes:
