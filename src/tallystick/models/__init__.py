@@ -1,1 +1,6 @@
-"""PyTorch models whose parameters the ledger explains. Its files import torch; importing tallystick does not."""
+"""PyTorch models: decoders that read and write Hugging Face's weights, and those of a first course."""
+
+from tallystick.models.config import DecoderConfig
+from tallystick.models.decoder import Decoder
+
+__all__ = ["Decoder", "DecoderConfig"]

@@ -1,0 +1,127 @@
+"""Attention: what each position takes from those before it.
+
+In the comments on shapes: B sequences of T tokens, S positions that they may see, d the width of the model,
+H heads of queries and K of keys and values, each of h channels.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tallystick.models.cache import LayerCache
+from tallystick.models.config import DecoderConfig
+from tallystick.models.norm import RMSNorm, norm
+from tallystick.models.rotary import Rotation, rotate
+
+
+class Sight(NamedTuple):
+    """Which positions may be seen: a mask (B or 1, 1, T, S); without one, all before, or all there are."""
+
+    mask: Tensor | None
+    causal: bool = False
+
+
+def sight(positions: Tensor, seen: Tensor, window: int | None, padding: Tensor | None) -> Sight:
+    """What T tokens at `positions` see of S tokens at `seen`.
+
+    Args:
+        positions: (T,), one after the other.
+        seen: (S,), in the order of the keys.
+        window: how far a token sees, itself included.
+        padding: (B,), tokens at the left of each sequence that stand for nothing.
+    """
+    count, start = len(positions), len(seen) - len(positions)
+    if padding is None and count == 1:  # the keys are those that it sees
+        return Sight(None)
+    if padding is None and start == 0 and (window is None or count <= window):
+        return Sight(None, causal=True)
+    queries, keys = positions[:, None], seen[None, :]  # (T, 1), (1, S)
+    mask = keys <= queries
+    if window is not None:
+        mask = mask & (keys > queries - window)
+    mask = mask[None, None]  # (1, 1, T, S)
+    if padding is not None:  # padding sees itself: a softmax over nothing is no number
+        mask = mask & ((keys >= padding[:, None, None, None]) | (keys == queries))
+    return Sight(mask)
+
+
+class Attention(nn.Module):
+    """Queries, keys and values of each position; grouped where there are fewer keys than queries (Ainslie et al. 2023)."""
+
+    def __init__(self, c: DecoderConfig) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.head_size = c.heads, c.kv_count, c.head_size
+        queries, keys = c.heads * c.head_size, c.kv_count * c.head_size
+        self.q_proj = nn.Linear(c.width, queries, bias=c.qkv_bias)
+        self.k_proj = nn.Linear(c.width, keys, bias=c.qkv_bias)
+        self.v_proj = nn.Linear(c.width, keys, bias=c.qkv_bias)
+        self.o_proj = nn.Linear(queries, c.width, bias=c.output_bias)
+        self.qk_norm = c.qk_norm
+        if c.qk_norm == "turned":
+            self.q_norm = self.k_norm = RMSNorm(c.head_size, eps=c.norm_eps, scale=False)
+        elif c.qk_norm is not None:
+            self.q_norm = norm(c, queries if c.qk_norm == "all" else c.head_size)
+            self.k_norm = norm(c, keys if c.qk_norm == "all" else c.head_size)
+        self.scale = c.head_size**-0.5 if c.attention_scale is None else c.attention_scale
+        self.cap, self.dropout = c.attention_cap, c.attention_dropout
+
+    def forward(
+        self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int = 0
+    ) -> Tensor:
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)  # (B, T, d) -> (B, T, H or K times h)
+        if self.qk_norm == "all":
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = (one.unflatten(-1, (-1, self.head_size)).transpose(1, 2) for one in (q, k, v))  # (B, H or K, T, h)
+        if self.qk_norm == "head":
+            q, k = self.q_norm(q), self.k_norm(k)
+        if turn is not None:
+            q, k = rotate(q, turn), rotate(k, turn)
+        if self.qk_norm == "turned":
+            q, k = self.q_norm(q), self.k_norm(k)
+        if cache is not None:
+            k, v = cache.extend(start, k, v)
+        y = self.attend(q, k, v, sees)
+        return self.o_proj(y.transpose(1, 2).flatten(2))  # (B, H, T, h) -> (B, T, d)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, sees: Sight) -> Tensor:
+        """(B, H, T, h) and twice (B, K, S, h) -> (B, H, T, h)."""
+        dropout = self.dropout if self.training else 0.0
+        if self.cap is not None:
+            return _capped(q, k, v, sees, scale=self.scale, cap=self.cap, dropout=dropout)
+        batch, heads, count, size = q.shape
+        groups = heads // k.shape[1]
+        if count == 1 and groups > 1:  # the queries of a group see the same keys, as so many tokens would
+            y = F.scaled_dot_product_attention(
+                q.view(batch, -1, groups, size), k, v, attn_mask=sees.mask, dropout_p=dropout, scale=self.scale
+            )
+            return y.reshape(batch, heads, 1, size)
+        return F.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=sees.mask,
+            dropout_p=dropout,
+            is_causal=sees.causal,
+            scale=self.scale,
+            enable_gqa=groups > 1,
+        )
+
+
+def _capped(q: Tensor, k: Tensor, v: Tensor, sees: Sight, *, scale: float, cap: float, dropout: float) -> Tensor:
+    """Attention written out: no kernel squashes the scores (Gemma 2)."""
+    groups = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    scores = q @ k.mT * scale  # (B, H, T, S)
+    scores = torch.tanh(scores / cap) * cap
+    if sees.causal:
+        above = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        scores = scores.masked_fill(above, -math.inf)
+    elif sees.mask is not None:
+        scores = scores.masked_fill(~sees.mask, -math.inf)
+    weights = scores.softmax(-1, dtype=torch.float32).to(q.dtype)
+    return F.dropout(weights, dropout) @ v

@@ -1,0 +1,164 @@
+"""A decoder: token embedding, blocks, a final norm, and a head that may be the embedding itself.
+
+    decoder = Decoder.of("gpt2", n_layer=6)                 # a preset or a Hugging Face config, with random weights
+    decoder = load_pretrained("path/to/gpt2")                # with trained ones (models/checkpoint.py)
+    logits = decoder(tokens)                                # (B, T) -> (B, T, V)
+
+In the comments on shapes: B sequences of T tokens, d the width of the model, V rows of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from tallystick.models.attention import sight
+from tallystick.models.block import Block
+from tallystick.models.cache import Cache
+from tallystick.models.config import DecoderConfig
+from tallystick.models.mlp import SparseMLP
+from tallystick.models.norm import RMSNorm, norm
+from tallystick.models.rotary import rotation
+
+if TYPE_CHECKING:
+    from tallystick.ledger import Ledger
+
+
+class Decoder(nn.Module):
+    """A language model of any of the families, as its config says.
+
+    Where the config ties the head, it and the embedding hold one Parameter, and hold it after whatever replaces
+    parameters: moving off the meta device, another dtype, ``load_state_dict(assign=True)``.
+    """
+
+    def __init__(self, config: DecoderConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        self.embedding = nn.Embedding(c.vocab_size, c.width)
+        self.positions = nn.Embedding(c.context, c.width) if c.rope is None else None
+        self.embedding_norm = norm(c) if c.embedding_norm else None
+        self.dropout = nn.Dropout(c.dropout)
+        self.layers = nn.ModuleList(Block(c, layer) for layer in range(c.layers))
+        self.norm = norm(c) if c.final_norm else None
+        self.head = nn.Linear(c.width, c.vocab_size, bias=False)
+        self.tie()
+        self.reset_parameters()
+        self.register_load_state_dict_post_hook(lambda module, keys: module.tie())
+
+    @classmethod
+    def of(cls, source: Any, **settings: Any) -> Decoder:
+        """A decoder with random weights.
+
+        Args:
+            source: a preset's name, a Hugging Face config as a dictionary, or a path to one.
+            **settings: config keys to set over it.
+
+        Raises:
+            BadInput: for a model type that is no decoder of ours, and values that contradict each other.
+        """
+        from tallystick.models.families import config_of
+
+        return cls(config_of(source, **settings))
+
+    def tie(self) -> None:
+        """Give the head the embedding's Parameter, where the config says so."""
+        if self.config.tied:
+            self.head.weight = self.embedding.weight
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Decoder:
+        super()._apply(fn, recurse)  # replaces the Parameters of each module in turn, knowing nothing of the others
+        self.tie()
+        return self
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew; one that two modules hold is drawn once, as the embedding's.
+
+        Normal with the config's deviation; smaller by 1/√(2·layers) where a sublayer adds to the residual stream
+        (Radford et al. 2019, section 2.3). Biases are zero.
+        """
+        std = self.config.init_std
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear) and module is not self.head:
+                scale = module.in_features**-0.5 if std is None else std
+                nn.init.normal_(module.weight, std=scale * self._damping(name))
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif isinstance(module, SparseMLP):
+                for key, stacked in module.named_parameters(recurse=False):
+                    scale = stacked.shape[-1] ** -0.5 if std is None else std
+                    nn.init.normal_(stacked, std=scale * self._damping(key))
+            elif isinstance(module, nn.LayerNorm | RMSNorm):
+                module.reset_parameters()
+        if not self.config.tied:
+            nn.init.normal_(self.head.weight, std=self.config.width**-0.5 if std is None else std)
+        for table in (self.embedding, self.positions):
+            if table is not None:
+                nn.init.normal_(table.weight, std=1.0 if std is None else std)
+
+    def _damping(self, name: str) -> float:
+        return 1 / math.sqrt(2 * self.config.layers) if name.endswith(("o_proj", "down_proj")) else 1.0
+
+    def forward(
+        self, tokens: Tensor, *, cache: Cache | None = None, padding: Tensor | None = None, last: bool = False
+    ) -> Tensor:
+        """The logits of the token after each: (B, T) -> (B, T, V), or (B, 1, V) with `last`.
+
+        Args:
+            tokens: ids, (B, T).
+            cache: what was read before; it takes these tokens in.
+            padding: (B,), how many tokens at the left of each sequence, from its first on, stand for nothing.
+            last: whether only the last token's logits are wanted.
+        """
+        x = self.hidden(tokens, cache=cache, padding=padding)
+        return self.logits(x[:, -1:] if last else x)
+
+    def hidden(self, tokens: Tensor, *, cache: Cache | None = None, padding: Tensor | None = None) -> Tensor:
+        """What the head reads: (B, T) -> (B, T, d). The arguments are those of `forward`."""
+        c, count = self.config, tokens.shape[1]
+        start = cache.read if cache else 0
+        here = torch.arange(start, start + count, device=tokens.device)  # (T,)
+        positions = here[None] if padding is None else (here - padding[:, None]).clamp(min=0)  # (B or 1, T)
+        x = self.embedding(tokens)
+        if c.embedding_scale != 1:  # rounded as Gemma rounds it
+            x = x * torch.tensor(c.embedding_scale, dtype=x.dtype, device=x.device)
+        if self.positions is not None:
+            x = x + self.positions(positions)
+        x = self.dropout(x)
+        if self.embedding_norm is not None:
+            x = self.embedding_norm(x)
+        turn = None if c.rope is None else rotation(c, c.rope, positions, start + count)
+        sees = {}
+        for layer in range(c.layers):
+            window = c.window(layer)
+            if window not in sees:
+                seen = cache.layers[layer].positions(start, count).to(here.device) if cache else here
+                sees[window] = sight(here, seen, window, padding)
+        for layer, block in enumerate(self.layers):
+            kept = cache.layers[layer] if cache else None
+            x = block(x, turn, sees[c.window(layer)], kept, start)
+        if cache:
+            cache.read += count
+        return x if self.norm is None else self.norm(x)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(…, d) -> (…, V)."""
+        c = self.config
+        logits = self.head(x)
+        if c.logit_scale != 1:
+            logits = logits * c.logit_scale
+        return logits if c.logit_cap is None else torch.tanh(logits / c.logit_cap) * c.logit_cap
+
+    def cache(self, batch: int, length: int) -> Cache:
+        """An empty cache for sequences of up to `length` tokens."""
+        weight = self.embedding.weight
+        return Cache(self.config, batch, length, dtype=weight.dtype, device=weight.device)
+
+    def ledger(self) -> Ledger:
+        """Every parameter, as `tallystick.count` gives it."""
+        from tallystick.sources.module import ledger_from_module
+
+        return ledger_from_module(self)

@@ -1,0 +1,114 @@
+"""The families that a `Decoder` can be, one file each, named after the config's ``model_type``.
+
+A file says how the family's config becomes a `DecoderConfig`, and under which names it stores its tensors. It is found
+by its name: adding one needs no other edit. A name that begins with ``_`` holds what several families share.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tallystick import architectures
+from tallystick.blueprint import Architecture
+from tallystick.config import Config, merged
+from tallystick.errors import BadInput, nearest, quoted
+from tallystick.models.config import DecoderConfig
+from tallystick.models.names import Rule
+
+Reader = Callable[[Config], DecoderConfig]
+
+
+class Family(NamedTuple):
+    """How one model type's configs and files are to be read and written."""
+
+    architecture: Architecture  # its blueprint
+    keys: Mapping[str, Any]  # those that its blueprint does not read, as `Config` declares them
+    read: Reader
+    rules: tuple[Rule, ...]
+
+
+_REGISTRY: dict[str, Family] = {}
+
+
+def family(name: str, rules: tuple[Rule, ...], **keys: Any) -> Callable[[Reader], Reader]:
+    """Register a family: the decorated function reads a `Config` and returns the `DecoderConfig`.
+
+    Args:
+        name: the config's model_type, and that of the blueprint.
+        rules: how it stores its tensors. Of several for one of ours the first is written, and all are read.
+        **keys: those that it reads beyond its blueprint's, with the defaults of its type.
+    """
+    blueprint = architectures.find(name)
+    if blueprint is None:
+        raise LookupError(f"{name} has no blueprint in architectures/")
+
+    def register(read: Reader) -> Reader:
+        _REGISTRY[name] = Family(blueprint, keys, read, rules)
+        return read
+
+    return register
+
+
+def known() -> list[str]:
+    """Every model type that a decoder can be, in alphabetical order."""
+    files = {path.stem for folder in __path__ for path in Path(folder).glob("*.py")}
+    return sorted(name for name in files if not name.startswith("_"))
+
+
+def find(model_type: str) -> Family:
+    """The family of a model type; `BadInput` where there is none."""
+    if model_type not in known():
+        raise BadInput(
+            f"model type {quoted(model_type)} is no decoder of tallystick's{nearest(model_type, known())}:"
+            f" there are {', '.join(known())}"
+        )
+    import_module(f"{__name__}.{model_type}")
+    return _REGISTRY[model_type]
+
+
+def config_of(source: Any, **settings: Any) -> DecoderConfig:
+    """The config of a decoder.
+
+    Args:
+        source: a preset's name, a Hugging Face config as a dictionary or an object, or a path to one.
+        **settings: keys to set over it.
+
+    Raises:
+        BadInput: for a model type that is no decoder of ours, a key that nothing reads, and values that contradict
+            each other.
+    """
+    values, where = _values(source)
+    from tallystick.sources.config import model_type_of
+
+    found = find(model_type_of({**values, **settings}, where))
+    blueprint = found.architecture
+    keys = {**blueprint.keys, **blueprint.running, **found.keys}
+    values = merged(values, settings, known=keys, aliases=blueprint.aliases, where=where)
+    config = Config(values, keys, where=where, aliases=blueprint.aliases)
+    blueprint.build(config)  # what the blueprint refuses, we do
+    read = found.read(config)
+    object.__setattr__(read, "origin", MappingProxyType({**values, "model_type": blueprint.name}))
+    return read
+
+
+def _values(source: Any) -> tuple[Mapping[str, Any], str]:
+    if isinstance(source, Mapping):
+        return source, "the dictionary"
+    if callable(getattr(source, "to_dict", None)):
+        return source.to_dict(), type(source).__name__
+    from tallystick.presets import PRESETS
+    from tallystick.sources.config import CONFIG
+    from tallystick.sources.files import read_json
+
+    if isinstance(source, str) and source.lower() in PRESETS:
+        return PRESETS[source.lower()], source
+    path = Path(source)
+    if not os.path.exists(path):
+        raise BadInput(f"there is no preset or file {quoted(str(source))}{nearest(str(source), PRESETS)}")
+    path = path / CONFIG if path.is_dir() else path
+    return read_json(path), str(path)

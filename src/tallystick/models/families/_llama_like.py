@@ -1,0 +1,90 @@
+"""What the families that follow Llama share: the keys of their configs, and the names of their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle, islice
+from typing import Any
+
+from tallystick.anatomy import Windows
+from tallystick.architectures._decoder import head_dim
+from tallystick.config import Config
+from tallystick.models.config import DecoderConfig, Rope
+from tallystick.models.names import Rule
+
+# Read by all of them, beyond what decides a tensor. Older configs say rope_theta and rope_scaling apart.
+KEYS: dict[str, Any] = {
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-6,
+    "attention_dropout": 0.0,
+    "initializer_range": 0.02,
+    "rope_parameters": None,
+    "rope_scaling": None,
+    "rope_theta": 10000.0,
+}
+
+FRAME = (
+    Rule("model.embed_tokens.weight", "embedding.weight"),
+    Rule("model.norm.weight", "norm.weight"),
+    Rule("lm_head.weight", "head.weight"),
+)
+ATTENTION = tuple(
+    Rule(f"model.layers.{{}}.self_attn.{one}", f"layers.{{}}.attention.{one}")
+    for one in (
+        *(f"{letter}_proj.{part}" for letter in "qkvo" for part in ("weight", "bias")),
+        "q_norm.weight",
+        "k_norm.weight",
+    )
+)
+MLP = tuple(
+    Rule(f"model.layers.{{}}.mlp.{one}_proj.{part}", f"layers.{{}}.mlp.{one}_proj.{part}")
+    for one in ("gate", "up", "down")
+    for part in ("weight", "bias")
+)
+NORMS = (
+    Rule("model.layers.{}.input_layernorm.weight", "layers.{}.attention_norm.weight"),
+    Rule("model.layers.{}.post_attention_layernorm.weight", "layers.{}.mlp_norm.weight"),
+)
+RULES = (*FRAME, *ATTENTION, *MLP, *NORMS)
+
+
+def llama_like(c: Config, **more: Any) -> DecoderConfig:
+    """The config of a family that differs from Llama by `more`."""
+    return DecoderConfig(
+        **{
+            "vocab_size": c.vocab_size,
+            "width": c.hidden_size,
+            "layers": c.num_hidden_layers,
+            "heads": c.num_attention_heads,
+            "inner": c.intermediate_size,
+            "context": c.max_position_embeddings,
+            "kv_heads": c.num_key_value_heads,
+            "head_dim": head_dim(c),
+            "norm_eps": c.rms_norm_eps,
+            "rope": rope_of(c),
+            "tied": c.tie_word_embeddings,
+            "attention_dropout": c.attention_dropout,
+            "init_std": c.initializer_range,
+            **more,
+        }
+    )
+
+
+def rope_of(c: Config) -> Rope:
+    """Rotary positions as the config has them, in the keys of transformers 5 or in the older ones."""
+    says = c.rope_parameters or c.rope_scaling or {}
+    if not isinstance(says, Mapping):
+        raise c.refuse(f"rope_parameters is {says!r}, expected an object with a rope_type")
+    scaling = {key: value for key, value in says.items() if key not in ("type", "rope_theta", "partial_rotary_factor")}
+    kind = says.get("rope_type") or says.get("type") or "default"
+    return Rope(
+        theta=says.get("rope_theta") or c.rope_theta,
+        share=says.get("partial_rotary_factor") or 1.0,
+        scaling={} if kind == "default" else {**scaling, "rope_type": kind},
+    )
+
+
+def each_layer(c: Config, windows: Windows) -> tuple[int | None, ...]:
+    """How far each layer sees, from the runs of a blueprint's pattern, which repeats."""
+    pattern = [None if window is None else int(window) for window, count in windows for _ in range(count)]
+    return tuple(islice(cycle(pattern), int(c.num_hidden_layers)))

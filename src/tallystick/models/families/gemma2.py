@@ -1,0 +1,36 @@
+"""Gemma 2."""
+
+from tallystick.architectures._decoder import windows_of
+from tallystick.config import Config
+from tallystick.models.config import DecoderConfig
+from tallystick.models.families import family
+from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, each_layer, llama_like
+from tallystick.models.names import Rule
+
+NORMS = (
+    Rule("model.layers.{}.input_layernorm.weight", "layers.{}.attention_norm.weight"),
+    Rule("model.layers.{}.post_attention_layernorm.weight", "layers.{}.attention_out_norm.weight"),
+    Rule("model.layers.{}.pre_feedforward_layernorm.weight", "layers.{}.mlp_norm.weight"),
+    Rule("model.layers.{}.post_feedforward_layernorm.weight", "layers.{}.mlp_out_norm.weight"),
+)
+
+
+@family(
+    "gemma2",
+    (*FRAME, *ATTENTION, *MLP, *NORMS),
+    **{**KEYS, "max_position_embeddings": 8192, "query_pre_attn_scalar": 256.0},
+)
+def gemma2(c: Config) -> DecoderConfig:
+    return llama_like(
+        c,
+        activation=c.hidden_activation,
+        qkv_bias=c.attention_bias,
+        output_bias=c.attention_bias,
+        norm_place="both",
+        norm_offset=1.0,
+        embedding_scale=int(c.hidden_size) ** 0.5,
+        attention_scale=c.query_pre_attn_scalar**-0.5,
+        attention_cap=c.attn_logit_softcapping or None,
+        logit_cap=c.final_logit_softcapping or None,
+        windows=each_layer(c, windows_of(c, ((c.sliding_window, 1), (None, 1)))),
+    )

@@ -1,0 +1,133 @@
+"""Rotary positions: pairs of channels turned by an angle that grows with the position."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tallystick.errors import BadInput, nearest, quoted
+from tallystick.models.config import DecoderConfig, Rope
+
+
+class Rotation(NamedTuple):
+    """What turns the heads at some positions; each (B or 1, 1, T, channels that turn)."""
+
+    cos: Tensor
+    sin: Tensor
+
+
+def rotation(c: DecoderConfig, rope: Rope, positions: Tensor, length: int) -> Rotation:
+    """The angles of a decoder.
+
+    Nothing is kept between calls: no table to be lost on the meta device, or to be rounded with the model's dtype.
+
+    Args:
+        c: of the decoder.
+        rope: its rotary positions.
+        positions: (B or 1, T), in tokens.
+        length: of the longest sequence so far; two of the scalings depend on it.
+    """
+    frequencies, factor = _frequencies(c, rope, length, positions.device)
+    angles = positions[:, None, :, None].float() * frequencies  # (B, 1, T, pairs)
+    angles = torch.cat((angles, angles), dim=-1)
+    sign = -1 if rope.backwards else 1
+    return Rotation(angles.cos() * factor, angles.sin() * (factor * sign))
+
+
+def rotate(x: Tensor, by: Rotation) -> Tensor:
+    """Heads (B, H, T, h) turned; channels beyond the rotation's pass through."""
+    cos, sin = by.cos.to(x.dtype), by.sin.to(x.dtype)
+    turned, rest = x.split((cos.shape[-1], x.shape[-1] - cos.shape[-1]), dim=-1)
+    first, second = turned.chunk(2, dim=-1)  # Hugging Face pairs channel i with i + half, the paper with its neighbour
+    turned = turned * cos + torch.cat((-second, first), dim=-1) * sin
+    return turned if rest.shape[-1] == 0 else torch.cat((turned, rest), dim=-1)
+
+
+def _frequencies(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+    """Radians per token of each pair, and what cosine and sine are multiplied by."""
+    kind = rope.scaling.get("rope_type") or "default"
+    if kind not in _SCALINGS:
+        raise BadInput(f"rope_type {quoted(kind)} is not known{nearest(kind, list(_SCALINGS))}")
+    return _SCALINGS[kind](c, rope, length, device)
+
+
+def _plain(theta: float, size: int, device: torch.device) -> Tensor:
+    return 1.0 / theta ** (torch.arange(0, size, 2, device=device).float() / size)
+
+
+def _default(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+    return _plain(rope.theta, c.rotated, device), 1.0
+
+
+def _linear(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+    """Every position divided (Chen et al. 2023, "Extending Context Window … via Positional Interpolation")."""
+    return _plain(rope.theta, c.rotated, device) / rope.scaling["factor"], 1.0
+
+
+def _dynamic(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+    """Theta grown with a sequence that is longer than the model was made for (NTK-aware scaling)."""
+    factor, size = rope.scaling["factor"], c.rotated
+    grown = factor * max(length, c.context) / c.context - (factor - 1)
+    return _plain(rope.theta * grown ** (size / (size - 2)), size, device), 1.0
+
+
+def _llama3(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+    """Slow turns divided, fast ones kept, those between blended (Llama 3.1)."""
+    says = rope.scaling
+    plain, made_for = _plain(rope.theta, c.rotated, device), says["original_max_position_embeddings"]
+    turns = made_for * plain / (2 * math.pi)  # over the context that the model was first trained on
+    low, high = says["low_freq_factor"], says["high_freq_factor"]
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return plain * kept + plain / says["factor"] * (1 - kept), 1.0
+
+
+def _yarn(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+    """As Llama 3.1's, with a ramp over the channels, and sharper scores (Peng et al. 2023, "YaRN")."""
+    says, size = rope.scaling, c.rotated
+    made_for = says.get("original_max_position_embeddings") or c.context
+    stretch = says.get("factor") or c.context / made_for
+
+    def channel(turns: float) -> float:  # that turns so often within the old context
+        return size * math.log(made_for / (turns * 2 * math.pi)) / (2 * math.log(rope.theta))
+
+    first, last = channel(says.get("beta_fast") or 32), channel(says.get("beta_slow") or 1)
+    if says.get("truncate", True):
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, size - 1)
+    ramp = (torch.arange(size // 2, device=device).float() - first) / ((last - first) or 0.001)
+    kept = 1 - ramp.clamp(0, 1)
+    plain = _plain(rope.theta, size, device)
+
+    def sharpened(by: float = 1.0) -> float:
+        return 0.1 * by * math.log(stretch) + 1.0 if stretch > 1 else 1.0
+
+    factor = says.get("attention_factor")
+    if factor is None:
+        one, other = says.get("mscale"), says.get("mscale_all_dim")
+        factor = sharpened(one) / sharpened(other) if one and other else sharpened()
+    return plain * kept + plain / stretch * (1 - kept), factor
+
+
+def _longrope(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+    """A factor for each pair, others where the sequence is long (Ding et al. 2024, "LongRoPE"; Phi-3)."""
+    says = rope.scaling
+    made_for = says.get("original_max_position_embeddings") or c.context
+    stretch = says.get("factor") or c.context / made_for
+    factor = says.get("attention_factor")
+    if factor is None:
+        factor = math.sqrt(1 + math.log(stretch) / math.log(made_for)) if stretch > 1 else 1.0
+    each = says["long_factor" if length > made_for else "short_factor"]
+    return _plain(rope.theta, c.rotated, device) / torch.tensor(each, device=device), factor
+
+
+_SCALINGS = {
+    "default": _default,
+    "linear": _linear,
+    "dynamic": _dynamic,
+    "llama3": _llama3,
+    "yarn": _yarn,
+    "longrope": _longrope,
+}

@@ -1,0 +1,37 @@
+"""Small models of transformers, and decoders of ours that hold the same weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+
+from tallystick.models.conversion import pour, stored_by
+from tallystick.models.decoder import Decoder
+
+VOCABULARY = 97
+
+
+def theirs(model_type: str, **settings: Any) -> Any:
+    """A model of transformers with weights large enough for a wrong one to show, written-out attention, no dropout."""
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.2)
+    return model
+
+
+def ours(model: Any) -> Decoder:
+    """A decoder with the weights of a model of transformers."""
+    decoder = Decoder.of(model.config).eval()
+    stored, tensors = stored_by(decoder), dict(decoder.state_dict())
+    held = model.state_dict()
+    for name, tensor in held.items():
+        assert tuple(tensor.shape) == stored[name].shape, name
+        pour(stored[name], tensor, tensors)
+    filled = {part.ours for name in held for part in stored[name].parts}
+    assert filled == tensors.keys(), filled ^ tensors.keys()
+    return decoder
