@@ -11,6 +11,20 @@ from tallystick.models.conversion import pour, stored_by
 from tallystick.models.decoder import Decoder
 
 VOCABULARY = 97
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+KINDS = {
+    "gpt2": {"vocab_size": VOCABULARY, "n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 64},
+    "llama": SIZES,
+    "mistral": {**SIZES, "sliding_window": 7},
+    "gemma2": {**SIZES, "head_dim": 16, "sliding_window": 7},
+}
 
 
 def theirs(model_type: str, **settings: Any) -> Any:

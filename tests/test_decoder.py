@@ -3,22 +3,7 @@
 import pytest
 import torch
 
-from decoders import VOCABULARY, ours, theirs
-
-SIZES = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 48,
-    "intermediate_size": 80,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
-KINDS = {
-    "gpt2": {"vocab_size": VOCABULARY, "n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 64},
-    "llama": SIZES,
-    "mistral": {**SIZES, "sliding_window": 7},
-    "gemma2": {**SIZES, "head_dim": 16, "sliding_window": 7},
-}
+from decoders import KINDS, VOCABULARY, ours, theirs
 
 
 @pytest.fixture(params=KINDS)

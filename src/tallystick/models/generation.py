@@ -1,0 +1,163 @@
+"""Text from a decoder, one token after another, each read once.
+
+for ids in stream(decoder, [prompt], tokens=50):      # the next token of every sequence, as it comes
+    ...
+generate(decoder, [prompt, other], tokens=50)         # all at once: what follows each prompt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+
+from tallystick.errors import BadInput
+from tallystick.models.decoder import Decoder
+from tallystick.models.sampling import Sampling
+from tallystick.models.tokens import Tokenizer
+
+
+def generate(
+    decoder: Decoder,
+    prompts: Sequence[Sequence[int]],
+    *,
+    tokens: int,
+    sampling: Sampling | None = None,
+    stop: Iterable[int] = (),
+    vocabulary: int | None = None,
+    seed: int | None = None,
+) -> list[list[int]]:
+    """What follows each prompt; see `stream`. A token of `stop` ends its sequence and is left out."""
+    written: list[list[int]] = [[] for _ in prompts]
+    for step in stream(decoder, prompts, tokens=tokens, sampling=sampling, stop=stop, vocabulary=vocabulary, seed=seed):
+        for row, token in zip(written, step, strict=True):
+            if token is not None:
+                row.append(token)
+    return written
+
+
+def stream(
+    decoder: Decoder,
+    prompts: Sequence[Sequence[int]],
+    *,
+    tokens: int,
+    sampling: Sampling | None = None,
+    stop: Iterable[int] = (),
+    vocabulary: int | None = None,
+    seed: int | None = None,
+) -> Iterator[list[int | None]]:
+    """The next token of every sequence, again and again; None for one that has ended.
+
+    Args:
+        decoder: in the dtype and on the device where it computes; dropout is off meanwhile.
+        prompts: ids, of any lengths.
+        tokens: to write after each prompt, at most.
+        sampling: how a token is chosen; the most probable one by default.
+        stop: tokens that end a sequence.
+        vocabulary: entries of the tokenizer; rows of the embedding beyond them are padding, and never chosen.
+        seed: of the draws; the same one gives the same tokens on the same machine.
+
+    Raises:
+        BadInput: for a prompt that is empty or has ids without a row, and more tokens than the model has positions.
+    """
+    sampling = sampling or Sampling()
+    _check(decoder, prompts, tokens)
+    return _stream(decoder, prompts, tokens, sampling, frozenset(stop), vocabulary, seed)
+
+
+def _stream(
+    decoder: Decoder,
+    prompts: Sequence[Sequence[int]],
+    tokens: int,
+    sampling: Sampling,
+    stop: frozenset[int],
+    vocabulary: int | None,
+    seed: int | None,
+) -> Iterator[list[int | None]]:
+    device = decoder.embedding.weight.device
+    longest = max(map(len, prompts))
+    missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
+    padding = missing if missing.any() else None
+    read = torch.tensor([[0] * (longest - len(prompt)) + list(prompt) for prompt in prompts], device=device)  # (B, T)
+    generator = None if seed is None else torch.Generator(device).manual_seed(seed)
+    seen = torch.zeros(len(prompts), decoder.config.vocab_size, dtype=torch.bool, device=device)
+    for row, prompt in zip(seen, prompts, strict=True):
+        row[list(prompt)] = True
+    ended = [False] * len(prompts)
+    cache = decoder.cache(len(prompts), longest + tokens)
+    training = decoder.training
+    decoder.eval()
+    try:
+        for _ in range(tokens):
+            with torch.inference_mode():
+                logits = decoder(read, cache=cache, padding=padding, last=True)[:, -1, :vocabulary]  # (B, V)
+                chosen = sampling.choose(logits, seen[:, : logits.shape[-1]], generator)
+                seen.scatter_(1, chosen[:, None], True)
+            ended = [over or token in stop for over, token in zip(ended, chosen.tolist(), strict=True)]
+            yield [None if over else token for over, token in zip(ended, chosen.tolist(), strict=True)]
+            if all(ended):
+                return
+            read = chosen[:, None]
+    finally:
+        decoder.train(training)
+
+
+def _check(decoder: Decoder, prompts: Sequence[Sequence[int]], tokens: int) -> None:
+    rows, context = decoder.config.vocab_size, decoder.config.context
+    if tokens < 1:
+        raise BadInput(f"tokens is {tokens}, expected 1 or more")
+    for number, prompt in enumerate(prompts):
+        which = f"prompt {number + 1}" if len(prompts) > 1 else "the prompt"
+        if not prompt:
+            raise BadInput(f"{which} is empty: there is nothing to go on from")
+        odd = next((token for token in prompt if not 0 <= token < rows), None)
+        if odd is not None:
+            raise BadInput(f"{which} has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}")
+        if len(prompt) > context:
+            raise BadInput(f"{which} has {len(prompt):,} tokens, more than the model's {context:,} positions")
+        if len(prompt) + tokens - 1 > context:
+            raise BadInput(
+                f"{which} has {len(prompt):,} tokens, and the model {context:,} positions:"
+                f" at most {context - len(prompt) + 1:,} tokens can follow, not {tokens:,}"
+            )
+
+
+class Unfolding:
+    """Text as its tokens come: characters whose bytes have all come, and nothing that may yet become a stop.
+
+    >>> text = Unfolding(Tokenizer.bytes(), stop=["END"])
+    >>> [text.add(token) for token in "né ENDE".encode()], text.stopped
+    (['n', '', 'é', ' ', '', '', '', ''], True)
+    """
+
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
+        self._tokenizer = tokenizer
+        self._stop = [word for word in stop if word]
+        self._ids: list[int] = []
+        self._given = 0  # characters
+        self.stopped = False
+
+    def add(self, token: int) -> str:
+        """What can be shown now that another token has come."""
+        if self.stopped:
+            return ""
+        self._ids.append(token)
+        return self._given_up_to(final=False)
+
+    def rest(self) -> str:
+        """What was held back, at the end."""
+        return "" if self.stopped else self._given_up_to(final=True)
+
+    def _given_up_to(self, *, final: bool) -> str:
+        text = self._tokenizer.decode(self._ids)
+        ends = [place for word in self._stop if (place := text.find(word, self._given)) >= 0]
+        self.stopped = bool(ends)
+        end = min(ends, default=len(text))
+        if not ends and not final:
+            end = (
+                len(text.rstrip("�")) if text.endswith("�") else len(text)
+            )  # bytes of a character that is not whole yet
+            begun = (size for word in self._stop for size in range(1, len(word)) if text.endswith(word[:size]))
+            end = min(end, len(text) - max(begun, default=0))
+        given, self._given = text[self._given : end], max(self._given, end)
+        return given

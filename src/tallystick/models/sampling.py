@@ -1,0 +1,82 @@
+"""From logits to the next token: what is left of the distribution, and a draw from it.
+
+Every function takes logits (B, V) and returns new ones; a token that may not come has -inf.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tallystick.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen; as it stands, the most probable one."""
+
+    temperature: float = 0.0  # 0 chooses the most probable token
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < math.inf:
+            raise BadInput(f"temperature is {self.temperature}, expected 0 or more")
+        if self.top_k is not None and self.top_k < 1:
+            raise BadInput(f"top-k is {self.top_k}, expected 1 or more")
+        for name, share in (("top-p", self.top_p), ("min-p", self.min_p)):
+            if share is not None and not 0 < share <= 1:
+                raise BadInput(f"{name} is {share}, expected a share above 0 and up to 1")
+        if not 0 < self.repetition_penalty < math.inf:
+            raise BadInput(f"repetition penalty is {self.repetition_penalty}, expected a number above 0; 1 is none")
+
+    def choose(self, logits: Tensor, seen: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The next token of each sequence, (B,).
+
+        Args:
+            logits: (B, V).
+            seen: (B, V), whether a token has come before.
+            generator: of the draw.
+        """
+        logits = logits.float()
+        if self.repetition_penalty != 1:
+            logits = penalised(logits, seen, self.repetition_penalty)
+        if self.temperature == 0:
+            return logits.argmax(-1)
+        logits = logits / self.temperature
+        if self.top_k is not None:
+            logits = top_k(logits, self.top_k)
+        if self.top_p is not None:
+            logits = top_p(logits, self.top_p)
+        if self.min_p is not None:
+            logits = min_p(logits, self.min_p)
+        return torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
+
+
+def top_k(logits: Tensor, count: int) -> Tensor:
+    """The `count` most probable tokens, and those as probable as the last of them."""
+    least = logits.topk(min(count, logits.shape[-1])).values[:, -1:]
+    return logits.masked_fill(logits < least, -math.inf)
+
+
+def top_p(logits: Tensor, share: float) -> Tensor:
+    """The fewest tokens that have `share` of the probability together (Holtzman et al. 2020, section 3.1)."""
+    ordered, order = logits.sort(descending=True, stable=True)
+    probabilities = ordered.softmax(-1)
+    before = probabilities.cumsum(-1) - probabilities  # of all that are more probable
+    return logits.masked_fill((before >= share).scatter(-1, order, before >= share), -math.inf)
+
+
+def min_p(logits: Tensor, share: float) -> Tensor:
+    """Tokens at least `share` times as probable as the most probable one (Nguyen et al. 2024, section 3)."""
+    return logits.masked_fill(logits < logits.amax(-1, keepdim=True) + math.log(share), -math.inf)
+
+
+def penalised(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
+    """Tokens that have come made less likely: positive logits divided, others multiplied (Keskar et al. 2019, section 4.1)."""
+    return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)

@@ -1,0 +1,152 @@
+"""Generation beside transformers: the same greedy tokens, the same filters; seeds, stops and batches."""
+
+import pytest
+import torch
+from transformers.generation import logits_process
+
+from decoders import KINDS, VOCABULARY, ours, theirs
+from tallystick.errors import BadInput
+from tallystick.models import sampling
+from tallystick.models.generation import Unfolding, generate, stream
+from tallystick.models.sampling import Sampling
+from tallystick.models.tokens import Tokenizer
+
+PROMPTS = [[5, 9, 11, 3, 60], [7], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]
+
+
+@pytest.fixture(scope="module")
+def decoder():
+    return ours(theirs("llama", **KINDS["llama"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_hundred_greedy_tokens_are_those_of_transformers(kind):
+    room = "n_positions" if kind == "gpt2" else "max_position_embeddings"
+    model = theirs(kind, **{**KINDS[kind], room: 256})
+    model.generation_config.eos_token_id = None
+    expected = model.generate(torch.tensor(PROMPTS[:1]), max_new_tokens=200, do_sample=False, pad_token_id=0)
+    decoder = ours(model)
+    assert generate(decoder, PROMPTS[:1], tokens=200) == [expected[0, 5:].tolist()]
+    assert plainly(decoder, PROMPTS[0], 200) == expected[0, 5:].tolist()
+
+
+@torch.no_grad()
+def plainly(decoder, prompt, count):
+    """Every token from all before it, read anew."""
+    tokens = torch.tensor([prompt])
+    for _ in range(count):
+        tokens = torch.cat((tokens, decoder(tokens)[:, -1:].argmax(-1)), dim=1)
+    return tokens[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_of_unequal_prompts_gives_each_what_it_gets_alone(kind):
+    decoder = ours(theirs(kind, **KINDS[kind]))
+    alone = [generate(decoder, [prompt], tokens=20)[0] for prompt in PROMPTS]
+    assert generate(decoder, PROMPTS, tokens=20) == alone
+
+
+def test_the_filters_are_those_of_transformers():
+    torch.manual_seed(0)
+    logits = 3 * torch.randn(4, VOCABULARY)
+    ids = torch.randint(VOCABULARY, (4, 9))
+    seen = torch.zeros(4, VOCABULARY, dtype=torch.bool).scatter_(1, ids, True)
+    for count in (1, 5, VOCABULARY + 1):
+        assert torch.equal(sampling.top_k(logits, count), logits_process.TopKLogitsWarper(count)(ids, logits))
+    for share in (0.1, 0.5, 0.9):
+        assert torch.equal(sampling.top_p(logits, share), logits_process.TopPLogitsWarper(share)(ids, logits))
+        assert torch.equal(sampling.min_p(logits, share), logits_process.MinPLogitsWarper(share)(ids, logits))
+    for penalty in (0.8, 1.3):
+        expected = logits_process.RepetitionPenaltyLogitsProcessor(penalty)(ids, logits.clone())
+        assert torch.equal(sampling.penalised(logits, seen, penalty), expected)
+
+
+def test_a_seed_gives_the_same_tokens_and_another_does_not(decoder):
+    warm = Sampling(temperature=1.0)
+    first, again, other = (generate(decoder, PROMPTS, tokens=20, sampling=warm, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_draws_follow_the_distribution(decoder):
+    """The frequencies of 4,000 draws beside the probabilities that the logits give."""
+    with torch.no_grad():
+        wanted = decoder(torch.tensor([PROMPTS[0]]))[0, -1].softmax(-1)
+    drawn = generate(decoder, PROMPTS[:1] * 4000, tokens=1, sampling=Sampling(temperature=1.0), seed=0)
+    found = torch.bincount(torch.tensor(drawn)[:, 0], minlength=VOCABULARY) / 4000
+    assert (found - wanted).abs().max() < 0.03
+
+
+def test_padded_rows_are_never_chosen(decoder):
+    """The most probable token is taken for padding, with all after it."""
+    favourite = generate(decoder, PROMPTS[:1], tokens=1)[0][0]
+    drawn = generate(
+        decoder, PROMPTS[:1] * 500, tokens=1, sampling=Sampling(temperature=5.0), seed=0, vocabulary=favourite
+    )
+    assert max(row[0] for row in drawn) < favourite
+
+
+def test_a_stop_token_ends_its_sequence_alone(decoder):
+    free = generate(decoder, PROMPTS, tokens=20)
+    end = free[0][6]
+    stopped = generate(decoder, PROMPTS, tokens=20, stop=[end])
+    for row, whole in zip(stopped, free, strict=True):
+        assert row == (whole[: whole.index(end)] if end in whole else whole)
+    assert len(stopped[0]) <= 6
+
+
+def test_the_stream_gives_a_step_at_a_time_and_ends_with_the_last_sequence(decoder):
+    end = generate(decoder, PROMPTS[:1], tokens=3)[0][2]
+    steps = list(stream(decoder, PROMPTS[:1], tokens=50, stop=[end]))
+    assert steps[-1] == [None]
+    assert len(steps) <= 3
+
+
+def test_the_decoder_is_left_in_the_mode_it_was_in(decoder):
+    decoder.train()
+    generate(decoder, PROMPTS, tokens=1)
+    assert decoder.training
+    decoder.eval()
+
+
+@pytest.mark.parametrize("pieces", [["STOP"], ["S", "T", "O", "P"], ["xST", "OP and more"]])
+def test_a_stop_string_is_found_across_tokens(pieces):
+    text = Unfolding(Tokenizer.bytes(), stop=["STOP"])
+    shown = "".join(text.add(byte) for piece in pieces for byte in piece.encode())
+    assert shown == "".join(pieces).partition("STOP")[0]
+    assert text.stopped
+    assert text.rest() == ""
+
+
+def test_what_only_began_like_a_stop_is_shown_at_the_end():
+    text = Unfolding(Tokenizer.bytes(), stop=["STOP"])
+    assert "".join(text.add(byte) for byte in b"a ST") == "a "
+    assert text.rest() == "ST"
+
+
+def test_characters_wait_for_all_of_their_bytes():
+    text = Unfolding(Tokenizer.bytes())
+    assert [text.add(byte) for byte in "é✓".encode()] == ["", "é", "", "", "✓"]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "tokens", "message"),
+    [
+        ([[]], 1, "the prompt is empty"),
+        ([[1], []], 1, "prompt 2 is empty"),
+        ([[1, VOCABULARY]], 1, f"the id {VOCABULARY}, and the embedding has rows for 0 to {VOCABULARY - 1}"),
+        ([[1] * 2049], 1, "2,049 tokens, more than the model's 2,048 positions"),
+        ([[1] * 2000], 50, "at most 49 tokens can follow, not 50"),
+        ([[1]], 0, "tokens is 0"),
+    ],
+)
+def test_prompts_that_cannot_be_read_are_refused(decoder, prompts, tokens, message):
+    with pytest.raises(BadInput, match=message):
+        generate(decoder, prompts, tokens=tokens)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"temperature": -1.0}, {"top_k": 0}, {"top_p": 1.5}, {"min_p": 0.0}, {"repetition_penalty": 0.0}]
+)
+def test_odd_ways_to_choose_are_refused(odd):
+    with pytest.raises(BadInput, match="expected"):
+        Sampling(**odd)
