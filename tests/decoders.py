@@ -23,7 +23,15 @@ KINDS = {
     "gpt2": {"vocab_size": VOCABULARY, "n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 64},
     "llama": SIZES,
     "mistral": {**SIZES, "sliding_window": 7},
+    "qwen2": {**SIZES, "use_sliding_window": True, "sliding_window": 7, "max_window_layers": 1},
+    "qwen3": {**SIZES, "head_dim": 16},
+    "gemma": {**SIZES, "head_dim": 16},
     "gemma2": {**SIZES, "head_dim": 16, "sliding_window": 7},
+    "phi3": {**SIZES, "pad_token_id": 0},
+    "olmo2": SIZES,
+    "nanochat": SIZES,
+    "mixtral": {**SIZES, "num_local_experts": 4, "sliding_window": 7},
+    "qwen3_moe": {**SIZES, "head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2, "mlp_only_layers": [1]},
 }
 
 

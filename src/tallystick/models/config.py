@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
 from tallystick.dims import Dim
@@ -20,7 +19,7 @@ class Rope:
 
     theta: float = 10000.0
     share: float = 1.0  # of a head's channels that turn; the rest carry no position
-    scaling: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    scaling: Mapping[str, Any] = field(default_factory=dict)
     backwards: bool = False  # turned the other way round, as nanochat does
 
 
@@ -84,11 +83,12 @@ class DecoderConfig:
     logit_cap: float | None = None
 
     # Training.
-    dropout: float = 0.0  # of the embeddings and of what each sublayer adds
+    dropout: float = 0.0  # of what each sublayer adds
+    embedding_dropout: float = 0.0
     attention_dropout: float = 0.0
     init_std: float | None = 0.02  # None: 1/√inputs, and 1 for the embedding (PaLM, section 5)
 
-    origin: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False, repr=False)
+    origin: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():  # a size that remembers its key is no business of torch's

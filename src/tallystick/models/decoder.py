@@ -20,9 +20,9 @@ from tallystick.models.attention import sight
 from tallystick.models.block import Block
 from tallystick.models.cache import Cache
 from tallystick.models.config import DecoderConfig
-from tallystick.models.mlp import SparseMLP
+from tallystick.models.mlp import Experts
 from tallystick.models.norm import RMSNorm, norm
-from tallystick.models.rotary import rotation
+from tallystick.models.rotary import check_rope, rotation
 
 if TYPE_CHECKING:
     from tallystick.ledger import Ledger
@@ -38,16 +38,18 @@ class Decoder(nn.Module):
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
         c = self.config = config
+        if c.rope is not None:
+            check_rope(c.rope)
         self.embedding = nn.Embedding(c.vocab_size, c.width)
         self.positions = nn.Embedding(c.context, c.width) if c.rope is None else None
         self.embedding_norm = norm(c) if c.embedding_norm else None
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = nn.Dropout(c.embedding_dropout)
         self.layers = nn.ModuleList(Block(c, layer) for layer in range(c.layers))
         self.norm = norm(c) if c.final_norm else None
         self.head = nn.Linear(c.width, c.vocab_size, bias=False)
         self.tie()
         self.reset_parameters()
-        self.register_load_state_dict_post_hook(lambda module, keys: module.tie())
+        self.register_load_state_dict_post_hook(_tie_again)
 
     @classmethod
     def of(cls, source: Any, **settings: Any) -> Decoder:
@@ -87,7 +89,7 @@ class Decoder(nn.Module):
                 nn.init.normal_(module.weight, std=scale * self._damping(name))
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-            elif isinstance(module, SparseMLP):
+            elif isinstance(module, Experts):
                 for key, stacked in module.named_parameters(recurse=False):
                     scale = stacked.shape[-1] ** -0.5 if std is None else std
                     nn.init.normal_(stacked, std=scale * self._damping(key))
@@ -162,3 +164,8 @@ class Decoder(nn.Module):
         from tallystick.sources.module import ledger_from_module
 
         return ledger_from_module(self)
+
+
+def _tie_again(decoder: Decoder, keys: object) -> None:
+    """After `load_state_dict`, which assigns to each name in turn."""
+    decoder.tie()

@@ -64,19 +64,13 @@ class MLP(nn.Module):
 
 
 class SparseMLP(nn.Module):
-    """A router sends each token through a few gated experts and adds up what they say (Shazeer et al. 2017).
-
-    The experts are stacked: E of them in one tensor for each projection.
-    """
+    """A router sends each token through a few gated experts and adds up what they say (Shazeer et al. 2017)."""
 
     def __init__(self, c: DecoderConfig, experts: config.Experts) -> None:
         super().__init__()
         self.used, self.normalised = experts.used, experts.normalised
         self.router = nn.Linear(c.width, experts.count, bias=False)
-        self.gate_proj = nn.Parameter(torch.empty(experts.count, experts.inner, c.width))
-        self.up_proj = nn.Parameter(torch.empty(experts.count, experts.inner, c.width))
-        self.down_proj = nn.Parameter(torch.empty(experts.count, c.width, experts.inner))
-        self.activation = activation(c.activation)
+        self.experts = Experts(experts.count, c.width, experts.inner, activation(c.activation))
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = x.reshape(-1, x.shape[-1])  # (N, d)
@@ -84,11 +78,46 @@ class SparseMLP(nn.Module):
         weights, chosen = scores.topk(self.used, dim=-1)  # (N, used)
         if self.normalised:
             weights = weights / weights.sum(-1, keepdim=True)
+        return self.experts(tokens, weights.to(x.dtype), chosen).view_as(x)
+
+
+class Experts(nn.Module):
+    """Gated MLPs, stacked: E of them in one tensor for each projection."""
+
+    def __init__(self, count: int, width: int, inner: int, act: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.gate_proj = nn.Parameter(torch.empty(count, inner, width))
+        self.up_proj = nn.Parameter(torch.empty(count, inner, width))
+        self.down_proj = nn.Parameter(torch.empty(count, width, inner))
+        self.activation = act
+
+    def forward(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+        """(N, d), and for each token the experts chosen and their weights, (N, used), -> (N, d)."""
+        return (self._grouped if self._groups() else self._each)(tokens, weights, chosen)
+
+    def _groups(self) -> bool:
+        """Whether `grouped_mm` takes our weights: rows of a multiple of 16 bytes, and 16 bits where it is compiled."""
+        size = self.gate_proj.element_size()
+        return not any(length * size % 16 for length in self.gate_proj.shape[1:]) and not (
+            torch.compiler.is_compiling() and self.gate_proj.dtype != torch.bfloat16
+        )
+
+    def _grouped(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+        """Tokens sorted by expert, so that those of one lie together."""
+        used = chosen.shape[1]
+        order = chosen.flatten().argsort(stable=True)  # (N · used,)
+        ends = torch.bincount(chosen.flatten(), minlength=len(self.gate_proj)).cumsum(0).to(torch.int32)
+        mine = tokens[order // used]
+        up = F.grouped_mm(mine, self.up_proj.mT, offs=ends)
+        inner = self.activation(F.grouped_mm(mine, self.gate_proj.mT, offs=ends)) * up
+        said = F.grouped_mm(inner, self.down_proj.mT, offs=ends) * weights.flatten()[order, None]
+        return torch.zeros_like(tokens).index_add(0, order // used, said)
+
+    def _each(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+        """Every expert for every token, most of it for nothing: where they cannot be grouped."""
         out = torch.zeros_like(tokens)
         for expert in range(len(self.gate_proj)):
-            token, place = (chosen == expert).nonzero(as_tuple=True)
-            mine = tokens[token]
-            inner = self.activation(F.linear(mine, self.gate_proj[expert])) * F.linear(mine, self.up_proj[expert])
-            said = F.linear(inner, self.down_proj[expert]) * weights[token, place, None].to(x.dtype)
-            out.index_add_(0, token, said)
-        return out.view_as(x)
+            inner = self.activation(F.linear(tokens, self.gate_proj[expert])) * F.linear(tokens, self.up_proj[expert])
+            share = torch.where(chosen == expert, weights, 0).sum(-1, keepdim=True)
+            out = out + F.linear(inner, self.down_proj[expert]) * share
+        return out

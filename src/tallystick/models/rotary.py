@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tallystick.errors import BadInput, nearest, quoted
+from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.models.config import DecoderConfig, Rope
 
 
@@ -37,6 +37,17 @@ def rotation(c: DecoderConfig, rope: Rope, positions: Tensor, length: int) -> Ro
     return Rotation(angles.cos() * factor, angles.sin() * (factor * sign))
 
 
+def check_rope(rope: Rope) -> None:
+    """Refuse a scaling that is not known, and one that lacks a number that it needs."""
+    kind = rope.scaling.get("rope_type", "default")
+    if kind not in _SCALINGS:
+        raise BadInput(f"rope_type {quoted(kind)} is not known{nearest(str(kind), _SCALINGS)}")
+    for key in _NEEDS.get(kind, ()):
+        value = rope.scaling.get(key)
+        if not isinstance(value, list if key.endswith("_factor") and kind == "longrope" else int | float):
+            raise BadInput(f"rope_type {kind} needs {key}, and it is {shown(value)}")
+
+
 def rotate(x: Tensor, by: Rotation) -> Tensor:
     """Heads (B, H, T, h) turned; channels beyond the rotation's pass through."""
     cos, sin = by.cos.to(x.dtype), by.sin.to(x.dtype)
@@ -48,10 +59,7 @@ def rotate(x: Tensor, by: Rotation) -> Tensor:
 
 def _frequencies(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
     """Radians per token of each pair, and what cosine and sine are multiplied by."""
-    kind = rope.scaling.get("rope_type") or "default"
-    if kind not in _SCALINGS:
-        raise BadInput(f"rope_type {quoted(kind)} is not known{nearest(kind, list(_SCALINGS))}")
-    return _SCALINGS[kind](c, rope, length, device)
+    return _SCALINGS[rope.scaling.get("rope_type", "default")](c, rope, length, device)
 
 
 def _plain(theta: float, size: int, device: torch.device) -> Tensor:
@@ -130,4 +138,10 @@ _SCALINGS = {
     "llama3": _llama3,
     "yarn": _yarn,
     "longrope": _longrope,
+}
+_NEEDS = {
+    "linear": ("factor",),
+    "dynamic": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+    "longrope": ("short_factor", "long_factor"),
 }

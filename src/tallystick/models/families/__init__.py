@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tallystick import architectures
@@ -92,7 +91,7 @@ def config_of(source: Any, **settings: Any) -> DecoderConfig:
     config = Config(values, keys, where=where, aliases=blueprint.aliases)
     blueprint.build(config)  # what the blueprint refuses, we do
     read = found.read(config)
-    object.__setattr__(read, "origin", MappingProxyType({**values, "model_type": blueprint.name}))
+    object.__setattr__(read, "origin", {**values, "model_type": blueprint.name})
     return read
 
 

@@ -70,8 +70,12 @@ def llama_like(c: Config, **more: Any) -> DecoderConfig:
     )
 
 
-def rope_of(c: Config) -> Rope:
-    """Rotary positions as the config has them, in the keys of transformers 5 or in the older ones."""
+def rope_of(c: Config, *, made_for: int | None = None, share: float = 1.0) -> Rope:
+    """Rotary positions as the config has them, in the keys of transformers 5 or in the older ones.
+
+    `made_for` and `share` are what the type says outside of them: the context before it was stretched, and the channels
+    that turn.
+    """
     says = c.rope_parameters or c.rope_scaling or {}
     if not isinstance(says, Mapping):
         raise c.refuse(f"rope_parameters is {says!r}, expected an object with a rope_type")
@@ -79,8 +83,10 @@ def rope_of(c: Config) -> Rope:
     kind = says.get("rope_type") or says.get("type") or "default"
     return Rope(
         theta=says.get("rope_theta") or c.rope_theta,
-        share=says.get("partial_rotary_factor") or 1.0,
-        scaling={} if kind == "default" else {**scaling, "rope_type": kind},
+        share=says.get("partial_rotary_factor") or share,
+        scaling={}
+        if kind == "default"
+        else {"original_max_position_embeddings": made_for, **scaling, "rope_type": kind},
     )
 
 

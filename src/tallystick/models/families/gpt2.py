@@ -66,6 +66,7 @@ def gpt2(c: Config) -> DecoderConfig:
         mlp_bias=True,
         tied=c.tie_word_embeddings,
         dropout=c.resid_pdrop,
+        embedding_dropout=c.embd_pdrop,
         attention_dropout=c.attn_pdrop,
         init_std=c.initializer_range,
     )

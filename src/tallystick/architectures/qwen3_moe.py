@@ -1,0 +1,82 @@
+"""Qwen3 with experts (Yang et al. 2025, "Qwen3 Technical Report")."""
+
+from itertools import groupby
+
+from tallystick.architectures._decoder import (
+    SILU,
+    attention,
+    decoder,
+    experts,
+    experts_used,
+    gated_mlp,
+    head_dim,
+    key_value_heads,
+    router,
+)
+from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, Stack, architecture, maybe, natural
+
+
+@architecture(
+    "qwen3_moe",
+    "Qwen3MoeForCausalLM",
+    running={**SILU, "use_sliding_window": False, "sliding_window": natural(4096, nullable=True)},
+    aliases={"num_local_experts": "num_experts"},
+    vocab_size=151936,
+    hidden_size=2048,
+    intermediate_size=6144,
+    moe_intermediate_size=768,
+    num_hidden_layers=24,
+    num_attention_heads=32,
+    num_key_value_heads=4,
+    head_dim=maybe(),
+    num_experts=natural(128),
+    num_experts_per_tok=8,
+    decoder_sparse_step=1,
+    mlp_only_layers=None,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def qwen3_moe(c: Config) -> Model:
+    d, inner = c.hidden_size, c.moe_intermediate_size
+    dense = _block(c, gated_mlp(d, c.intermediate_size, c.hidden_act))
+    if not c.num_experts:
+        return decoder(c, dense)
+    expert, used = Feed(d, inner, c.hidden_act, gated=True, fused=True), experts_used(c, "num_experts")
+    sparse = _block(
+        c,
+        Group(
+            experts=experts(c, d, inner, of="num_experts", names=("gate_proj", "up_proj", "down_proj")),
+            gate=router(Routing(expert, c.num_experts, used, "softmax")),
+        ),
+    )
+    kinds = [layer in dense_layers(c) for layer in range(int(c.num_hidden_layers))]
+    if not any(kinds):
+        return decoder(c, sparse)
+    return decoder(c, Stack(*((len(list(run)), dense if plain else sparse) for plain, run in groupby(kinds))))
+
+
+def dense_layers(c: Config) -> frozenset[int]:
+    """The layers that have a plain MLP: those that are listed, and all but every `decoder_sparse_step`-th."""
+    listed, step = c.mlp_only_layers or [], int(c.decoder_sparse_step)
+    if not isinstance(listed, list):
+        raise c.refuse(f"mlp_only_layers is {listed!r}, expected a list of layers")
+    layers = range(int(c.num_hidden_layers))
+    return frozenset(layer for layer in layers if layer in listed or (layer + 1) % step or not c.num_experts)
+
+
+def _block(c: Config, mlp: Group) -> Group:
+    d, size = c.hidden_size, head_dim(c)
+    window = c.sliding_window if c.use_sliding_window else None
+    return Group(
+        self_attn=attention(
+            c,
+            size,
+            windows=((window, 1),),
+            bias=c.attention_bias,
+            q_norm=RMSNorm(size, times=c.num_attention_heads),
+            k_norm=RMSNorm(size, times=key_value_heads(c)),
+        ),
+        mlp=mlp,
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )

@@ -1,0 +1,18 @@
+"""Gemma: scaled embeddings, and norms whose scales are kept around zero."""
+
+from tallystick.config import Config
+from tallystick.models.config import DecoderConfig
+from tallystick.models.families import family
+from tallystick.models.families._llama_like import KEYS, RULES, llama_like
+
+
+@family("gemma", RULES, **{**KEYS, "max_position_embeddings": 8192})
+def gemma(c: Config) -> DecoderConfig:
+    return llama_like(
+        c,
+        activation=c.hidden_act,
+        qkv_bias=c.attention_bias,
+        output_bias=c.attention_bias,
+        norm_offset=1.0,
+        embedding_scale=int(c.hidden_size) ** 0.5,
+    )

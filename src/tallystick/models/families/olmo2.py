@@ -1,0 +1,24 @@
+"""OLMo 2: what a sublayer gives is normalised, not what it reads; queries and keys over all heads at once."""
+
+from tallystick.config import Config
+from tallystick.models.config import DecoderConfig
+from tallystick.models.families import family
+from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, llama_like
+from tallystick.models.names import Rule
+
+NORMS = (
+    Rule("model.layers.{}.post_attention_layernorm.weight", "layers.{}.attention_out_norm.weight"),
+    Rule("model.layers.{}.post_feedforward_layernorm.weight", "layers.{}.mlp_out_norm.weight"),
+)
+
+
+@family("olmo2", (*FRAME, *ATTENTION, *MLP, *NORMS), **{**KEYS, "rms_norm_eps": 1e-5})
+def olmo2(c: Config) -> DecoderConfig:
+    return llama_like(
+        c,
+        activation=c.hidden_act,
+        qkv_bias=c.attention_bias,
+        output_bias=c.attention_bias,
+        qk_norm="all",
+        norm_place="after",
+    )
