@@ -142,3 +142,23 @@ def write_llama2c(path: Path, model: Any, *, negative: bool) -> None:
         -config.vocab_size if negative else config.vocab_size, config.max_position_embeddings,
     )  # fmt: skip
     path.write_bytes(struct.pack("<7i", *numbers) + b"".join(one.contiguous().numpy().tobytes() for one in pieces))
+
+
+def write_nanogpt(path: Path, model: Any, *, bias: bool, compiled: bool) -> None:
+    """A transformers GPT-2 as nanoGPT keeps it: linear layers, the head beside the embedding, an optimizer's state."""
+    config = model.config
+    linear = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+    prefix = "_orig_mod." if compiled else ""
+    state = {
+        prefix + name: tensor.T.contiguous() if name.endswith(linear) else tensor
+        for name, tensor in model.state_dict().items()
+        if bias or not name.endswith(".bias")
+    }
+    state[f"{prefix}transformer.h.0.attn.bias"] = torch.ones(1, 1, 8, 8).tril()  # its mask, without flash attention
+    arguments = {
+        "n_layer": config.n_layer, "n_head": config.n_head, "n_embd": config.n_embd, "block_size": config.n_positions,
+        "bias": bias, "vocab_size": config.vocab_size, "dropout": 0.25,
+    }  # fmt: skip
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(3))])
+    whole = {"model": state, "model_args": arguments, "optimizer": optimizer.state_dict(), "iter_num": 5}
+    torch.save({**whole, "best_val_loss": torch.tensor(3.0), "config": {"eval_only": False}}, path)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import zip_longest
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from tallystick.errors import BadInput, quoted
 from tallystick.models.config import DecoderConfig
@@ -62,8 +64,15 @@ def assembled(
     return decoder
 
 
+class _NothingDrawn(TorchFunctionMode):
+    """Leaves out initial values: the meta device keeps none, and drawing them there imports half of torch's compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        return None if getattr(func, "__module__", "") == nn.init.__name__ else func(*args, **(kwargs or {}))
+
+
 def _unfilled(config: DecoderConfig) -> Decoder:
-    with torch.device("meta"):
+    with torch.device("meta"), _NothingDrawn():
         return Decoder(config)
 
 
@@ -153,7 +162,9 @@ def _dtype_of(held: Mapping[str, Held], where: str, dtype: torch.dtype | None) -
             f"{where} stores {', '.join(packed)} as {_word(held[packed[0]].dtype)}:"
             " quantised weights are not read; load the model that they were made of"
         )
-    kinds = {one.dtype: name for name, one in held.items()}
+    kinds: dict[torch.dtype, str] = {}
+    for name, one in held.items():
+        kinds.setdefault(one.dtype, name)
     if dtype is None and len(kinds) > 1:
         mix = " and ".join(f"{_word(kind)} ({name})" for kind, name in kinds.items())
         raise BadInput(f"{where} mixes {mix}: say which dtype the decoder is to have")

@@ -21,7 +21,7 @@ from tallystick.sources.checkpoint import headers_of
 from tallystick.sources.files import open_regular
 from tallystick.sources.safetensors import StoredTensor
 
-BLOCK = 1 << 24  # bytes of a tensor that are read at once
+BLOCK = 1 << 22  # bytes of a tensor that are read at once
 
 
 class Held(NamedTuple):
