@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tallystick.answers.devices import parse_size
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, shown
 from tallystick.models.conversion import drawn, written_by
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of, find
@@ -53,8 +53,8 @@ def save_pretrained(
     config = _config(decoder)
     out = Path(os.path.realpath(folder))
     limit = parse_size(max_shard_size) if isinstance(max_shard_size, str) else max_shard_size
-    if limit is not None and limit < 1:
-        raise BadInput(f"max_shard_size is {max_shard_size}, expected bytes, or a size such as 5GB")
+    if max_shard_size is not None and (limit is None or limit < 1):
+        raise BadInput(f"max_shard_size is {shown(max_shard_size)}, expected bytes, or a size such as 5GB")
     if overwrite and out.exists() and not (out / CONFIG).is_file():
         raise BadInput(f"{out} holds no {CONFIG}: what is no checkpoint is not overwritten")
     with written_whole(out, replace=overwrite) as partial:

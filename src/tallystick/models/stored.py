@@ -8,6 +8,8 @@ system takes them back.
 from __future__ import annotations
 
 import ctypes
+import math
+import mmap
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -85,7 +87,7 @@ def in_file(path: Path, mapped: Tensor, one: StoredTensor, start: int) -> Held:
 
 
 def raw(tensor: Tensor) -> memoryview:
-    """The bytes of a contiguous tensor on the CPU, to be read or written."""
+    """The bytes of a contiguous tensor on the CPU; they live no longer than the tensor."""
     if not tensor.nbytes:
         return memoryview(b"")
     return memoryview((ctypes.c_ubyte * tensor.nbytes).from_address(tensor.data_ptr())).cast("B")
@@ -93,13 +95,18 @@ def raw(tensor: Tensor) -> memoryview:
 
 def _rows(path: Path, start: int, dtype: torch.dtype, shape: tuple[int, ...]) -> Iterator[tuple[int, Tensor]]:
     rows, *row = shape or (1,)
-    size = torch.Size(row).numel() * dtype.itemsize
-    buffer = torch.empty((min(max(1, BLOCK // max(1, size)), rows), *row), dtype=dtype)
+    size = math.prod(row) * dtype.itemsize
+    if not rows or not size:
+        return
+    some = min(max(1, BLOCK // size), rows)
+    # Pages of its own, which go back to the system: freed, the allocator might keep each tensor's as a hole.
+    buffer = mmap.mmap(-1, some * size)
+    block = torch.frombuffer(buffer, dtype=dtype).view(some, *row)
     file, _ = open_regular(path)
     with file:
         file.seek(start)
-        for first in range(0, rows, max(1, len(buffer))):
-            block = buffer[: rows - first]
-            if file.readinto(raw(block)) != block.nbytes:
+        for first in range(0, rows, some):
+            count = min(some, rows - first)
+            if file.readinto(memoryview(buffer)[: count * size]) != count * size:
                 raise BadInput(f"{path} became shorter while it was read")
-            yield first, block if shape else block.view(())
+            yield first, block[:count] if shape else block[0]
