@@ -43,7 +43,7 @@ def test_nanogpt_s_checkpoint_computes_what_nanogpt_does(tmp_path, bias, compile
     decoder = load_pretrained(tmp_path / "ckpt.pt")
     torch.testing.assert_close(decoder(TOKENS), model(TOKENS).logits, atol=1e-4, rtol=1e-5)
     assert decoder.head.weight is decoder.embedding.weight
-    assert decoder.config.dropout == decoder.config.attention_dropout == 0.25
+    assert {decoder.config.dropout, decoder.config.embedding_dropout, decoder.config.attention_dropout} == {0.25}
     save_pretrained(decoder, tmp_path / "ours")
     same_bits(load_pretrained(tmp_path / "ours").state_dict(), decoder.state_dict())
     assert tallystick.count(tmp_path / "ours").total == decoder.ledger().total

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import transformers
 from safetensors import safe_open
+from transformers.utils.logging import warning_once
 
 VOCABULARY = 97
 SIZES = {
@@ -26,7 +27,15 @@ SIZES = {
 HEADS = {"head_dim": 8}
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
 SMALL: dict[str, dict[str, Any]] = {  # a small model of each family that transformers has too
-    "gpt2": {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64},
+    "gpt2": {
+        "vocab_size": VOCABULARY,
+        "n_embd": 32,
+        "n_layer": 2,
+        "n_head": 4,
+        "n_positions": 64,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    },
     "llama": SIZES,
     "mistral": {**SIZES, "sliding_window": 7},
     "gemma": {**SIZES, **HEADS},
@@ -63,6 +72,7 @@ def read_strictly(folder: Path) -> Any:
     logger = transformers.logging.get_logger("transformers")
     complaint = _Complaint(logging.WARNING)
     before = logger.level
+    warning_once.cache_clear()  # what was said once is to be said again
     logger.addHandler(complaint)
     logger.setLevel(logging.WARNING)
     try:

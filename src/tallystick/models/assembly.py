@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from tallystick.errors import BadInput, quoted
 from tallystick.models.config import DecoderConfig
-from tallystick.models.conversion import pour, stored_by, viewed
+from tallystick.models.conversion import Taken, pour, stored_by, take, viewed
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import changed
 from tallystick.models.names import Part, Stored
@@ -81,12 +81,10 @@ def _fitting(layout: Mapping[str, Stored], held: Mapping[str, Held], decoder: De
 
     A head may be missing, and an embedding where there is a head: whether they are one is asked later.
     """
-    taken: dict[str, Held] = {}
-    covered: set[Part] = set()
-    for name in layout:  # in its order: of two names for one tensor the first is taken
-        if name in held and covered.isdisjoint(layout[name].parts):
-            taken[name] = held[name]
-            covered.update(layout[name].parts)
+    done: Taken = {}
+    # In the order of the layout: of two names for one tensor the first is taken.
+    taken = {name: held[name] for name, one in layout.items() if name in held and take(one, done)}
+    covered = {part for name in taken for part in layout[name].parts}
     unexpected = [name for name, one in held.items() if name not in taken and not is_buffer(name, one.shape)]
     misshaped = [
         f"{name} {one.shape} where the config says {layout[name].shape}"

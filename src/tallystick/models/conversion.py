@@ -12,6 +12,8 @@ from tallystick.models.decoder import Decoder
 from tallystick.models.families import find
 from tallystick.models.names import Stored, laid_out
 
+Taken = dict[str, set[int | None]]
+
 
 def stored_by(decoder: Decoder) -> dict[str, Stored]:
     """The tensors that the decoder's family stores for it, under each name that files have; a tied head too."""
@@ -26,13 +28,24 @@ def stored_by(decoder: Decoder) -> dict[str, Stored]:
 
 def written_by(decoder: Decoder) -> dict[str, Stored]:
     """The tensors that a file of the family holds: each of ours once, and a tied head not at all."""
-    done: set[object] = {("head.weight", None)} if decoder.config.tied else set()
-    found = {}
-    for name, stored in stored_by(decoder).items():
-        if done.isdisjoint(stored.parts):
-            done.update(stored.parts)
-            found[name] = stored
-    return found
+    taken: Taken = {"head.weight": {None}} if decoder.config.tied else {}
+    return {name: stored for name, stored in stored_by(decoder).items() if take(stored, taken)}
+
+
+def take(stored: Stored, taken: Taken) -> bool:
+    """Note the tensors of ours that a stored one stands for, unless some of them are taken; says whether they were free.
+
+    Args:
+        stored: what it stands for.
+        taken: of each of ours, the places that are, where None is all of it.
+    """
+    for part in stored.parts:
+        places = taken.get(part.ours, set())
+        if places and (part.place is None or not places.isdisjoint({part.place, None})):
+            return False
+    for part in stored.parts:
+        taken.setdefault(part.ours, set()).add(part.place)
+    return True
 
 
 def pour(stored: Stored, tensor: Tensor, into: Mapping[str, Tensor], start: int = 0) -> None:

@@ -18,7 +18,7 @@ from tallystick.answers.devices import parse_size
 from tallystick.errors import BadInput, shown
 from tallystick.models.conversion import drawn, written_by
 from tallystick.models.decoder import Decoder
-from tallystick.models.families import config_of, find
+from tallystick.models.families import DROPOUTS, config_of, find
 from tallystick.models.names import Stored
 from tallystick.models.stored import raw
 from tallystick.sources.checkpoint import INDEX, SINGLE
@@ -83,7 +83,7 @@ def _config(decoder: Decoder) -> dict[str, Any]:
 
 
 def _without_dropout(config: Any) -> Any:
-    return replace(config, dropout=0.0, attention_dropout=0.0)
+    return replace(config, **dict.fromkeys(DROPOUTS, 0.0))
 
 
 def _word(tensor: Tensor) -> str:

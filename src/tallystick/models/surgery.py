@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tallystick.errors import BadInput, shown
 from tallystick.models.attention import Attention
 from tallystick.models.decoder import Decoder
-from tallystick.models.families import changed
+from tallystick.models.families import DROPOUTS, changed
 
 _STRETCHED = ("dynamic", "yarn", "longrope")  # scalings that depend on how many positions there are
 
@@ -21,7 +21,7 @@ def set_dropout(decoder: Decoder, rate: float) -> None:
     """Give every dropout of a decoder, attention's too, one rate from 0 to 1."""
     if not 0 <= rate <= 1:
         raise BadInput(f"dropout is {shown(rate)}, expected a rate from 0 to 1")
-    decoder.config = changed(decoder.config, dropout=rate, attention_dropout=rate)
+    decoder.config = changed(decoder.config, **dict.fromkeys(DROPOUTS, rate))
     for module in decoder.modules():
         if isinstance(module, nn.Dropout):
             module.p = rate

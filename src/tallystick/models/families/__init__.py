@@ -101,9 +101,11 @@ _CHANGEABLE = {
     "vocab_size": ("vocab_size",),
     "context": ("n_positions", "max_position_embeddings", "block_size"),
     "tied": ("tie_word_embeddings",),
-    "dropout": ("embd_pdrop", "resid_pdrop", "dropout"),
-    "attention_dropout": ("attn_pdrop", "attention_dropout"),
+    "dropout": ("resid_pdrop", "dropout"),
+    "embedding_dropout": ("embd_pdrop", "dropout"),
+    "attention_dropout": ("attn_pdrop", "attention_dropout", "dropout"),
 }
+DROPOUTS = ("dropout", "embedding_dropout", "attention_dropout")
 
 
 def changed(config: DecoderConfig, **choices: Any) -> DecoderConfig:
@@ -111,14 +113,13 @@ def changed(config: DecoderConfig, **choices: Any) -> DecoderConfig:
 
     Args:
         config: of a decoder.
-        **choices: `vocab_size`, `context`, `tied`, `dropout` or `attention_dropout`.
+        **choices: `vocab_size`, `context`, `tied`, or a rate of `DROPOUTS`.
     """
     if "model_type" in config.origin:
         found = find(config.origin["model_type"])
         keys = {**found.architecture.keys, **found.architecture.running, **found.keys}
         settings = {key: value for one, value in choices.items() for key in _CHANGEABLE[one] if key in keys}
-        dropouts = {one: getattr(config, one) for one in ("dropout", "attention_dropout")}
-        config = replace(config_of(config.origin, **settings), **dropouts)
+        config = replace(config_of(config.origin, **settings), **{one: getattr(config, one) for one in DROPOUTS})
     return replace(config, **choices)
 
 

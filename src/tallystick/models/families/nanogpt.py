@@ -26,5 +26,6 @@ def nanogpt(c: Config) -> DecoderConfig:
         mlp_bias=c.bias,
         tied=c.tie_word_embeddings,
         dropout=c.dropout,
+        embedding_dropout=c.dropout,
         attention_dropout=c.dropout,
     )
