@@ -20,6 +20,7 @@ bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/exactness.py
 	$(BIN)/python benchmarks/memory.py --write docs/memory-peers.md
+	$(BIN)/python benchmarks/decoder_memory.py
 
 survival: .venv/ready
 	$(BIN)/tallystick survive --format markdown > .survival.md

@@ -131,23 +131,30 @@ def headers_of(path: Path) -> list[tuple[Path, Header]]:
     return _read_index(path) if path.name.endswith(".json") else [(path, read_header(path))]
 
 
-def _read_index(path: Path) -> list[tuple[Path, Header]]:
-    """All shards that an index names, each with its header."""
-    index = read_json(path)
-    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+def shards_of(index: Path) -> dict[str, set[str]]:
+    """The files beside an index that it names, all of which are there, each with the names that it puts in it."""
+    values = read_json(index)
+    weight_map = values.get("weight_map") if isinstance(values, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
-        raise BadInput(f"{path} is no index of a sharded checkpoint: it has no weight_map")
+        raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map")
     shards: dict[str, set[str]] = {}
     for name, shard in weight_map.items():
         if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", "..") or "\\" in shard:
-            raise BadInput(f"{path} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder")
+            raise BadInput(f"{index} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder")
         shards.setdefault(shard, set()).add(name)
-    absent = [shard for shard in shards if not os.path.exists(path.parent / shard)]
+    absent = [shard for shard in shards if not os.path.exists(index.parent / shard)]
     if absent:
         raise BadInput(
-            f"{path} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
+            f"{index} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
             + (", …" if len(absent) > 3 else "")
         )
+    return shards
+
+
+def _read_index(path: Path) -> list[tuple[Path, Header]]:
+    """All shards that an index names, each with its header."""
+    shards = shards_of(path)
+    weight_map = {name: shard for shard, names in shards.items() for name in names}
     files = []
     found: set[str] = set()
     for shard, names in sorted(shards.items()):

@@ -7,23 +7,18 @@ what stands under that name is never half of something.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from tallystick.answers.ties import Problem, Ties
 from tallystick.errors import BadInput
 from tallystick.sources.checkpoint import find_checkpoint, headers_of
 from tallystick.sources.config import CONFIG
 from tallystick.sources.files import read_json
-from tallystick.sources.safetensors import DTYPES, StoredTensor
+from tallystick.sources.safetensors import StoredTensor, header_bytes
 from tallystick.sources.values import BLOCK
-
-ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
-_WORDS = {dtype: word for word, dtype in DTYPES.items()}
+from tallystick.sources.whole import written_whole
 
 
 def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> list[str]:
@@ -40,8 +35,6 @@ def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> 
     """
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}")
-    if os.path.lexists(out):
-        raise BadInput(f"{out} exists already, and is not overwritten")
     if out.absolute().is_relative_to(folder.absolute()):
         raise BadInput(f"{out} is inside {folder} itself: name a folder beside it")
     if not answer.problems:
@@ -50,21 +43,11 @@ def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> 
     checkpoint = find_checkpoint(folder)
     if checkpoint is None or not (folder / CONFIG).exists():
         raise BadInput(f"{folder} lacks a {CONFIG} or weights to mend")
-    try:
-        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.absolute().parent))
-    except OSError as error:
-        raise BadInput(f"{out}: {error.strerror or error}") from None
-    try:
+    with written_whole(out) as partial:
         weights = {path.name for path, _ in headers_of(checkpoint)}  # written tensor by tensor
         shutil.copytree(folder, partial, dirs_exist_ok=True, ignore=lambda _, names: weights & set(names))
         _write_weights(checkpoint, partial, drop)
         _write_config(folder / CONFIG, partial / CONFIG, tied=tied)
-        partial.chmod(folder.stat().st_mode & 0o777)  # a temporary folder is its owner's alone
-        partial.rename(out)
-    except (OSError, shutil.Error) as error:
-        raise BadInput(f"{out} could not be written: {error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return done
 
 
@@ -113,18 +96,12 @@ def _write_weights(checkpoint: Path, out: Path, drop: set[str]) -> None:
 
 
 def _write_file(
-    source: Path, out: Path, data: int, tensors: Iterable[StoredTensor], metadata: Mapping[str, str]
+    source: Path, out: Path, data: int, tensors: Sequence[StoredTensor], metadata: Mapping[str, str]
 ) -> None:
     """One safetensors file with some of the tensors of another, byte for byte."""
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    end = 0
-    for tensor in tensors:
-        start, end = end, end + tensor.end - tensor.start
-        header[tensor.name] = {"dtype": _WORDS[tensor.dtype], "shape": tensor.shape, "data_offsets": [start, end]}
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % ALIGNMENT)
+    start = header_bytes(((one.name, one.dtype, one.shape, one.end - one.start) for one in tensors), metadata)
     with source.open("rb") as read, out.open("wb") as write:
-        write.write(len(text).to_bytes(8, "little") + text)
+        write.write(start)
         for tensor in tensors:
             read.seek(data + tensor.start)
             left = tensor.end - tensor.start

@@ -1,4 +1,4 @@
-"""The header of a safetensors file: eight bytes of length, then JSON. The tensors themselves are never read.
+"""The header of a safetensors file: eight bytes of length, then JSON. The tensors themselves are never read here.
 
 The file may come from anywhere, so each claim is checked before it is used: the header's length
 against the file, each tensor's bytes against its shape and dtype, and all of them together against
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from tallystick.ledger import BITS
 from tallystick.sources.files import open_regular, refuse_pointer
 
 LENGTH_BYTES = 8
+ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
 LARGEST_HEADER = 100_000_000  # the limit of the format's own library
 LARGEST_TENSOR = 2**63 - 1  # elements
 MOST_DIMENSIONS = 64  # as many as numpy has; torch's own kernels stop there too
@@ -32,6 +34,7 @@ DTYPES = {
     "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz", "F6_E2M3": "float6_e2m3fn",
     "F6_E3M2": "float6_e3m2fn", "F4": "float4_e2m1fn",
 }  # fmt: skip
+_WORDS = {dtype: word for word, dtype in DTYPES.items()}
 
 # Every quantifier that could be tried twice is possessive (*+): no header can make the scan backtrack.
 _SPACE = r"[ \t\r\n]*+"
@@ -93,6 +96,23 @@ def read_header(path: Path) -> Header:
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
     return header._replace(data=LENGTH_BYTES + length)
+
+
+def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str]) -> bytes:
+    """What a file begins with whose tensors follow one after the other.
+
+    Args:
+        tensors: name, dtype in torch's word, shape and bytes of each.
+        metadata: free text beside them.
+    """
+    header: dict[str, object] = {_METADATA: dict(metadata)} if metadata else {}
+    end = 0
+    for name, dtype, shape, size in tensors:
+        start, end = end, end + size
+        header[name] = {"dtype": _WORDS[dtype], "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    return len(text).to_bytes(LENGTH_BYTES, "little") + text
 
 
 def _scan(text: str) -> Header:

@@ -41,6 +41,12 @@ def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
     return ()
 
 
+def rows_needed(folder: Path) -> int:
+    """How many rows the ids of a folder's tokenizer ask for; 0 where there is none."""
+    path = folder / TOKENIZER
+    return max(_ids(read_text(path), path), default=-1) + 1 if path.exists() else 0
+
+
 def _ids(text: str, path: Path) -> list[int]:
     """Every id that a tokenizer.json gives: its model's, as a table or a list with scores, and those added to them."""
     vocabulary, added = (_value(text, key, path) for key in ("vocab", "added_tokens"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,6 +94,33 @@ def config_of(source: Any, **settings: Any) -> DecoderConfig:
     read = found.read(config)
     object.__setattr__(read, "origin", {**values, "model_type": blueprint.name})
     return read
+
+
+# The keys of configs that say what may be changed of a decoder once it is built, whatever its family.
+_CHANGEABLE = {
+    "vocab_size": ("vocab_size",),
+    "context": ("n_positions", "max_position_embeddings", "block_size"),
+    "tied": ("tie_word_embeddings",),
+    "dropout": ("resid_pdrop", "dropout"),
+    "embedding_dropout": ("embd_pdrop", "dropout"),
+    "attention_dropout": ("attn_pdrop", "attention_dropout", "dropout"),
+}
+DROPOUTS = ("dropout", "embedding_dropout", "attention_dropout")
+
+
+def changed(config: DecoderConfig, **choices: Any) -> DecoderConfig:
+    """A config with other choices, in the Hugging Face config that it keeps too, as far as its family has words for them.
+
+    Args:
+        config: of a decoder.
+        **choices: `vocab_size`, `context`, `tied`, or a rate of `DROPOUTS`.
+    """
+    if "model_type" in config.origin:
+        found = find(config.origin["model_type"])
+        keys = {**found.architecture.keys, **found.architecture.running, **found.keys}
+        settings = {key: value for one, value in choices.items() for key in _CHANGEABLE[one] if key in keys}
+        config = replace(config_of(config.origin, **settings), **{one: getattr(config, one) for one in DROPOUTS})
+    return replace(config, **choices)
 
 
 def _values(source: Any) -> tuple[Mapping[str, Any], str]:

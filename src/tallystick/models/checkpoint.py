@@ -1,0 +1,124 @@
+"""A decoder from a checkpoint: Hugging Face's folders and repositories, nanoGPT's ``ckpt.pt``, llama2.c's ``.bin``.
+
+decoder = load_pretrained("path/to/gpt2", dropout=0.1)
+decoder = load_pretrained("org/name", dtype="bfloat16")      # fetched, where huggingface_hub is installed
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from tallystick.errors import BadInput, quoted, shown
+from tallystick.models import llama2c, nanogpt, pickles, stored
+from tallystick.models.assembly import assembled
+from tallystick.models.config import DecoderConfig
+from tallystick.models.decoder import Decoder
+from tallystick.models.families import config_of
+from tallystick.models.stored import Held
+from tallystick.models.surgery import set_dropout
+from tallystick.sources.checkpoint import find_checkpoint
+from tallystick.sources.config import CONFIG
+from tallystick.sources.hub import local
+from tallystick.sources.tokenizer import TOKENIZER, rows_needed
+
+
+def load_pretrained(
+    source: str | os.PathLike[str],
+    *,
+    dropout: float | None = None,
+    tie: bool | None = None,
+    dtype: torch.dtype | str | None = None,
+    device: torch.device | str = "cpu",
+    check_finite: bool = False,
+) -> Decoder:
+    """A decoder with trained weights, in evaluation mode.
+
+    Weights of the decoder's own dtype and layout are not read: their file is mapped, privately, and what is written to
+    them later stays in memory. Others are converted some rows at a time.
+
+    Args:
+        source: a folder with a ``config.json`` and safetensors (or ``.bin``, of which only weights are read); one of its
+            files or indexes; a repository of the Hugging Face hub; nanoGPT's ``ckpt.pt``; llama2.c's ``.bin``.
+        dropout: the rate of every dropout, 0 to 1; None is as the config says.
+        tie: True makes the embedding the head too, whatever head is stored; False gives the head values of its own, a
+            copy where none are stored; None is as the config says.
+        dtype: such as ``torch.bfloat16`` or ``"bfloat16"``; None is that of the stored tensors.
+        device: where the decoder is to be.
+        check_finite: whether to read all values, and to refuse NaN and infinity by the names of their tensors.
+
+    Raises:
+        BadInput: in one line, for what cannot be read or does not fit.
+    """
+    path = local(source)
+    config, held = _read(path)
+    decoder = assembled(
+        config,
+        held,
+        where=str(path),
+        tie=tie,
+        dtype=_dtype(dtype),
+        device=device,
+        check_finite=check_finite,
+    )
+    if dropout is not None:
+        set_dropout(decoder, dropout)
+    return decoder
+
+
+def _read(path: Path) -> tuple[DecoderConfig, Mapping[str, Held]]:
+    """The config of whatever lies at a path, and its tensors by the names of their family."""
+    if path.is_dir():
+        return _from_folder(path, _weights_in(path))
+    if path.name.endswith((".safetensors", ".index.json")):
+        return _from_folder(path.parent, path)
+    if not pickles.is_pickle(path):
+        return llama2c.read(path)
+    values = pickles.unpickled(path)
+    if nanogpt.is_checkpoint(values):
+        return nanogpt.read(values, path)
+    return _config_in(path.parent), pickles.tensors_of(values, path)
+
+
+def _from_folder(folder: Path, weights: Path) -> tuple[DecoderConfig, Mapping[str, Held]]:
+    config = _config_in(folder)
+    needed = rows_needed(folder)
+    if needed > config.vocab_size:
+        raise BadInput(
+            f"{folder}: the ids of {TOKENIZER} end at {needed - 1:,}, and the embedding has {config.vocab_size:,} rows:"
+            " it is the tokenizer of another model"
+        )
+    safe = weights.name.endswith((".safetensors", ".safetensors.index.json"))
+    return config, (stored if safe else pickles).held_by(weights)
+
+
+def _config_in(folder: Path) -> DecoderConfig:
+    if not (folder / CONFIG).exists():
+        raise BadInput(f"{folder} has no {CONFIG}, which says what the weights beside it are")
+    config = config_of(folder)
+    if packed := config.origin.get("quantization_config"):
+        raise BadInput(f"{folder / CONFIG} says quantization_config {shown(packed)}: quantised weights are not read")
+    return config
+
+
+def _weights_in(folder: Path) -> Path:
+    """The checkpoint in a folder: safetensors, or else pickled."""
+    found = find_checkpoint(folder)
+    for name in (pickles.INDEX, pickles.SINGLE):
+        if found is None and (folder / name).exists():
+            found = folder / name
+    if found is None:
+        raise BadInput(f"{folder} holds no weights: neither safetensors nor {pickles.SINGLE}")
+    return found
+
+
+def _dtype(given: torch.dtype | str | None) -> torch.dtype | None:
+    dtype = getattr(torch, given.removeprefix("torch."), None) if isinstance(given, str) else given
+    if dtype is None and given is None:
+        return None
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise BadInput(f"dtype is {quoted(given)}, expected one such as float32, float16 or bfloat16")
+    return dtype

@@ -1,0 +1,63 @@
+"""Files of ``torch.save``, of which only tensors and plain values are read: nothing in them is ever run."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tallystick.errors import BadInput
+from tallystick.models.stored import Held, in_memory
+from tallystick.sources.checkpoint import shards_of
+from tallystick.sources.files import open_regular, refuse_pointer
+
+SINGLE = "pytorch_model.bin"
+INDEX = "pytorch_model.bin.index.json"
+ZIP = b"PK\x03\x04"  # how files of torch.save begin
+PICKLE = b"\x80"  # how they began before torch 1.6
+
+
+def is_pickle(path: Path) -> bool:
+    """Whether a file begins as those of ``torch.save`` do."""
+    file, _ = open_regular(path)
+    with file:
+        start = file.read(len(ZIP))
+    return start == ZIP or start.startswith(PICKLE)
+
+
+def unpickled(path: Path) -> Any:
+    """What ``torch.save`` put in a file, its tensors mapped where the file is of today's form.
+
+    Raises:
+        BadInput: for anything but tensors and plain values.
+    """
+    file, _ = open_regular(path)
+    with file:
+        refuse_pointer(path, file.read(32))
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except pickle.UnpicklingError as error:
+        why = next((line for line in str(error).splitlines() if "GLOBAL" in line or "global" in line), "")
+        raise BadInput(
+            f"{path} holds more than weights, or is broken; nothing of it was run{f': {why.strip()}' if why else ''}"
+        ) from None
+    except Exception as error:  # torch's readers raise whatever the bytes led them to
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise BadInput(f"{path} is no file of torch.save that can be read: {why}") from None
+
+
+def held_by(path: Path) -> dict[str, Held]:
+    """The tensors of a ``.bin`` file, or of those that an index names."""
+    files = [path.parent / shard for shard in shards_of(path)] if path.name.endswith(".json") else [path]
+    return {name: one for file in files for name, one in tensors_of(unpickled(file), file).items()}
+
+
+def tensors_of(values: Any, path: Path) -> dict[str, Held]:
+    """A state dict out of a file, tensor by tensor."""
+    if not isinstance(values, dict) or not all(isinstance(one, Tensor) for one in values.values()):
+        raise BadInput(f"{path} holds no state dict: expected tensors by name")
+    return {str(name): in_memory(one) for name, one in values.items()}

@@ -1,0 +1,82 @@
+"""What nanoGPT's users do to a model that is there: other dropout, fewer positions, a larger vocabulary.
+
+All of it is done in place, ties are kept, and what is saved afterwards says so. Parameters of another shape are new
+ones: build the optimizer after.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tallystick.errors import BadInput, shown
+from tallystick.models.attention import Attention
+from tallystick.models.decoder import Decoder
+from tallystick.models.families import DROPOUTS, changed
+
+_STRETCHED = ("dynamic", "yarn", "longrope")  # scalings that depend on how many positions there are
+
+
+def set_dropout(decoder: Decoder, rate: float) -> None:
+    """Give every dropout of a decoder, attention's too, one rate from 0 to 1."""
+    if not 0 <= rate <= 1:
+        raise BadInput(f"dropout is {shown(rate)}, expected a rate from 0 to 1")
+    decoder.config = changed(decoder.config, **dict.fromkeys(DROPOUTS, rate))
+    for module in decoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        elif isinstance(module, Attention):
+            module.dropout = rate
+
+
+def crop_positions(decoder: Decoder, context: int) -> None:
+    """Leave a decoder its first positions: nanoGPT's ``crop_block_size``.
+
+    Args:
+        decoder: with learned positions, whose table is cut, or rotary ones, of which there are only fewer to be used.
+        context: how many positions remain, 1 up to as many as there are.
+    """
+    config = decoder.config
+    if not 1 <= context <= config.context:
+        raise BadInput(f"{shown(context)} positions cannot remain of {config.context}: expected 1 to {config.context}")
+    if config.rope is not None and config.rope.scaling.get("rope_type") in _STRETCHED:
+        kind = config.rope.scaling["rope_type"]
+        raise BadInput(f"the angles of {kind} positions depend on how many there are: they cannot be cropped")
+    decoder.config = changed(config, context=context)
+    if decoder.positions is not None:
+        decoder.positions.weight = _rows(decoder.positions.weight, context)
+        decoder.positions.num_embeddings = context
+
+
+def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: int = 1) -> None:
+    """Give the embedding and the head more rows, those that there are as they were, the new ones drawn as at the start.
+
+    Args:
+        decoder: tied or not.
+        rows: how many there are to be, at least; None is as many as there are.
+        multiple_of: pads their number to a multiple of it, such as 64.
+    """
+    config = decoder.config
+    rows = config.vocab_size if rows is None else rows
+    if rows < config.vocab_size or multiple_of < 1:
+        raise BadInput(
+            f"the vocabulary has {config.vocab_size} rows, and cannot grow to {shown(rows)} in multiples of {shown(multiple_of)}"
+        )
+    rows = -(-rows // multiple_of) * multiple_of
+    decoder.config = changed(config, vocab_size=rows)
+    std = config.init_std
+    decoder.embedding.weight = _rows(decoder.embedding.weight, rows, 1.0 if std is None else std)
+    decoder.embedding.num_embeddings = decoder.head.out_features = rows
+    if not config.tied:
+        decoder.head.weight = _rows(decoder.head.weight, rows, config.width**-0.5 if std is None else std)
+    decoder.tie()
+
+
+def _rows(weight: Tensor, rows: int, std: float = 0.0) -> nn.Parameter:
+    """A Parameter with the first rows of another, and normally distributed ones after its last."""
+    new = weight.new_empty((rows, weight.shape[1]))
+    kept = min(rows, len(weight))
+    with torch.no_grad():
+        new[:kept] = weight[:kept]
+        nn.init.normal_(new[kept:], std=std) if rows > kept else None
+    return nn.Parameter(new, requires_grad=weight.requires_grad)
