@@ -98,13 +98,19 @@ def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:
     by_template: dict[str, list[Entry]] = {}
     for entry in map(_all_numbers_as_axes, rolled):
         runs = by_template.setdefault(entry.name, [])
-        if runs and runs[-1].shape == entry.shape and runs[-1].axes[1:] == entry.axes[1:] and entry.axes:
+        if entry.axes and runs and _continues(runs[-1], entry):
             before = runs.pop()
             first = Axis(before.axes[0].start, before.axes[0].length + entry.axes[0].length)
             runs.append(before._replace(axes=(first, *entry.axes[1:])))
         else:
             runs.append(entry)
     return by_template
+
+
+def _continues(before: Entry, entry: Entry) -> bool:
+    """Whether a run of layers begins where another of the same tensors ends: with a dense layer between, it does not."""
+    end = before.axes[0].start + before.axes[0].length
+    return (before.shape, before.axes[1:], end) == (entry.shape, entry.axes[1:], entry.axes[0].start)
 
 
 def _all_numbers_as_axes(entry: Entry) -> Entry:
