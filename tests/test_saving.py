@@ -106,8 +106,14 @@ def test_a_decoder_with_an_edited_config_is_not_saved_as_what_it_is_not(decoder,
         save_pretrained(decoder, tmp_path / "out")
 
 
+def test_a_decoder_without_values_is_not_saved(decoder, tmp_path):
+    with pytest.raises(BadInput, match="has no values yet"):
+        save_pretrained(decoder.to("meta"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_values_on_a_strided_or_transposed_parameter_are_written_as_they_read(decoder, tmp_path):
     weight = decoder.layers[0].attention.o_proj.weight
-    weight.data = torch.randn(32, 32).T
+    weight.data = torch.randn(48, 48).T
     save_pretrained(decoder, tmp_path / "out")
     assert torch.equal(stored(tmp_path / "out")["model.layers.0.self_attn.o_proj.weight"], weight)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import tallystick
+from decoders import VOCABULARY
 from tallystick import BadInput
 from tallystick.models import (
     Decoder,
@@ -14,7 +15,7 @@ from tallystick.models import (
     save_pretrained,
     set_dropout,
 )
-from weights import SMALL, VOCABULARY, read_strictly, small
+from weights import SMALL, read_strictly, small
 
 TOKENS = torch.arange(24).view(2, 12)
 

@@ -10,20 +10,16 @@ import torch
 from safetensors.torch import save_file
 
 import tallystick
+from decoders import VOCABULARY
 from tallystick import BadInput
-from tallystick.models import Decoder, families, load_pretrained, save_pretrained
-from weights import NO_TWIN, SMALL, VOCABULARY, edit_config, read_strictly, same_bits, small, stored
-
-FAMILIES = [name for name in families.known() if name not in NO_TWIN]
-
-
-def test_every_family_of_transformers_is_tried_here():
-    assert set(FAMILIES) <= SMALL.keys()
+from tallystick.models import Decoder, load_pretrained, save_pretrained
+from tallystick.models import stored as reading
+from weights import SMALL, edit_config, read_strictly, same_bits, small, stored
 
 
 @pytest.mark.parametrize("shard", [None, 20_000], ids=["one file", "several"])
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SMALL)
 def test_from_transformers_and_back_nothing_changes_and_nobody_warns(tmp_path, family, tied, shard):
     model = small(family, tie_word_embeddings=tied)
     model.save_pretrained(tmp_path / "theirs", **({"max_shard_size": "20KB"} if shard else {}))
@@ -42,13 +38,30 @@ def test_from_transformers_and_back_nothing_changes_and_nobody_warns(tmp_path, f
     assert {key for key in theirs if theirs[key] != ours.get(key)} <= ignored
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SMALL)
 def test_what_was_saved_counts_as_many_parameters_as_the_decoder(tmp_path, family):
     decoder = load_from(small(family), tmp_path)
     save_pretrained(decoder, tmp_path / "ours")
     ledger = tallystick.count(tmp_path / "ours")
     assert ledger.total == decoder.ledger().total == sum(one.numel() for one in set(decoder.parameters()))
     assert not any(ledger.mismatches.values())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "mixtral"])
+def test_sixteen_bits_are_kept_too(tmp_path, family, dtype):
+    save_pretrained(load_from(small(family).to(dtype), tmp_path), tmp_path / "ours")
+    same_bits(stored(tmp_path / "theirs"), stored(tmp_path / "ours"))
+    assert read_strictly(tmp_path / "ours").dtype == dtype
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_converted_in_pieces_it_is_what_it_would_be_whole(tmp_path, family, monkeypatch):
+    monkeypatch.setattr(reading, "BLOCK", 1500)  # a few rows, which end in the middle of a fused tensor's parts
+    model = small(family)
+    decoder = load_from(model, tmp_path, dtype="bfloat16", check_finite=True)
+    save_pretrained(decoder, tmp_path / "ours")
+    same_bits(stored(tmp_path / "ours"), {n: t.bfloat16() for n, t in stored(tmp_path / "theirs").items()})
 
 
 def load_from(model, folder, **settings):
@@ -143,15 +156,15 @@ def test_a_head_that_stands_for_the_embedding_too_is_read(tied_llama):
 def test_everything_that_does_not_fit_is_named_at_once(untied_llama):
     def spoil(tensors):
         del tensors["model.norm.weight"], tensors["model.layers.1.mlp.up_proj.weight"]
-        tensors["model.layers.0.self_attn.q_proj.weight"] = torch.zeros(32, 31)
+        tensors["model.layers.0.self_attn.q_proj.weight"] = torch.zeros(48, 31)
         tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.zeros(4)  # a buffer, as old files have it
-        return {**tensors, "model.layers.2.mlp.up_proj.weight": torch.zeros(2), "odd": torch.zeros(1)}
+        return {**tensors, "model.layers.3.mlp.up_proj.weight": torch.zeros(2), "odd": torch.zeros(1)}
 
     rewrite(untied_llama, spoil)
     assert refused(untied_llama).endswith(
         "does not hold the tensors of its config: missing: model.layers.1.mlp.up_proj.weight, model.norm.weight;"
-        " unexpected: model.layers.2.mlp.up_proj.weight, odd;"
-        " of another shape: model.layers.0.self_attn.q_proj.weight (32, 31) where the config says (32, 32)"
+        " unexpected: model.layers.3.mlp.up_proj.weight, odd;"
+        " of another shape: model.layers.0.self_attn.q_proj.weight (48, 31) where the config says (48, 48)"
     )
 
 

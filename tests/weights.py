@@ -14,52 +14,15 @@ import transformers
 from safetensors import safe_open
 from transformers.utils.logging import warning_once
 
-VOCABULARY = 97
-SIZES = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 64,
-}
-HEADS = {"head_dim": 8}
-EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
-SMALL: dict[str, dict[str, Any]] = {  # a small model of each family that transformers has too
-    "gpt2": {
-        "vocab_size": VOCABULARY,
-        "n_embd": 32,
-        "n_layer": 2,
-        "n_head": 4,
-        "n_positions": 64,
-        "bos_token_id": 0,
-        "eos_token_id": 0,
-    },
-    "llama": SIZES,
-    "mistral": {**SIZES, "sliding_window": 7},
-    "gemma": {**SIZES, **HEADS},
-    "gemma2": {**SIZES, **HEADS, "sliding_window": 7},
-    "qwen2": SIZES,
-    "qwen3": {**SIZES, **HEADS},
-    "phi3": {**SIZES, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0},
-    "olmo2": {**SIZES, "eos_token_id": 2},
-    "nanochat": SIZES,
-    "mixtral": {**SIZES, "num_local_experts": 4, "num_experts_per_tok": 2},
-    "qwen3_moe": {**SIZES, **HEADS, **EXPERTS},
-}
-NO_TWIN = {"nanogpt", "palm"}  # transformers has none
+from decoders import KINDS, theirs
+
+IDS = {"bos_token_id": 0, "eos_token_id": 0}  # transformers warns of ids beyond a vocabulary
+SMALL: dict[str, dict[str, Any]] = {kind: {**values, **IDS} for kind, values in KINDS.items()}
 
 
-def small(model_type: str, **settings: Any) -> Any:
-    """A small model of transformers, each weight its own random number."""
-    config = transformers.AutoConfig.for_model(model_type, **{**SMALL[model_type], **settings})
-    torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(std=0.2)
-    return model
+def small(kind: str, **settings: Any) -> Any:
+    """A small model of transformers."""
+    return theirs(kind, **{**SMALL[kind], **settings})
 
 
 class _Complaint(logging.Handler):

@@ -51,6 +51,8 @@ def save_pretrained(
     """
     tensors = written_by(decoder)
     config = _config(decoder)
+    if any(parameter.is_meta for parameter in decoder.parameters()):
+        raise BadInput("the decoder has no values yet: it is on the meta device")
     out = Path(os.path.realpath(folder))
     limit = parse_size(max_shard_size) if isinstance(max_shard_size, str) else max_shard_size
     if max_shard_size is not None and (limit is None or limit < 1):
