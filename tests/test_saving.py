@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from tallystick import BadInput
@@ -74,6 +76,30 @@ def test_a_disk_that_takes_no_more_is_one_line_and_the_old_checkpoint_stays(deco
     assert done.stdout == f"{out} could not be written: File too large\n", done.stderr
     same_bits(stored(out), before)
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_where_the_new_folder_cannot_take_the_name_the_old_one_has_it_again(decoder, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    save_pretrained(decoder, out)
+    rename = Path.rename
+
+    def once(self, target):
+        if target == out and not self.name.endswith(".old"):
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", once)
+    with pytest.raises(BadInput, match="could not be written: Input/output error"):
+        save_pretrained(Decoder.of(decoder.config.origin), out, overwrite=True)
+    same_bits(load_pretrained(out).state_dict(), decoder.state_dict())
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_the_files_say_their_framework_and_dtype(decoder, tmp_path):
+    save_pretrained(decoder.to(torch.bfloat16), tmp_path / "out")
+    with safe_open(tmp_path / "out" / "model.safetensors", "pt") as file:
+        assert file.metadata() == {"format": "pt"}
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["dtype"] == "bfloat16"
 
 
 def test_a_place_that_cannot_be_written_is_one_line(decoder, tmp_path):

@@ -153,6 +153,17 @@ def test_a_head_that_stands_for_the_embedding_too_is_read(tied_llama):
     assert decoder.head.weight is decoder.embedding.weight
 
 
+def test_a_name_that_was_dropped_on_saving_is_found_in_the_metadata(untied_llama):
+    tensors = stored(untied_llama)
+    head = tensors.pop("lm_head.weight").clone()
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()} | {"model.embed_tokens.weight": head}
+    metadata = {"format": "pt", "lm_head.weight": "model.embed_tokens.weight"}
+    save_file(tensors, untied_llama / "model.safetensors", metadata=metadata)
+    decoder = load_pretrained(untied_llama)
+    assert torch.equal(decoder.head.weight, head)
+    assert decoder.head.weight.data_ptr() != decoder.embedding.weight.data_ptr()
+
+
 def test_everything_that_does_not_fit_is_named_at_once(untied_llama):
     def spoil(tensors):
         del tensors["model.norm.weight"], tensors["model.layers.1.mlp.up_proj.weight"]

@@ -26,7 +26,7 @@ from tallystick.sources.config import CONFIG
 from tallystick.sources.safetensors import header_bytes
 from tallystick.sources.whole import written_whole
 
-_METADATA = {"format": "pt"}  # transformers refuses a file that does not say it
+_METADATA = {"format": "pt"}  # older versions of transformers refuse a file that does not say it
 _WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # what an older checkpoint left
 
 
