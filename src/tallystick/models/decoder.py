@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from tallystick.models.attention import sight
 from tallystick.models.block import Block
 from tallystick.models.cache import Cache
 from tallystick.models.config import DecoderConfig
+from tallystick.models.loss import linear_cross_entropy
 from tallystick.models.mlp import Experts
 from tallystick.models.norm import RMSNorm, norm
 from tallystick.models.rotary import check_rope, rotation
@@ -47,6 +49,7 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(Block(c, layer) for layer in range(c.layers))
         self.norm = norm(c) if c.final_norm else None
         self.head = nn.Linear(c.width, c.vocab_size, bias=False)
+        self.recompute = False  # whether training keeps each layer's input alone, and computes the rest again
         self.tie()
         self.reset_parameters()
         self.register_load_state_dict_post_hook(_tie_again)
@@ -105,17 +108,29 @@ class Decoder(nn.Module):
         return 1 / math.sqrt(2 * self.config.layers) if name.endswith(("o_proj", "down_proj")) else 1.0
 
     def forward(
-        self, tokens: Tensor, *, cache: Cache | None = None, padding: Tensor | None = None, last: bool = False
+        self,
+        tokens: Tensor,
+        targets: Tensor | None = None,
+        *,
+        cache: Cache | None = None,
+        padding: Tensor | None = None,
+        last: bool = False,
+        **loss: Any,
     ) -> Tensor:
-        """The logits of the token after each: (B, T) -> (B, T, V), or (B, 1, V) with `last`.
+        """The logits of the token after each: (B, T) -> (B, T, V), or (B, 1, V) with `last`; or the mean loss.
 
         Args:
             tokens: ids, (B, T).
+            targets: the ids that should come after each, (B, T): asks for their mean loss, which never holds all logits.
             cache: what was read before; it takes these tokens in.
             padding: (B,), how many tokens at the left of each sequence, from its first on, stand for nothing.
             last: whether only the last token's logits are wanted.
+            **loss: what else the loss is made of, as in `loss.Options`.
         """
         x = self.hidden(tokens, cache=cache, padding=padding)
+        if targets is not None:
+            c = self.config
+            return linear_cross_entropy(x, self.head.weight, targets, scale=c.logit_scale, cap=c.logit_cap, **loss)
         return self.logits(x[:, -1:] if last else x)
 
     def hidden(self, tokens: Tensor, *, cache: Cache | None = None, padding: Tensor | None = None) -> Tensor:
@@ -141,7 +156,10 @@ class Decoder(nn.Module):
                 sees[window] = sight(here, seen, window, padding)
         for layer, block in enumerate(self.layers):
             kept = cache.layers[layer] if cache else None
-            x = block(x, turn, sees[c.window(layer)], kept, start)
+            if self.recompute and torch.is_grad_enabled():
+                x = checkpoint(block, x, turn, sees[c.window(layer)], use_reentrant=False)
+            else:
+                x = block(x, turn, sees[c.window(layer)], kept, start)
         if cache:
             cache.read += count
         return x if self.norm is None else self.norm(x)

@@ -1,0 +1,1 @@
+"""Training: data, optimizer groups, the loop, checkpoints, many devices."""

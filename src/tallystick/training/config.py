@@ -1,0 +1,166 @@
+"""What a training run is told: every key typed and checked before anything is built."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from tallystick.errors import BadInput, nearest, quoted, shown
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The keys of a TOML file and of ``--set``, with their defaults."""
+
+    # What is trained: keys of a Hugging Face config over a preset or a checkpoint, and where its weights come from.
+    source: str = "gpt2"  # a preset's name, a config, or a checkpoint's folder
+    model: Mapping[str, Any] = field(default_factory=dict)  # set over it
+    pretrained: bool = False  # begin with the checkpoint's weights
+
+    # On what: text that becomes tokens once.
+    data: str = "stdlib"  # a file or a folder; stdlib: the sources of Python's own library on this machine
+    tokenizer: str = "bytes"  # or bpe:4096, trained on the data; or a tokenizer.json, or a folder with one
+    validation: float = 0.1  # share of the files that is kept for evaluation
+    sequence: int = 256  # tokens of each sequence
+    batch: int = 8  # sequences of one step, over all ranks and all of `accumulate`
+    accumulate: int = 1  # parts that a step's batch is read in
+
+    # How long, and how fast.
+    steps: int = 1000
+    learning_rate: float = 6e-4
+    schedule: Literal["cosine", "linear", "wsd", "constant"] = "cosine"
+    warmup: int = 100  # steps
+    decay: float = 0.2  # of the steps, at the end, in which wsd decays
+    final: float = 0.1  # what the rate decays to, as a share of it
+
+    # Optimizer.
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    weight_decay: float = 0.1
+    decay_embedding: bool = True  # also where the head is tied to it
+    beta1: float = 0.9
+    beta2: float = 0.95
+    clip: float = 1.0  # of the gradients' norm; 0 does not clip
+    muon_rate: float = 0.02  # of the matrices that Muon steps
+
+    # Loss.
+    z_loss: float = 0.0
+    label_smoothing: float = 0.0
+
+    # How it is computed.
+    device: str = "auto"
+    precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16: products under autocast, weights in float32
+    compile: bool = False
+    recompute: bool = False  # compute each layer again in the backward pass
+    sharding: Literal["ddp", "fsdp"] = "ddp"  # with several ranks
+
+    # What is kept of it.
+    out: str = "run"
+    save_every: int = 200
+    keep: int = 2  # checkpoints, the newest
+    eval_every: int = 100
+    eval_batches: int = 20
+    sample_every: int = 0  # steps; 0 writes no samples
+    sample_prompt: str = "\n"
+    log_every: int = 10
+    tensorboard: bool = False
+    wandb: str = ""  # a project's name
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("sequence", "batch", "accumulate", "steps", "keep", "log_every"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name} is {getattr(self, name)}, expected 1 or more")
+        for name in ("warmup", "save_every", "eval_every", "eval_batches", "sample_every", "clip", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"{name} is {getattr(self, name)}, expected 0 or more")
+        for name in ("learning_rate", "muon_rate"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise BadInput(f"{name} is {getattr(self, name)}, expected a number above 0")
+        for name in ("validation", "decay", "final", "label_smoothing", "beta1", "beta2"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise BadInput(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+        if self.batch % self.accumulate:
+            raise BadInput(
+                f"batch {self.batch} cannot be read in {self.accumulate} equal parts: accumulate must divide it"
+            )
+
+
+# Ready-made runs, by name.
+PRESETS: dict[str, dict[str, Any]] = {
+    "nano": {  # minutes on a laptop's CPU
+        "source": "llama",
+        "model": {
+            "hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_attention_heads": 4,
+            "num_key_value_heads": 4, "max_position_embeddings": 256, "tie_word_embeddings": True,
+        },
+        "sequence": 128, "batch": 16, "steps": 600, "learning_rate": 3e-3, "warmup": 50,
+        "eval_every": 100, "save_every": 200,
+    },
+    "shakespeare-char": {
+        "source": "gpt2",
+        "model": {
+            "n_embd": 384, "n_layer": 6, "n_head": 6, "n_positions": 256,
+            "embd_pdrop": 0.2, "attn_pdrop": 0.2, "resid_pdrop": 0.2,
+        },
+        "sequence": 256, "batch": 64, "steps": 5000, "learning_rate": 1e-3, "beta2": 0.99, "eval_every": 250,
+    },
+    "gpt2-124m": {
+        "source": "gpt2",
+        "model": {"embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0},
+        "tokenizer": "bpe:50257",
+        "sequence": 1024, "batch": 480, "accumulate": 40, "steps": 600_000, "learning_rate": 6e-4, "warmup": 2000,
+        "precision": "bfloat16", "compile": True, "eval_every": 1000, "save_every": 1000,
+    },
+}  # fmt: skip
+
+
+def configured(values: Mapping[str, Any], settings: Mapping[str, Any], *, where: str) -> TrainConfig:
+    """A run's config: a preset's keys, those of a file over them, and the user's settings over both.
+
+    Args:
+        values: of a TOML file; ``preset`` names what it begins with.
+        settings: ``key=value`` of the command line; ``model.KEY`` sets a key of the model.
+        where: the file, for messages.
+
+    Raises:
+        BadInput: for a key that is not known, with the nearest names, and for a value of the wrong type.
+    """
+    given, model = dict(values), dict(values.get("model") or {})
+    for key, value in settings.items():
+        if key.startswith("model."):
+            model[key.removeprefix("model.")] = value
+        else:
+            given[key] = value
+    preset = given.pop("preset", None)
+    if preset is not None and preset not in PRESETS:
+        raise BadInput(f"{where}: there is no preset {quoted(preset)}{nearest(str(preset), PRESETS)}")
+    base = dict(PRESETS[preset]) if preset else {}
+    if "source" not in given:  # another model has other keys
+        model = {**base.get("model", {}), **model}
+    hints = get_type_hints(TrainConfig)
+    for key, value in given.items():
+        if key not in hints:
+            raise BadInput(f"{where}: {quoted(key)} is no key of a training run{nearest(str(key), hints)}")
+        given[key] = _typed(key, value, hints[key], where)
+    return TrainConfig(**{**base, **given, "model": model})
+
+
+def _typed(key: str, value: Any, kind: Any, where: str) -> Any:
+    """A value as the key has it; integers are numbers too, and 1e3 is an integer where it is whole."""
+    if get_origin(kind) is Literal:
+        words = get_args(kind)
+        if value not in words:
+            raise BadInput(f"{where}: {key} is {shown(value)}, expected {', '.join(words)}")
+        return value
+    if kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    plain = {int: "an integer", float: "a number", str: "a word", bool: "true or false"}
+    if kind in plain and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        raise BadInput(f"{where}: {key} is {shown(value)}, expected {plain[kind]}")
+    if kind not in plain and not isinstance(value, Mapping):
+        raise BadInput(f"{where}: {key} is {shown(value)}, expected a table of the model's keys")
+    return value

@@ -1,0 +1,86 @@
+"""Which parameters are decayed: every trainable storage exactly once, a tied one too.
+
+Weights of matrix products are; biases, norms and learned positions are not. Token embedding and head are as one is told:
+decayed, as in the GPT papers and nanoGPT, unless `decay_embedding` is False.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from tallystick.errors import BadInput
+from tallystick.live.relation import sharing
+from tallystick.sources.names import role_of
+from tallystick.sources.places import places_of
+
+VOCABULARY = ("token_embedding", "head")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The trainable parameters of a model in groups for an optimizer, and what is in them."""
+
+    decayed: dict[str, nn.Parameter]  # matrices of the layers
+    vocabulary: dict[str, nn.Parameter]  # token embedding and head
+    plain: dict[str, nn.Parameter]  # biases, norms, positions
+    weight_decay: float
+    decay_embedding: bool
+    tied: tuple[str, ...] = ()  # the names of the tied matrix
+
+    def lists(self) -> list[dict[str, Any]]:
+        """As a `torch.optim` optimizer takes them."""
+        decay = self.weight_decay
+        pairs = [(self.decayed, decay), (self.vocabulary, decay if self.decay_embedding else 0.0), (self.plain, 0.0)]
+        return [{"params": list(group.values()), "weight_decay": rate} for group, rate in pairs if group]
+
+    def summary(self) -> list[str]:
+        """A line for each group: what it holds, and its decay."""
+
+        def line(what: str, group: dict[str, nn.Parameter], decay: float) -> str:
+            count = sum(parameter.numel() for parameter in group.values())
+            return f"{what}: {len(group)} tensors, {count:,} parameters, weight decay {decay:g}"
+
+        called = (
+            f"token embedding and head, tied ({' = '.join(self.tied)})" if self.tied else "token embedding and head"
+        )
+        decay = self.weight_decay
+        lines = [line("matrices of the layers", self.decayed, decay)]
+        lines.append(line(called, self.vocabulary, decay if self.decay_embedding else 0.0))
+        return [*lines, line("biases, norms, positions", self.plain, 0.0)]
+
+
+def optimizer_groups(model: nn.Module, weight_decay: float, *, decay_embedding: bool = True) -> Groups:
+    """The trainable parameters of a model, each once.
+
+    Raises:
+        BadInput: where two Parameters share memory: each step would update it twice, with half the gradient each.
+    """
+    for (one, other), relation in sharing(places_of(model)).items():
+        if relation == "aliased":
+            raise BadInput(
+                f"{one} and {other} are two Parameters on one memory, and each step would update it twice:"
+                f' tie them first, tallystick.retie(model, "{one}", "{other}")'
+            )
+    names: dict[int, list[str]] = {}
+    parameters: dict[int, nn.Parameter] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if parameter.requires_grad:
+            names.setdefault(id(parameter), []).append(name)
+            parameters[id(parameter)] = parameter
+    decayed: dict[str, nn.Parameter] = {}
+    vocabulary: dict[str, nn.Parameter] = {}
+    plain: dict[str, nn.Parameter] = {}
+    tied: tuple[str, ...] = ()
+    for key, called in names.items():
+        parameter, roles = parameters[key], {role_of(name) for name in called}
+        if parameter.ndim < 2 or "position_embedding" in roles or "norm" in roles:
+            plain[called[0]] = parameter
+        elif roles.intersection(VOCABULARY):
+            vocabulary[called[0]] = parameter
+            tied = tuple(called) if len(called) > 1 else tied
+        else:
+            decayed[called[0]] = parameter
+    return Groups(decayed, vocabulary, plain, weight_decay, decay_embedding, tied)

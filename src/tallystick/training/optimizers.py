@@ -1,0 +1,30 @@
+"""The optimizers of a run: AdamW, or Muon for the matrices of the layers and AdamW for the rest."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from tallystick.training.config import TrainConfig
+from tallystick.training.groups import Groups, optimizer_groups
+
+
+def optimizers_of(config: TrainConfig, model: nn.Module) -> tuple[list[torch.optim.Optimizer], Groups]:
+    """What steps the parameters of a model, and the groups that they are in.
+
+    Muon (Jordan et al. 2024) makes each update orthogonal. Stacked experts are no matrix and stay with AdamW.
+    """
+    groups = optimizer_groups(model, config.weight_decay, decay_embedding=config.decay_embedding)
+    lists, found = groups.lists(), list[torch.optim.Optimizer]()
+    if config.optimizer == "muon":
+        matrices = [parameter for parameter in groups.decayed.values() if parameter.ndim == 2]
+        others = [parameter for parameter in groups.decayed.values() if parameter.ndim != 2]
+        found.append(torch.optim.Muon(matrices, lr=config.muon_rate, weight_decay=config.weight_decay))
+        lists[0]["params"] = others
+        lists = [group for group in lists if group["params"]]
+    betas = config.beta1, config.beta2
+    found.append(torch.optim.AdamW(lists, lr=config.learning_rate, betas=betas, fused=True))
+    for optimizer in found:
+        for group in optimizer.param_groups:
+            group["initial_lr"] = group["lr"]
+    return found, groups

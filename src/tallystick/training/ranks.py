@@ -1,0 +1,125 @@
+"""The processes that train together: one, unless ``torchrun`` started more.
+
+Each rank reads its share of every batch. Data parallel (``ddp``) each holds all weights and they average their
+gradients; fully sharded (``fsdp``) each holds a slice of every tensor.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.fsdp import FSDPModule, fully_shard
+
+from tallystick.errors import BadInput
+from tallystick.models.decoder import Decoder
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How many there are, which of them this one is, and where it computes."""
+
+    count: int
+    rank: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Whether this one writes what is written once."""
+        return self.rank == 0
+
+    def mean(self, value: Tensor) -> float:
+        """Of a scalar, over all ranks."""
+        if self.count > 1:
+            value = value.clone()
+            distributed.all_reduce(value)
+            value = value / self.count
+        return float(value)
+
+    def any(self, flag: bool) -> bool:
+        """Whether it holds on any rank."""
+        if self.count == 1:
+            return flag
+        seen = torch.tensor(int(flag), device=self.device)
+        distributed.all_reduce(seen)
+        return bool(seen)
+
+    def wait(self) -> None:
+        """Until all ranks are here."""
+        if self.count > 1:
+            distributed.barrier()
+
+    @contextmanager
+    def first_alone(self) -> Iterator[None]:
+        """The first rank does it, and the others when it is done."""
+        if not self.first:
+            self.wait()
+        yield
+        if self.first:
+            self.wait()
+
+    def wrapped(self, decoder: Decoder, sharding: str) -> nn.Module:
+        """The decoder as all ranks call it together."""
+        if self.count == 1:
+            return decoder
+        if sharding == "ddp":
+            return nn.parallel.DistributedDataParallel(decoder)
+        for layer in decoder.layers:
+            fully_shard(layer)
+        fully_shard(decoder)  # embedding, final norm and head in one unit: a tied pair is sharded once
+        return decoder
+
+    def synchronising(self, model: nn.Module, now: bool) -> AbstractContextManager[Any]:
+        """Average the gradients of a part of the batch with the other ranks' only where it is the last one."""
+        if self.count == 1:
+            return nullcontext()
+        if isinstance(model, FSDPModule):
+            model.set_requires_gradient_sync(now)
+        elif not now and isinstance(model, nn.parallel.DistributedDataParallel):
+            held: AbstractContextManager[None] = model.no_sync()
+            return held
+        return nullcontext()
+
+    def share(self, rows: int) -> slice:
+        """The rows of a batch that are this rank's."""
+        each = rows // self.count
+        return slice(self.rank * each, (self.rank + 1) * each)
+
+
+def ranks_of(device: str, *, batch: int) -> Ranks:
+    """Those that ``torchrun`` started, joined; or this process alone.
+
+    Raises:
+        BadInput: where the device is not there, or the ranks do not divide `batch`.
+    """
+    where = device_of(device)
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if batch % count:
+        raise BadInput(
+            f"{count} ranks cannot share {batch} sequences equally: batch / accumulate must be a multiple of them"
+        )
+    if count == 1:
+        return Ranks(1, 0, where)
+    if where.type == "cuda":
+        where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(where)
+    if not distributed.is_initialized():
+        distributed.init_process_group("nccl" if where.type == "cuda" else "gloo")
+    return Ranks(count, distributed.get_rank(), where)
+
+
+def device_of(word: str) -> torch.device:
+    """``auto`` is the first accelerator, or the CPU."""
+    if word == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(word)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise BadInput(f"device {word!r} is not there: {str(error).splitlines()[0]}") from None
+    return device

@@ -1,0 +1,231 @@
+"""A training run: what it needs, made ready once, and its steps, one after another.
+
+    run = prepared(configured({"preset": "nano"}, {}, where="the call"))
+    for event in run.events():
+        print(event)
+
+Whoever asks for the next event decides what to show of it; the run itself writes its log and its checkpoints.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tallystick.errors import BadInput
+from tallystick.models.decoder import Decoder
+from tallystick.models.generation import generate
+from tallystick.models.sampling import Sampling
+from tallystick.training.checkpoint import Progress, latest, refuse_other, restore, save, writable
+from tallystick.training.config import TrainConfig
+from tallystick.training.data import Corpus, Tokens, corpus_of
+from tallystick.training.groups import Groups
+from tallystick.training.model import decoder_of
+from tallystick.training.optimizers import optimizers_of
+from tallystick.training.ranks import Ranks, ranks_of
+from tallystick.training.schedule import rate
+
+
+class Event(NamedTuple):
+    """Something that happened after a step: ``step``, ``evaluated``, ``sample``, ``saved``, ``stopped``, ``done``."""
+
+    kind: str
+    step: int  # steps taken so far
+    values: dict[str, Any]
+
+
+class Diverged(RuntimeError):
+    """The loss or a gradient is no number any more; the message names the step and the tensor."""
+
+
+@dataclass
+class Run:
+    """All that a run needs, ready."""
+
+    config: TrainConfig
+    ranks: Ranks
+    corpus: Corpus
+    decoder: Decoder  # whose tensors the checkpoints name
+    model: nn.Module  # the decoder as it is called: wrapped, compiled
+    optimizers: list[torch.optim.Optimizer]
+    groups: Groups
+    progress: Progress = field(default_factory=Progress)
+    torn: list[Path] = field(default_factory=list)  # checkpoints that were not whole, and not used
+    _asked_to_stop: bool = False
+
+    def events(self) -> Iterator[Event]:
+        """Train to the end, or until a signal asks to stop; then the run is saved as it stands."""
+        config, progress = self.config, self.progress
+        with self._listening():
+            began, tokens = time.perf_counter(), 0
+            while progress.step < config.steps:
+                loss, norm = self._step()
+                progress.step += 1
+                tokens += config.batch * config.sequence
+                if progress.step % config.log_every == 0 or progress.step == config.steps:
+                    seconds = time.perf_counter() - began
+                    value = self.ranks.mean(loss)
+                    yield self._event("step", loss=value, norm=float(norm), rate=self._rate, speed=tokens / seconds)
+                    began, tokens = time.perf_counter(), 0
+                last = progress.step == config.steps
+                if config.eval_every and (last or progress.step % config.eval_every == 0):
+                    yield self._event("evaluated", **self.evaluate())
+                    began, tokens = time.perf_counter(), 0
+                if config.sample_every and progress.step % config.sample_every == 0:
+                    yield self._event("sample", text=self.sample())
+                stopping = self.ranks.any(self._asked_to_stop)
+                if last or stopping or (config.save_every and progress.step % config.save_every == 0):
+                    yield self._event("saved", path=str(save(self)))
+                if stopping and not last:
+                    yield self._event("stopped")
+                    return
+            yield self._event("done")
+
+    def _event(self, kind: str, **values: Any) -> Event:
+        return Event(kind, self.progress.step, values)
+
+    @property
+    def _rate(self) -> float:
+        """The learning rate of the step that was taken last."""
+        return self.config.learning_rate * rate(self.config, self.progress.step - 1)
+
+    def _step(self) -> tuple[Tensor, Tensor]:
+        """One optimizer step over the whole batch; returns its mean loss on this rank and the gradients' norm."""
+        config, parts = self.config, self.config.accumulate
+        total = torch.zeros((), device=self.ranks.device)
+        for part in range(parts):
+            inputs, targets = self._batch(self.corpus.train, self.progress.step, part)
+            with self.ranks.synchronising(self.model, part == parts - 1), self._precision():
+                loss = self.model(inputs, targets, z_loss=config.z_loss, label_smoothing=config.label_smoothing) / parts
+            loss.backward()
+            total += loss.detach()
+        norm = nn.utils.clip_grad_norm_(self.decoder.parameters(), config.clip or float("inf"))
+        if not torch.isfinite(norm) or not torch.isfinite(total):
+            raise Diverged(self._what_diverged(total))
+        share = rate(config, self.progress.step)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["initial_lr"] * share
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return total, norm
+
+    def evaluate(self) -> dict[str, float]:
+        """The mean loss over the first batches of the validation text, and bits per byte of it."""
+        self.model.eval()
+        total = torch.zeros((), device=self.ranks.device)
+        count = min(self.config.eval_batches, self.corpus.validation.batches(self.config.batch, self.config.sequence))
+        for number in range(count):
+            for part in range(self.config.accumulate):
+                inputs, targets = self._batch(self.corpus.validation, number, part, shuffled=False)
+                with torch.no_grad(), self._precision():
+                    total += self.model(inputs, targets)
+        self.model.train()
+        loss = self.ranks.mean(total / (count * self.config.accumulate))
+        return {"loss": loss, "bits_per_byte": self.corpus.validation.bits_per_byte(loss)}
+
+    def sample(self, tokens: int = 100) -> str:
+        """What the model writes after the prompt of the config."""
+        tokenizer = self.corpus.tokenizer
+        prompt = tokenizer.encode(self.config.sample_prompt) or [0]
+        (ids,) = generate(
+            self.decoder,
+            [prompt],
+            tokens=min(tokens, self.decoder.config.context - len(prompt)),
+            sampling=Sampling(temperature=0.8, top_k=200),
+            vocabulary=tokenizer.size,
+            seed=self.config.seed,
+        )
+        return tokenizer.decode(prompt + ids)
+
+    def _batch(self, tokens: Tokens, number: int, part: int, *, shuffled: bool = True) -> tuple[Tensor, Tensor]:
+        """The rows of a part of a batch that are this rank's."""
+        config = self.config
+        seed = config.seed if shuffled else None
+        inputs, targets = tokens.batch(
+            number * config.accumulate + part, config.batch // config.accumulate, config.sequence, seed=seed
+        )
+        rows = self.ranks.share(len(inputs))
+        return inputs[rows].to(self.ranks.device), targets[rows].to(self.ranks.device)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        if self.config.precision == "float32":
+            return nullcontext()
+        context: AbstractContextManager[Any] = torch.autocast(self.ranks.device.type, torch.bfloat16)
+        return context
+
+    def _what_diverged(self, loss: Tensor) -> str:
+        """The step, and the first tensor that is no number: the loss, or a gradient by its parameter's name."""
+        bad = [
+            name
+            for name, one in self.decoder.named_parameters()
+            if one.grad is not None and not one.grad.isfinite().all()
+        ]
+        what = "the loss" if not torch.isfinite(loss) else f"the gradient of {bad[0]}" if bad else "the gradients' norm"
+        return f"step {self.progress.step + 1}: {what} is no finite number any more; the last checkpoint is from before"
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """SIGTERM and Ctrl-C ask the run to stop after the step that it is in."""
+
+        def ask(number: int, frame: object) -> None:
+            self._asked_to_stop = True
+
+        if threading.current_thread() is not threading.main_thread():  # where Python allows no handlers
+            yield
+            return
+        before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
+    """Everything that a run needs, checked: ranks, data, model, optimizers, and what was saved before.
+
+    Args:
+        config: of the run.
+        resume: ``"never"`` begins anew, and refuses a folder that holds checkpoints; ``"auto"`` goes on from the newest
+            whole checkpoint, if there is one; a path goes on from that one.
+
+    Raises:
+        BadInput: for whatever is wrong before the first step.
+    """
+    ranks = ranks_of(config.device, batch=config.batch // config.accumulate)
+    out = Path(config.out)
+    writable(out)
+    start, torn = latest(out) if resume in ("never", "auto") else (Path(resume), [])
+    if resume == "never" and (start or torn):
+        raise BadInput(f"{out} holds checkpoints of a run: go on with --resume auto, or name another out")
+    if start is not None:
+        refuse_other(config, start)
+    with ranks.first_alone():
+        corpus = corpus_of(
+            config.data,
+            tokenizer=config.tokenizer,
+            validation=config.validation,
+            folder=out / "data",
+            sequence=config.sequence,
+        )
+    decoder = decoder_of(config, corpus.tokenizer.size).to(ranks.device)
+    decoder.recompute = config.recompute
+    model = ranks.wrapped(decoder, config.sharding)
+    optimizers, groups = optimizers_of(config, decoder)
+    torch.manual_seed(config.seed + ranks.rank)  # of dropout
+    compiled = torch.compile(model) if config.compile else model
+    run = Run(config, ranks, corpus, decoder, compiled, optimizers, groups)
+    if start is not None:
+        restore(run, start)
+    run.torn = torn
+    return run
