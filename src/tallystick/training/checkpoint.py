@@ -1,7 +1,7 @@
 """Checkpoints of a run: whole or not there at all, and known to be whole.
 
     run/checkpoints/step-00000200/
-        shard-…safetensors       the decoder's tensors and what the optimizers keep of each, a slice of each per rank
+        state/                   the decoder's tensors and what the optimizers keep of each, a slice of each per rank
         random-00000.safetensors the state of one rank's random numbers
         progress.json            the step, and the config of the run
         whole.json               the digest of each file above
@@ -42,7 +42,7 @@ FREE = frozenset(
     {"out", "save_every", "keep", "eval_every", "eval_batches", "sample_every", "sample_prompt", "log_every"}
     | {"tensorboard", "wandb", "device", "sharding", "compile"}
 )
-PROGRESS, WHOLE = "progress.json", "whole.json"
+STATE, PROGRESS, WHOLE = "state", "progress.json", "whole.json"
 
 
 @dataclass
@@ -69,16 +69,17 @@ def save(run: Run) -> Path:
         ranks.wait()
         with warnings.catch_warnings():  # one process alone is what was meant
             warnings.filterwarnings("ignore", "torch.distributed is disabled")
-            writer = sharded.HuggingFaceStorageWriter(str(partial), save_distributed=True)
+            writer = sharded.HuggingFaceStorageWriter(str(partial / STATE), save_distributed=True)
             sharded.save(_tensors(run.decoder, run.optimizers), storage_writer=writer)
         _save_file(_random(ranks.device), partial / f"random-{ranks.rank:05d}.safetensors")
         ranks.wait()
         if ranks.first:
             values = {**asdict(run.progress), "ranks": ranks.count, "config": asdict(run.config)}
             (partial / PROGRESS).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-            digests = {path.name: _digest(path) for path in sorted(partial.iterdir())}
+            files = sorted(path for path in partial.rglob("*") if path.is_file())
+            digests = {path.relative_to(partial).as_posix(): _digest(path) for path in files}
             (partial / WHOLE).write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
-            for path in (*partial.iterdir(), partial):
+            for path in (*partial.rglob("*"), partial):
                 _flush(path)
             shutil.rmtree(final, ignore_errors=True)
             partial.rename(final)
@@ -134,7 +135,7 @@ def is_whole(path: Path) -> bool:
         return (
             isinstance(digests, dict)
             and PROGRESS in digests
-            and all(_digest(path / Path(name).name) == digest for name, digest in digests.items())
+            and all(_digest(path / name) == digest for name, digest in digests.items())
         )
     except (BadInput, OSError):
         return False
@@ -144,7 +145,7 @@ def restore(run: Run, path: Path) -> None:
     """Make a run what it was when a checkpoint was written: weights, optimizers, random numbers, step."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")
-        reader = sharded.HuggingFaceStorageReader(str(path))
+        reader = sharded.HuggingFaceStorageReader(str(path / STATE))
         stored = reader.read_metadata().state_dict_metadata
         _make_room(run.decoder, run.optimizers, {name: tuple(kept.size) for name, kept in stored.items()})
         tensors = _tensors(run.decoder, run.optimizers)

@@ -108,9 +108,12 @@ class Run:
                 loss = self.model(inputs, targets, z_loss=config.z_loss, label_smoothing=config.label_smoothing) / parts
             loss.backward()
             total += loss.detach()
-        norm = nn.utils.clip_grad_norm_(self.decoder.parameters(), config.clip or float("inf"))
+        parameters = list(self.decoder.parameters())
+        norm = nn.utils.get_total_norm([one.grad for one in parameters if one.grad is not None])
         if not torch.isfinite(norm) or not torch.isfinite(total):
             raise Diverged(self._what_diverged(total))
+        if config.clip:
+            nn.utils.clip_grads_with_norm_(parameters, config.clip, norm)
         share = rate(config, self.progress.step)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
