@@ -14,7 +14,20 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tallystick import __version__
-from tallystick.cli import check, compare, compute, count, fit, formula, memory, presets, reconcile, survive, ties
+from tallystick.cli import (
+    check,
+    compare,
+    compute,
+    count,
+    fit,
+    formula,
+    memory,
+    presets,
+    reconcile,
+    survive,
+    ties,
+    train,
+)
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -30,6 +43,7 @@ examples:
   tallystick compute llama-3-8b --sequence 8192     what it computes, part by part
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
+  tallystick train --set preset=nano                a decoder, on this machine's own text
   tallystick presets                                the names that it knows
 
 shell completion:
@@ -53,7 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    for command in (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive, presets):
+    for command in (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive, train, presets):
         command.add(commands)
     return parser
 

@@ -85,6 +85,12 @@ class Ranks:
             return held
         return nullcontext()
 
+    def settle(self, decoder: nn.Module) -> None:
+        """Have every rank hold its slices alone again: a forward pass without a backward one leaves some gathered."""
+        for module in decoder.modules():
+            if isinstance(module, FSDPModule):
+                module.reshard()
+
     def share(self, rows: int) -> slice:
         """The rows of a batch that are this rank's."""
         each = rows // self.count
@@ -98,7 +104,8 @@ def ranks_of(device: str, *, batch: int) -> Ranks:
         BadInput: where the device is not there, or the ranks do not divide `batch`.
     """
     where = device_of(device)
-    count = int(os.environ.get("WORLD_SIZE", "1"))
+    joined = distributed.is_initialized()
+    count = distributed.get_world_size() if joined else int(os.environ.get("WORLD_SIZE", "1"))
     if batch % count:
         raise BadInput(
             f"{count} ranks cannot share {batch} sequences equally: batch / accumulate must be a multiple of them"
@@ -108,7 +115,7 @@ def ranks_of(device: str, *, batch: int) -> Ranks:
     if where.type == "cuda":
         where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(where)
-    if not distributed.is_initialized():
+    if not joined:
         distributed.init_process_group("nccl" if where.type == "cuda" else "gloo")
     return Ranks(count, distributed.get_rank(), where)
 

@@ -31,6 +31,7 @@ from tallystick.training.data import Corpus, Tokens, corpus_of
 from tallystick.training.groups import Groups
 from tallystick.training.model import decoder_of
 from tallystick.training.optimizers import optimizers_of
+from tallystick.training.peak import Peak
 from tallystick.training.ranks import Ranks, ranks_of
 from tallystick.training.schedule import rate
 
@@ -58,6 +59,7 @@ class Run:
     model: nn.Module  # the decoder as it is called: wrapped, compiled
     optimizers: list[torch.optim.Optimizer]
     groups: Groups
+    peak: Peak
     progress: Progress = field(default_factory=Progress)
     torn: list[Path] = field(default_factory=list)  # checkpoints that were not whole, and not used
     _asked_to_stop: bool = False
@@ -133,6 +135,7 @@ class Run:
                 with torch.no_grad(), self._precision():
                     total += self.model(inputs, targets)
         self.model.train()
+        self.ranks.settle(self.decoder)
         loss = self.ranks.mean(total / (count * self.config.accumulate))
         return {"loss": loss, "bits_per_byte": self.corpus.validation.bits_per_byte(loss)}
 
@@ -221,13 +224,14 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
             folder=out / "data",
             sequence=config.sequence,
         )
+    peak = Peak(ranks.device)
     decoder = decoder_of(config, corpus.tokenizer.size).to(ranks.device)
     decoder.recompute = config.recompute
     model = ranks.wrapped(decoder, config.sharding)
     optimizers, groups = optimizers_of(config, decoder)
     torch.manual_seed(config.seed + ranks.rank)  # of dropout
     compiled = torch.compile(model) if config.compile else model
-    run = Run(config, ranks, corpus, decoder, compiled, optimizers, groups)
+    run = Run(config, ranks, corpus, decoder, compiled, optimizers, groups, peak)
     if start is not None:
         restore(run, start)
     run.torn = torn

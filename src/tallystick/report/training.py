@@ -1,0 +1,81 @@
+"""A training run as it goes: what it will be, a bar, and its curves at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tallystick.report.numbers import in_bytes, in_flops
+
+if TYPE_CHECKING:
+    from tallystick.training.plan import Plan
+    from tallystick.training.run import Event
+
+
+def show_plan(plan: Plan, out: Console) -> None:
+    """What the ledger says of a run before its first step."""
+    out.print(f"{plan.parameters:,} parameters", highlight=False)
+    for names in plan.ties:
+        out.print(f"tied: {' = '.join(names)}", highlight=False)
+    for group in plan.groups:
+        out.print(f"  {group}", highlight=False)
+    out.print(
+        f"{plan.train_tokens:,} tokens to train on, {plan.validation_tokens:,} to evaluate on,"
+        f" {plan.vocabulary:,} entries of the tokenizer",
+        highlight=False,
+    )
+    if plan.peak_flops:
+        out.print(
+            f"a large product reaches {in_flops(plan.peak_flops)} a second here: that is an MFU of 100%",
+            highlight=False,
+        )
+    for path in plan.torn:
+        out.print(f"{path} is not whole and was not used", highlight=False)
+    if plan.step:
+        out.print(f"goes on after step {plan.step:,} of {plan.steps:,}", highlight=False)
+    if plan.predicted is not None:
+        peak = plan.predicted.peak
+        out.print(f"predicted memory of one rank: {in_bytes(plan.predicted.total)}, at: {peak.phase}", highlight=False)
+    else:
+        out.print(f"memory is not predicted: {plan.why_not}", highlight=False)
+
+
+class Follower:
+    """Shows the events of a run: a bar on a terminal, lines elsewhere."""
+
+    def __init__(self, out: Console) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=out, disable=not out.is_terminal, transient=True)
+        self._out = out
+        self.plan: Plan | None = None
+
+    def begin(self, plan: Plan) -> Callable[[Event], None]:
+        """Show the bar; returns what is to be called with each event."""
+        self.plan = plan
+        self._bar.start()
+        self._task = self._bar.add_task("training", total=plan.steps, completed=plan.step)
+        return self._show
+
+    def end(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+    def _show(self, event: Event) -> None:
+        self._bar.update(self._task, completed=event.step)
+        values = event.values
+        if event.kind == "step":
+            text = f"loss {values['loss']:.4f}, {values['speed']:,.0f} tokens/s"
+            text += f", MFU {values['mfu']:.0%}" if "mfu" in values else ""
+            self._bar.update(self._task, description=text)
+            if not self._out.is_terminal:
+                self._line(event, text)
+        elif event.kind == "evaluated":
+            self._line(event, f"validation loss {values['loss']:.4f}, {values['bits_per_byte']:.3f} bits per byte")
+        elif event.kind == "sample":
+            self._line(event, repr(values["text"]))
+
+    def _line(self, event: Event, text: str) -> None:
+        self._out.print(f"step {event.step:,}: {text}", highlight=False, markup=False)

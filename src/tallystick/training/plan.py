@@ -1,0 +1,96 @@
+"""What a run will be, told before its first step: what the ledger counts, and what memory it predicts."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tallystick.answers.compute import compute
+from tallystick.answers.memory import Memory, memory
+from tallystick.errors import BadInput
+from tallystick.training.run import Run
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Figures of a run."""
+
+    parameters: int  # unique
+    ties: tuple[tuple[str, ...], ...]
+    groups: tuple[str, ...]
+    train_tokens: int
+    validation_tokens: int
+    vocabulary: int  # entries of the tokenizer
+    ranks: int
+    step: int  # where it begins
+    steps: int
+    torn: tuple[str, ...]  # checkpoints that were not whole
+    flops_per_token: int | None  # forward and backward
+    peak_flops: float | None  # a second, of a large product on this device
+    predicted: Memory | None
+    why_not: str  # why no memory is predicted
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        values = {**vars(self), "predicted_bytes": self.predicted.total if self.predicted else None}
+        del values["predicted"]
+        return values
+
+
+def plan_of(run: Run) -> Plan:
+    """What a prepared run will be."""
+    from tallystick import count
+
+    config = run.config
+    ledger = count(run.decoder.config.origin)
+    predicted, why_not, flops = None, "", None
+    try:
+        flops = compute(ledger, batch=1, sequence=config.sequence).training // config.sequence
+        predicted = memory(
+            ledger,
+            mode="training",
+            dtype="float32",
+            batch=config.batch // config.accumulate // run.ranks.count,
+            sequence=config.sequence,
+            optimizer="muon" if config.optimizer == "muon" else "adamw-fused",
+            precision="mixed" if config.precision == "bfloat16" else "pure",
+            recompute="full" if config.recompute else "none",
+            loss="chunked",
+            dp=run.ranks.count,
+            zero=3 if config.sharding == "fsdp" and run.ranks.count > 1 else 0,
+        )
+    except BadInput as error:
+        why_not = str(error)
+    return Plan(
+        ledger.total,
+        tuple(tie.names for tie in run.decoder.ledger().ties),
+        tuple(run.groups.summary()),
+        run.corpus.train.count,
+        run.corpus.validation.count,
+        run.corpus.tokenizer.size,
+        run.ranks.count,
+        run.progress.step,
+        config.steps,
+        tuple(map(str, run.torn)),
+        flops,
+        peak_flops(run.ranks.device, torch.bfloat16 if config.precision == "bfloat16" else torch.float32),
+        predicted,
+        why_not,
+    )
+
+
+def peak_flops(device: torch.device, dtype: torch.dtype, size: int = 2048) -> float:
+    """Floating-point operations a second of the best of a few products of two square matrices on this device."""
+    one = torch.randn(size, size, device=device).to(dtype)
+    best = math.inf
+    for _ in range(4):
+        start = time.perf_counter()
+        one @ one
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best

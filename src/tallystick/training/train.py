@@ -1,0 +1,117 @@
+"""A whole run: made ready, told, trained, logged, and left as a checkpoint that transformers reads."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from tallystick.models.decoder import Decoder
+from tallystick.models.saving import save_pretrained
+from tallystick.training.config import TrainConfig
+from tallystick.training.log import logging
+from tallystick.training.plan import Plan, plan_of
+from tallystick.training.run import Event, Run, prepared
+
+MODEL = "model"  # the folder of a run where its decoder is left
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    kind: str  # done | stopped
+    step: int
+    loss: float | None  # of the last step that was told
+    validation_loss: float | None
+    bits_per_byte: float | None
+    peak_bytes: int | None  # held by this rank at most, beside what was there before; None where it is not known
+    predicted_bytes: int | None
+    saved: str | None  # the newest checkpoint
+    model: str | None  # where the trained decoder lies
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def train(
+    config: TrainConfig,
+    *,
+    resume: str = "never",
+    planned: Callable[[Plan], Callable[[Event], None] | None] | None = None,
+) -> Outcome:
+    """Train to the end, or until SIGTERM or Ctrl-C.
+
+    Args:
+        config: of the run.
+        resume: see `prepared`.
+        planned: called with what the run will be, before the first step; what it returns is called with each event. Both
+            only on the first rank.
+
+    Raises:
+        BadInput: for what is wrong before the first step.
+        Diverged: when the loss or a gradient is no number any more.
+    """
+    run = prepared(config, resume=resume)
+    plan = plan_of(run)
+    last: dict[str, Event] = {}
+    if not run.ranks.first:
+        for event in run.events():
+            last[event.kind] = event
+    else:
+        shown = planned(plan) if planned is not None else None
+        with logging(config, run.progress.step) as write:
+            for event in run.events():
+                told = _with_mfu(event, plan)
+                last[event.kind] = told
+                write(told)
+                if shown is not None:
+                    shown(told)
+    kind = "done" if "done" in last else "stopped"
+    model = _export(run) if kind == "done" else None
+    step, evaluated = last.get("step"), last.get("evaluated")
+    return Outcome(
+        kind,
+        run.progress.step,
+        step.values["loss"] if step else None,
+        evaluated.values["loss"] if evaluated else None,
+        evaluated.values["bits_per_byte"] if evaluated else None,
+        run.peak.bytes,
+        plan.predicted.total if plan.predicted else None,
+        last["saved"].values["path"] if "saved" in last else None,
+        model,
+    )
+
+
+def _with_mfu(event: Event, plan: Plan) -> Event:
+    """With the share of the device's peak that the model's own operations reach (PaLM, appendix B)."""
+    if event.kind != "step" or plan.flops_per_token is None or not plan.peak_flops:
+        return event
+    each = event.values["speed"] / plan.ranks
+    return event._replace(values={**event.values, "mfu": each * plan.flops_per_token / plan.peak_flops})
+
+
+def _export(run: Run) -> str | None:
+    """The decoder as one folder, with its tokenizer; on every rank, of which the first writes."""
+    tensors = {name: _whole(tensor) for name, tensor in run.decoder.state_dict().items()}
+    if not run.ranks.first:
+        return None
+    decoder = run.decoder
+    if run.ranks.count > 1:
+        decoder = Decoder(run.decoder.config)
+        decoder.load_state_dict(tensors)
+    folder = Path(run.config.out) / MODEL
+    shutil.rmtree(folder, ignore_errors=True)
+    save_pretrained(decoder, folder)
+    run.corpus.tokenizer.save(folder)
+    return str(folder)
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    whole: Tensor = tensor.full_tensor().cpu() if hasattr(tensor, "full_tensor") else tensor
+    return whole

@@ -1,0 +1,119 @@
+"""`tallystick train` from the shell: what it says, leaves and refuses."""
+
+import json
+
+import pytest
+
+import tallystick
+from tallystick.cli.main import main
+from training import MODEL, text_in
+
+
+@pytest.fixture
+def told(tmp_path):
+    """A config file, and the run's folder."""
+    keys = {
+        "source": "llama", "data": str(text_in(tmp_path)), "out": str(tmp_path / "run"), "sequence": 16, "batch": 4,
+        "steps": 4, "warmup": 1, "learning_rate": 1e-2, "eval_every": 2, "save_every": 2, "log_every": 2, "device": "cpu",
+    }  # fmt: skip
+    lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+    model = [f"{key} = {json.dumps(value)}" for key, value in MODEL.items()]
+    path = tmp_path / "run.toml"
+    path.write_text("\n".join([*lines, "[model]", *model]) + "\n")
+    return path, tmp_path / "run"
+
+
+def test_it_says_what_it_will_do_and_what_came_of_it(told, capsys):
+    path, out = told
+    assert main(["train", "--config", str(path)]) == 0
+    said = capsys.readouterr().out
+    ledger = tallystick.count({"model_type": "llama", "vocab_size": 257, **MODEL})
+    assert f"{ledger.total:,} parameters" in said
+    assert "tied: embedding.weight = head.weight" in said
+    assert "step 4: validation loss" in said
+    assert f"the model is in {out / 'model'}" in said
+    assert tallystick.count(out / "model").total == ledger.total
+    assert {path.name for path in out.iterdir()} == {
+        "checkpoints",
+        "data",
+        "log.jsonl",
+        "model",
+        "report.html",
+        "report.png",
+    }
+    kinds = [(line["kind"], line["step"]) for line in map(json.loads, (out / "log.jsonl").read_text().splitlines())]
+    assert kinds[-3:] == [("evaluated", 4), ("saved", 4), ("done", 4)]
+
+
+def test_json_gives_the_plan_and_the_outcome(told, capsys):
+    path, out = told
+    assert main(["train", "--config", str(path), "--set", "steps=2", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["kind"] == "done"
+    assert found["step"] == 2
+    assert found["plan"]["parameters"] == tallystick.count(out / "model").total
+    assert found["plan"]["predicted_bytes"] > 0
+
+
+def test_it_goes_on_where_the_checkpoint_stands(told, capsys):
+    path, out = told
+    main(["train", "--config", str(path)])
+    first = (out / "model" / "model.safetensors").read_bytes()
+    capsys.readouterr()
+    assert main(["train", "--config", str(path), "--resume", str(out / "checkpoints" / "step-00000002")]) == 0
+    assert "goes on after step 2 of 4" in capsys.readouterr().out
+    assert (out / "model" / "model.safetensors").read_bytes() == first
+    steps = [
+        line["step"] for line in map(json.loads, (out / "log.jsonl").read_text().splitlines()) if line["kind"] == "step"
+    ]
+    assert steps == [2, 4]
+
+
+def test_a_model_that_was_trained_is_trained_further(told, capsys, tmp_path):
+    path, out = told
+    main(["train", "--config", str(path), "--set", "steps=12"])
+    capsys.readouterr()
+    tuned = tmp_path / "tuned.toml"
+    keys = {
+        "source": str(out / "model"),
+        "pretrained": True,
+        "data": str(tmp_path / "texts"),
+        "out": str(tmp_path / "tuned"),
+    }
+    more = {
+        "sequence": 16,
+        "batch": 4,
+        "steps": 1,
+        "device": "cpu",
+        "eval_every": 0,
+        "learning_rate": 1e-9,
+        "warmup": 0,
+    }
+    tuned.write_text("\n".join(f"{key} = {json.dumps(value)}" for key, value in {**keys, **more}.items()))
+    assert main(["train", "--config", str(tuned), "--format", "json"]) == 0
+    last = [line for line in map(json.loads, (out / "log.jsonl").read_text().splitlines()) if line["kind"] == "step"][
+        -1
+    ]
+    found = json.loads(capsys.readouterr().out)
+    assert found["loss"] == pytest.approx(last["loss"], abs=0.2)  # and not that of new weights, which is 5.5
+    assert last["loss"] < 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["stepz=3"], "'stepz' is no key of a training run; nearest: steps"),
+        (["batch=0"], "batch is 0, expected 1 or more"),
+        (["model.hidden_siz=3"], "has no key 'hidden_siz' to set; nearest: hidden_size"),
+    ],
+)
+def test_bad_input_is_one_line(told, capsys, settings, message):
+    assert main(["train", "--config", str(told[0]), "--set", *settings]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_run_that_diverges_ends_with_one(told, capsys):
+    assert main(["train", "--config", str(told[0]), "--set", "learning_rate=1e30", "clip=0", "steps=9"]) == 1
+    assert "is no finite number any more" in capsys.readouterr().err
