@@ -14,7 +14,21 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tallystick import __version__
-from tallystick.cli import check, compare, compute, count, fit, formula, memory, presets, reconcile, survive, ties
+from tallystick.cli import (
+    check,
+    compare,
+    compute,
+    count,
+    evaluate,
+    fit,
+    formula,
+    generate,
+    memory,
+    presets,
+    reconcile,
+    survive,
+    ties,
+)
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -30,6 +44,8 @@ examples:
   tallystick compute llama-3-8b --sequence 8192     what it computes, part by part
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
+  tallystick generate ./checkpoint --prompt Once    text, as it is written
+  tallystick evaluate ./checkpoint text.txt         how well a text is predicted
   tallystick presets                                the names that it knows
 
 shell completion:
@@ -53,7 +69,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    for command in (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive, presets):
+    answers = (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive)
+    for command in (*answers, generate, evaluate, presets):
         command.add(commands)
     return parser
 
