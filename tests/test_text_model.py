@@ -5,6 +5,8 @@ import json
 import pytest
 import tokenizers
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tallystick.errors import BadInput
 from tallystick.models import Decoder, save_pretrained
@@ -127,6 +129,45 @@ def test_spaces_between_words_are_kept():
     assert [text.add(token) for token in (3, 4, 2, 5, 5)] == [" b", "c", " a", " ", " "]
     alone = Unfolding(tokenizer, [0])
     assert [alone.add(token) for token in (2, 3)] == ["a", " b"]
+
+
+def with_bytes_to_fall_back_to():
+    """In the manner of Llama 2's: characters that the vocabulary lacks are written byte by byte."""
+    words = ["<unk>", "▁", "a", "▁a", *(f"<0x{byte:02X}>" for byte in range(256))]
+    ids = {word: place for place, word in enumerate(words)}
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.BPE(ids, [("▁", "a")], unk_token="<unk>", byte_fallback=True, fuse_unk=True)
+    )
+    tokenizer.normalizer = tokenizers.normalizers.Sequence(
+        [tokenizers.normalizers.Prepend("▁"), tokenizers.normalizers.Replace(" ", "▁")]
+    )
+    d = tokenizers.decoders
+    tokenizer.decoder = d.Sequence([d.Replace("▁", " "), d.ByteFallback(), d.Fuse(), d.Strip(" ", 1, 0)])
+    return Tokenizer(tokenizer)
+
+
+def in_pieces(tokenizer, ids):
+    """The text of ids after a prompt, as it comes; what has not come whole is not shown."""
+    text = Unfolding(tokenizer, tokenizer.encode("a"))
+    pieces = [text.add(token) for token in ids]
+    assert all(not piece.endswith("�") for piece in pieces)
+    return "".join([*pieces, text.rest()])
+
+
+@pytest.mark.parametrize("tokenizer", [Tokenizer.bytes(), Tokenizer.trained(["né ✓ a a"], 270), in_words()])
+@given(data=st.data())
+def test_the_pieces_are_the_text_of_all_tokens(tokenizer, data):
+    """Of any tokens, those of broken characters too."""
+    token = st.integers(0, tokenizer.size - 1) | st.sampled_from(tokenizer.encode("é ✓ a"))
+    ids = data.draw(st.lists(token, max_size=12))
+    assert "a" + in_pieces(tokenizer, ids) == tokenizer.decode(tokenizer.encode("a") + ids)
+
+
+@given(text=st.text(st.sampled_from("a é✓𝄞"), max_size=12))
+def test_characters_that_are_written_byte_by_byte_come_whole(text):
+    tokenizer = with_bytes_to_fall_back_to()
+    whole = tokenizer.encode("a" + text)
+    assert in_pieces(tokenizer, whole[1:]) == text
 
 
 def test_bytes_for_an_embedding_without_a_row_for_the_end(tmp_path):
