@@ -123,6 +123,17 @@ def test_what_only_began_like_a_stop_is_shown_at_the_end():
     assert text.rest() == "ST"
 
 
+def test_the_longest_beginning_of_any_stop_is_held_back():
+    text = Unfolding(Tokenizer.bytes(), stop=["\n\nQ:", "\nA"])
+    assert [text.add(byte) for byte in b"a\n\nB"] == ["a", "", "", "\n\nB"]
+
+
+def test_bytes_that_are_no_character_are_shown_once_a_character_follows():
+    text = Unfolding(Tokenizer.bytes())
+    assert [text.add(byte) for byte in b"\xffa\xc3"] == ["", "�a", ""]
+    assert text.rest() == "�"
+
+
 def test_characters_wait_for_all_of_their_bytes():
     text = Unfolding(Tokenizer.bytes())
     assert [text.add(byte) for byte in "é✓".encode()] == ["", "é", "", "", "✓"]
@@ -131,6 +142,7 @@ def test_characters_wait_for_all_of_their_bytes():
 @pytest.mark.parametrize(
     ("prompts", "tokens", "message"),
     [
+        ([], 1, "there is no prompt"),
         ([[]], 1, "the prompt is empty"),
         ([[1], []], 1, "prompt 2 is empty"),
         ([[1, VOCABULARY]], 1, f"the id {VOCABULARY}, and the embedding has rows for 0 to {VOCABULARY - 1}"),
@@ -142,6 +154,19 @@ def test_characters_wait_for_all_of_their_bytes():
 def test_prompts_that_cannot_be_read_are_refused(decoder, prompts, tokens, message):
     with pytest.raises(BadInput, match=message):
         generate(decoder, prompts, tokens=tokens)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_that_torch_does_not_take_is_refused(decoder, seed):
+    with pytest.raises(BadInput, match="seed is"):
+        generate(decoder, PROMPTS, tokens=1, seed=seed)
+
+
+def test_logits_that_are_no_numbers_are_said():
+    broken = ours(theirs("llama", **KINDS["llama"]))
+    torch.nn.init.constant_(broken.norm.weight, torch.nan)
+    with pytest.raises(BadInput, match="not numbers"):
+        generate(broken, PROMPTS, tokens=1)
 
 
 @pytest.mark.parametrize(

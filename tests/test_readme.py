@@ -3,6 +3,7 @@
 import doctest
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,20 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONSOLE = re.findall(r"```console\n\$ tallystick ([^\n]+)\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The examples, and what one of them writes."""
+    folder = tmp_path_factory.mktemp("readme") / "examples"
+    shutil.copytree(ROOT / "examples", folder)
+    subprocess.run([sys.executable, "recital.py"], cwd=folder, check=True)
+    return folder
+
+
 @pytest.mark.parametrize(("command", "shown"), CONSOLE, ids=[command for command, _ in CONSOLE])
-def test_a_command_prints_what_is_shown(command, shown):
+def test_a_command_prints_what_is_shown(command, shown, folder):
     done = subprocess.run(
         [sys.executable, "-m", "tallystick", *shlex.split(command)],
-        cwd=ROOT / "examples",
+        cwd=folder,
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -19,8 +19,10 @@ from tallystick.cli import (
     compare,
     compute,
     count,
+    evaluate,
     fit,
     formula,
+    generate,
     memory,
     presets,
     reconcile,
@@ -44,6 +46,8 @@ examples:
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
   tallystick train --set preset=nano                a decoder, on this machine's own text
+  tallystick generate ./checkpoint --prompt Once    text, as it is written
+  tallystick evaluate ./checkpoint text.txt         how well a text is predicted
   tallystick presets                                the names that it knows
 
 shell completion:
@@ -67,7 +71,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    for command in (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive, train, presets):
+    answers = (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive)
+    for command in (*answers, train, generate, evaluate, presets):
         command.add(commands)
     return parser
 

@@ -97,6 +97,30 @@ def lengths(text: str) -> list[int]:
     return found
 
 
+def add_checkpoint(command: argparse.ArgumentParser) -> None:
+    """CHECKPOINT, and how it is loaded, for `text_model`."""
+    command.add_argument(
+        "checkpoint",
+        metavar="CHECKPOINT",
+        help="a folder with config.json, weights and a tokenizer, a repository of the hub, nanoGPT's ckpt.pt or llama2.c's .bin",
+    )
+    command.add_argument("--tokenizer", metavar="PATH", help="bytes, or where one is; default: beside the weights")
+    command.add_argument("--dtype", help="of the model, such as bfloat16; default: as stored")
+    command.add_argument("--device", metavar="DEVICE", help="such as cpu or cuda:1; default: cuda where there is one")
+
+
+def text_model(options: argparse.Namespace) -> Any:
+    """The checkpoint with its tokenizer, on its device."""
+    try:
+        import torch
+    except ImportError:
+        raise BadInput("running a model needs torch: pip install 'tallystick[models]'") from None
+    from tallystick.models.text_model import TextModel
+
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return TextModel.load(options.checkpoint, tokenizer=options.tokenizer, dtype=options.dtype, device=device)
+
+
 def settings_of(settings: list[str]) -> dict[str, Any]:
     """``--set`` values as JSON where they are JSON (24, false, null), and as words where not."""
     values: dict[str, Any] = {}

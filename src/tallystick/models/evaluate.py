@@ -1,32 +1,38 @@
-"""How well a decoder predicts a text: loss, perplexity, bits per byte, each token scored once."""
+"""How well a decoder predicts a text: loss, perplexity, bits per byte, each token scored once.
+
+A window reads `context` tokens, and its last `stride` are scored; so all but those of the first window have at least
+context - stride + 1 tokens before them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
+import torch.nn.functional as F
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, shown
 from tallystick.models.decoder import Decoder
+from tallystick.models.generation import NOT_A_NUMBER
 from tallystick.models.tokens import Tokenizer
 
-ROWS = 256  # tokens whose logits are there at once
+CONTEXT = 2048  # where nobody says another
+AT_ONCE = 2048  # tokens that are read at once, or one window
+LOGITS_AT_ONCE = 2**24  # numbers
 
 
 @dataclass(frozen=True)
 class Score:
     """Of a text."""
 
-    loss: float  # nats per token, over all but the first
-    tokens: int  # of the text
-    bytes: int  # of the text in UTF-8
+    loss: float  # nats per token
+    tokens: int  # that are scored: all, but the first where the tokenizer sets none before a text
+    bytes: int  # of UTF-8 that they stand for
     context: int  # tokens of a window
-    stride: int  # from one window to the next
+    stride: int  # those of it that are scored
 
     @property
     def perplexity(self) -> float:
@@ -39,67 +45,116 @@ class Score:
         return self.loss * self.tokens / (self.bytes * math.log(2))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Plain values; an infinite perplexity, which JSON has no word for, is null."""
         own = asdict(self)
-        return {"loss": own.pop("loss"), "perplexity": self.perplexity, "bits_per_byte": self.bits_per_byte, **own}
+        perplexity = self.perplexity if math.isfinite(self.perplexity) else None
+        return {"loss": own.pop("loss"), "perplexity": perplexity, "bits_per_byte": self.bits_per_byte, **own}
 
 
 def evaluate(
     decoder: Decoder,
     tokenizer: Tokenizer,
-    text: str,
+    text: str | bytes,
     *,
     context: int | None = None,
     stride: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Score:
-    """How well a decoder predicts a text, every token but the first scored once.
+    """How well a decoder predicts a text, every token scored once.
 
     Args:
-        decoder: in the dtype and on the device where it computes.
-        tokenizer: of the decoder.
-        text: to be predicted.
-        context: tokens that a window reads; as many as the decoder has positions by default.
-        stride: tokens from one window to the next; half of the context by default. Each window scores the tokens that none
-            scored before it, so that all but those of the first have at least ``context - stride`` tokens before them.
-        progress: called after each window with the tokens scored so far, and with all there are.
+        decoder: in the dtype and on the device where it computes; dropout is off meanwhile.
+        tokenizer: of the decoder. What it sets before a text is read, and not scored.
+        text: to be predicted; bytes of UTF-8, or of anything where the tokenizer's ids are bytes.
+        context: tokens that a window reads; as many as the decoder has positions by default, up to `CONTEXT`.
+        stride: tokens of a window that are scored; half of the context by default. Fewer are slower, and give each token
+            more to be predicted from.
+        progress: called with the tokens scored so far, and with all there are.
 
     Raises:
         BadInput: for a text of fewer than two tokens, ids without a row, and windows that the decoder cannot read.
     """
-    most = decoder.config.context
-    context = most if context is None else context
+    context = min(CONTEXT, decoder.config.context) if context is None else context
     stride = max(1, context // 2) if stride is None else stride
-    if not 1 <= context <= most:
-        raise BadInput(f"context is {context:,}, expected 1 to {most:,}: the model has so many positions")
-    if not 1 <= stride <= context:
-        raise BadInput(f"stride is {stride:,}, expected 1 to {context:,}: tokens between windows would not be scored")
-    (ids,) = tokenizer.encode_all([text])
-    if len(ids) < 2:
+    ids, first = _read(tokenizer, text)
+    size = len(text.encode() if isinstance(text, str) else text)
+    begin = tokenizer.begin[-1:]
+    if len(begin) + len(ids) < 2:
         raise BadInput(f"the text has {len(ids)} tokens: at least two are needed, one to predict the other from")
-    if max(ids) >= decoder.config.vocab_size:
-        raise BadInput(f"the text has the id {max(ids):,}, and the embedding has {decoder.config.vocab_size:,} rows")
-    tokens = torch.tensor(ids, device=decoder.embedding.weight.device)
+    if not begin:
+        size -= first
+    ids = [*begin, *ids]
+    nats, scored = 0.0, 0
+    for losses in token_losses(decoder, ids, context=context, stride=stride):
+        nats += losses.double().sum().item()
+        scored += len(losses)
+        if progress is not None:
+            progress(scored, len(ids) - 1)
+    if math.isnan(nats):
+        raise BadInput(NOT_A_NUMBER)
+    return Score(nats / scored, scored, size, context, stride)
+
+
+def token_losses(decoder: Decoder, ids: Sequence[int], *, context: int, stride: int) -> Iterator[torch.Tensor]:
+    """The loss of each token but the first, in nats and in order, some at a time.
+
+    Args:
+        decoder: dropout is off meanwhile.
+        ids: of a text, two or more.
+        context: how many tokens are read at once.
+        stride: how many of them are scored.
+
+    Raises:
+        BadInput: for ids without a row, and a context or stride out of range.
+    """
+    most, rows = decoder.config.context, decoder.config.vocab_size
+    if not 1 <= context <= most:
+        raise BadInput(f"context is {shown(context)}, expected 1 to {most:,}: the model has so many positions")
+    if not 1 <= stride <= context:
+        raise BadInput(
+            f"stride is {shown(stride)}, expected 1 to {context:,}: tokens between windows would not be scored"
+        )
+    device = decoder.embedding.weight.device
+    whole = torch.tensor(ids)
+    if whole.min() < 0 or whole.max() >= rows:
+        odd = next(token for token in ids if not 0 <= token < rows)
+        raise BadInput(f"the text has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}")
+    targets = len(ids) - 1
+    # Each window ends before its last target. The first scores all that it can, the others what is new to them.
+    length = min(context, targets)
+    ends = [length, *range(length + stride, targets, stride), targets][: 1 if length == targets else None]
+    at_once = max(1, AT_ONCE // length)
     training = decoder.training
     decoder.eval()
-    nats, start, scored = 0.0, 0, 1  # the first token is not predicted
     try:
-        while scored < len(ids):
-            end = min(start + context, len(ids) - 1)  # of what the window reads
-            nats += _nats(decoder, tokens[start:end], tokens[scored : end + 1])
-            start, scored = start + stride, end + 1
-            if progress is not None:
-                progress(scored - 1, len(ids) - 1)
+        for start in range(0, len(ends), at_once):
+            group = ends[start : start + at_once]
+            new = [end - before for before, end in zip([0, *ends][start:], group, strict=False)]
+            read = torch.stack([whole[end - length : end] for end in group]).to(device)
+            wanted = torch.cat([whole[end + 1 - count : end + 1] for end, count in zip(group, new, strict=True)])
+            with torch.inference_mode():
+                hidden = decoder.hidden(read)  # (B, T, d)
+                scored = torch.cat([row[length - count :] for row, count in zip(hidden, new, strict=True)])  # (N, d)
+                losses = _losses(decoder, scored, wanted.to(device)).cpu()
+            yield losses
     finally:
         decoder.train(training)
-    return Score(nats / (len(ids) - 1), len(ids), len(text.encode()), context, stride)
 
 
-def _nats(decoder: Decoder, window: Tensor, targets: Tensor) -> float:
-    """Lost on the last tokens of a window and the one after it."""
-    total = 0.0
-    with torch.inference_mode():
-        x = decoder.hidden(window[None])[0, -len(targets) :]
-        for part, wanted in zip(x.split(ROWS), targets.split(ROWS), strict=True):
-            total += F.cross_entropy(decoder.logits(part).double(), wanted, reduction="sum").item()
-    return total
+def _losses(decoder: Decoder, hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """(N, d) and (N,) -> (N,): the logits of only some at a time are there at once."""
+    block = max(1, LOGITS_AT_ONCE // decoder.config.vocab_size)
+    pairs = zip(hidden.split(block), wanted.split(block), strict=True)
+    return torch.cat([F.cross_entropy(decoder.logits(some).float(), those, reduction="none") for some, those in pairs])
+
+
+def _read(tokenizer: Tokenizer, text: str | bytes) -> tuple[list[int], int]:
+    """The ids of a text, and how many bytes the first one stands for."""
+    if isinstance(text, bytes):
+        if tokenizer.reads_bytes:
+            return list(text), 1
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            raise BadInput(f"the text is not UTF-8 at byte {error.start}: a tokenizer of bytes could read it") from None
+    return tokenizer.encode_counting(text)

@@ -7,14 +7,19 @@ generate(decoder, [prompt, other], tokens=50)         # all at once: what follow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import torch
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, shown
 from tallystick.models.decoder import Decoder
 from tallystick.models.sampling import Sampling
 from tallystick.models.tokens import Tokenizer
+
+NOT_A_NUMBER = (
+    "the logits are not numbers: the weights hold NaN, which load_pretrained(check_finite=True) names,"
+    " or the dtype is too narrow for the model"
+)
 
 
 def generate(
@@ -45,7 +50,7 @@ def stream(
     stop: Iterable[int] = (),
     vocabulary: int | None = None,
     seed: int | None = None,
-) -> Iterator[list[int | None]]:
+) -> Generator[list[int | None], None, None]:
     """The next token of every sequence, again and again; None for one that has ended.
 
     Args:
@@ -55,12 +60,14 @@ def stream(
         sampling: how a token is chosen; the most probable one by default.
         stop: tokens that end a sequence.
         vocabulary: entries of the tokenizer; rows of the embedding beyond them are padding, and never chosen.
-        seed: of the draws; the same one gives the same tokens on the same machine.
+        seed: of the draws, 0 or more; the same one gives the same tokens on the same machine.
 
     Raises:
         BadInput: for a prompt that is empty or has ids without a row, and more tokens than the model has positions.
     """
     sampling = sampling or Sampling()
+    if seed is not None and not 0 <= seed < 2**63:
+        raise BadInput(f"seed is {shown(seed)}, expected 0 or more, below 2^63")
     _check(decoder, prompts, tokens)
     return _stream(decoder, prompts, tokens, sampling, frozenset(stop), vocabulary, seed)
 
@@ -73,7 +80,7 @@ def _stream(
     stop: frozenset[int],
     vocabulary: int | None,
     seed: int | None,
-) -> Iterator[list[int | None]]:
+) -> Generator[list[int | None], None, None]:
     device = decoder.embedding.weight.device
     longest = max(map(len, prompts))
     missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
@@ -91,6 +98,8 @@ def _stream(
         for _ in range(tokens):
             with torch.inference_mode():
                 logits = decoder(read, cache=cache, padding=padding, last=True)[:, -1, :vocabulary]  # (B, V)
+                if logits.isnan().any():
+                    raise BadInput(NOT_A_NUMBER)
                 chosen = sampling.choose(logits, seen[:, : logits.shape[-1]], generator)
                 seen.scatter_(1, chosen[:, None], True)
             ended = [over or token in stop for over, token in zip(ended, chosen.tolist(), strict=True)]
@@ -104,6 +113,8 @@ def _stream(
 
 def _check(decoder: Decoder, prompts: Sequence[Sequence[int]], tokens: int) -> None:
     rows, context = decoder.config.vocab_size, decoder.config.context
+    if not prompts:
+        raise BadInput("there is no prompt")
     if tokens < 1:
         raise BadInput(f"tokens is {tokens}, expected 1 or more")
     for number, prompt in enumerate(prompts):
@@ -130,11 +141,14 @@ class Unfolding:
     (['n', '', 'é', ' ', '', '', '', ''], True)
     """
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int] = (), stop: Sequence[str] = ()) -> None:
         self._tokenizer = tokenizer
         self._stop = [word for word in stop if word]
-        self._ids: list[int] = []
-        self._given = 0  # characters
+        # Tokens read alone may lose the space before them. So the latest are read again with those before them, from
+        # `_start` on, and what those up to `_read` say is taken off.
+        self._ids = list(prompt)
+        self._start, self._read = 0, len(prompt)
+        self._held = ""  # what may yet become a stop
         self.stopped = False
 
     def add(self, token: int) -> str:
@@ -142,22 +156,27 @@ class Unfolding:
         if self.stopped:
             return ""
         self._ids.append(token)
-        return self._given_up_to(final=False)
+        return self._cleared(self._characters(final=False), final=False)
 
     def rest(self) -> str:
         """What was held back, at the end."""
-        return "" if self.stopped else self._given_up_to(final=True)
+        return "" if self.stopped else self._cleared(self._characters(final=True), final=True)
 
-    def _given_up_to(self, *, final: bool) -> str:
-        text = self._tokenizer.decode(self._ids)
-        ends = [place for word in self._stop if (place := text.find(word, self._given)) >= 0]
+    def _characters(self, *, final: bool) -> str:
+        """Those that are new and whole."""
+        before = self._tokenizer.decode(self._ids[self._start : self._read])
+        text = self._tokenizer.decode(self._ids[self._start :])
+        if len(text) <= len(before) or (text.endswith("�") and not final):
+            return ""
+        self._start, self._read = self._read, len(self._ids)
+        return text[len(before) :]
+
+    def _cleared(self, new: str, *, final: bool) -> str:
+        """What of it, and of what was held, is surely before a stop."""
+        text = self._held + new
+        ends = [place for word in self._stop if (place := text.find(word)) >= 0]
         self.stopped = bool(ends)
-        end = min(ends, default=len(text))
-        if not ends and not final:
-            end = (
-                len(text.rstrip("�")) if text.endswith("�") else len(text)
-            )  # bytes of a character that is not whole yet
-            begun = (size for word in self._stop for size in range(1, len(word)) if text.endswith(word[:size]))
-            end = min(end, len(text) - max(begun, default=0))
-        given, self._given = text[self._given : end], max(self._given, end)
-        return given
+        begun = (size for word in self._stop for size in range(1, len(word)) if text.endswith(word[:size]))
+        end = min(ends) if ends else len(text) - (0 if final else max(begun, default=0))
+        self._held = text[end:]
+        return text[:end]

@@ -7,8 +7,10 @@ a `tokenizer.json` too, which that library reads.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +31,21 @@ class Tokenizer:
         self.size: int = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1  # rows that an embedding needs
         ends = (tokenizer.token_to_id(word) for word in _ENDS)
         self.end: int | None = next((number for number in ends if number is not None), None)  # of a text
+        between = tokenizer.token_to_id(END)
+        self.between = () if between is None else (between,)  # what stood between the texts of training, in GPT-2's way
+        whole = tokenizer.encode("a")
+        added = zip(whole.ids, whole.special_tokens_mask, strict=True)
+        self.begin = tuple(token for token, _ in takewhile(lambda one: one[1], added))  # what it sets before a text
 
     @classmethod
-    def bytes(cls) -> Tokenizer:
-        """The one that needs no file."""
+    def bytes(cls, *, end: bool = True) -> Tokenizer:
+        """The one that needs no file; without the end of a text it is for an embedding of 256 rows."""
         library = _library()
         words = [_as_character(byte) for byte in range(256)]
         tokenizer = library.Tokenizer(library.models.BPE({word: byte for byte, word in enumerate(words)}, []))
         tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         tokenizer.decoder = library.decoders.ByteLevel()
-        tokenizer.add_special_tokens([END])
+        tokenizer.add_special_tokens([END] if end else [])
         return cls(tokenizer)
 
     @classmethod
@@ -94,6 +101,11 @@ class Tokenizer:
         said = json.dumps(json.loads(self._tokenizer.to_str()), sort_keys=True)
         return blake2b(said.encode(), digest_size=16).hexdigest()
 
+    @property
+    def reads_bytes(self) -> bool:
+        """Whether its ids are bytes, as those of `bytes` are."""
+        return any(self.fingerprint == self.bytes(end=end).fingerprint for end in (True, False))
+
     def encode(self, text: str) -> list[int]:
         """The ids of a text, nothing added."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -101,9 +113,22 @@ class Tokenizer:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of several texts at once, on all cores; a text that spells a special token out does not get it."""
+        return [found.ids for found in self._plainly(texts)]
+
+    def encode_counting(self, text: str) -> tuple[list[int], int]:
+        """The ids of a text as `encode_all` gives them, and how many bytes of it in UTF-8 the first one stands for."""
+        (found,) = self._plainly([text])
+        if not found.ids:
+            return [], 0
+        if isinstance(self._tokenizer.decoder, _library().decoders.ByteLevel):  # each byte is a character there
+            return found.ids, len(found.tokens[0])
+        return found.ids, len(text[: found.offsets[0][1]].encode())
+
+    def _plainly(self, texts: Sequence[str]) -> list[Any]:
         self._tokenizer.encode_special_tokens = True
         try:
-            return [found.ids for found in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+            found: list[Any] = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+            return found
         finally:
             self._tokenizer.encode_special_tokens = False
 
@@ -113,8 +138,14 @@ class Tokenizer:
         return text
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` into a folder."""
-        (folder / TOKENIZER).write_text(self._tokenizer.to_str(pretty=False), encoding="utf-8")
+        """Write `tokenizer.json` into a folder, whole or not at all."""
+        partial = folder / f".{TOKENIZER}.partial"
+        try:
+            partial.write_text(self._tokenizer.to_str(pretty=False), encoding="utf-8")
+            os.replace(partial, folder / TOKENIZER)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise BadInput(f"{folder / TOKENIZER} could not be written: {error.strerror}") from None
 
 
 def _library() -> Any:

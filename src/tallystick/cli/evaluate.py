@@ -1,0 +1,76 @@
+"""``tallystick evaluate``: how well a checkpoint predicts a text."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model
+
+EXAMPLES = """\
+The text is read in windows of --context tokens, of which the last --stride are scored: each token once.
+
+examples:
+  tallystick evaluate ./checkpoint text.txt
+  tallystick evaluate ./checkpoint text.txt --context 1024 --stride 1024    twice as fast, with less to go on from
+  tallystick evaluate ./checkpoint data.bin --tokenizer bytes --format json
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = add_command(commands, "evaluate", "how well a checkpoint predicts a text", EXAMPLES)
+    add_checkpoint(command)
+    command.add_argument("file", metavar="FILE", help="a text in UTF-8; of any bytes where the tokens are bytes")
+    command.add_argument(
+        "--context", type=int, metavar="N", help="tokens read at once; default: all positions, or 2048"
+    )
+    command.add_argument("--stride", type=int, metavar="N", help="tokens scored at once; default: half of the context")
+    add_format(command, "table", "json", "markdown")
+    command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from tallystick.sources.files import open_regular
+
+    file, _ = open_regular(Path(options.file))
+    with file:
+        content = file.read()
+    model = text_model(options)
+    from tallystick.models.evaluate import evaluate
+
+    with _bar() as progress:
+        score = evaluate(
+            model.decoder,
+            model.tokenizer,
+            content,
+            context=options.context,
+            stride=options.stride,
+            progress=progress,
+        )
+    if options.format == "json":
+        print_json({"source": options.checkpoint, "file": options.file, **score.to_dict()})
+        return 0
+    from tallystick.report.score import show_score
+    from tallystick.report.table import console
+
+    show_score(score, f"{options.checkpoint} on {options.file}", console(), style=options.format)
+    return 0
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("scoring", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

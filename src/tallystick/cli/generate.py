@@ -1,0 +1,87 @@
+"""``tallystick generate``: text from a checkpoint, as it is written."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+import time
+from dataclasses import asdict
+from typing import Any
+
+from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model
+
+EXAMPLES = """\
+Without --temperature the most probable token is taken, unless a filter or a seed says that tokens are to be drawn: then
+it is 1. With several prompts, which are read as one batch, each text is printed when all are written.
+
+examples:
+  tallystick generate ./checkpoint --prompt "Once upon a time" --tokens 50
+  tallystick generate ./checkpoint --prompt Hello --temperature 0.8 --top-p 0.95 --seed 1
+  tallystick generate ./checkpoint --prompt "Q: why?" --stop Q: --format json
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = add_command(commands, "generate", "text from a checkpoint, as it is written", EXAMPLES)
+    add_checkpoint(command)
+    command.add_argument(
+        "--prompt", action="append", help="to go on from, once or several times; default: the beginning of a text"
+    )
+    command.add_argument("--tokens", type=int, metavar="N", help="to write at most; default: 100, or what fits")
+    command.add_argument("--temperature", type=float, metavar="T", help="0 takes the most probable token")
+    command.add_argument("--top-k", type=int, metavar="K", help="draw from the K most probable tokens")
+    command.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest that have P of the probability")
+    command.add_argument("--min-p", type=float, metavar="P", help="draw from those P times as probable as the best")
+    command.add_argument(
+        "--repetition-penalty", type=float, default=1.0, metavar="X", help="above 1 makes what has come less probable"
+    )
+    command.add_argument("--stop", action="append", default=[], metavar="TEXT", help="ends the text; may be repeated")
+    command.add_argument(
+        "--seed", type=int, metavar="N", help="of the draws; default: a new one each time, which is said"
+    )
+    add_format(command, "text", "json")
+    command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    drawn = (options.top_k, options.top_p, options.min_p, options.seed)
+    temperature = options.temperature
+    if temperature is None:
+        temperature = 0.0 if all(value is None for value in drawn) else 1.0
+    model = text_model(options)
+    from tallystick.models.sampling import Sampling
+
+    sampling = Sampling(temperature, options.top_k, options.top_p, options.min_p, options.repetition_penalty)
+    seed = secrets.randbits(32) if temperature and options.seed is None else options.seed
+    prompts = options.prompt or [""]
+    writing = model.write(prompts, tokens=options.tokens, sampling=sampling, stop=options.stop, seed=seed)
+    streamed = options.format == "text" and len(prompts) == 1
+    if streamed:
+        _show(prompts[0])
+    start = time.perf_counter()
+    for pieces in writing:
+        if streamed:
+            _show(pieces[0])
+    seconds = time.perf_counter() - start
+    written = sum(text.tokens for text in writing.continuations)
+    if options.format == "json":
+        answer = {"source": options.checkpoint, "seed": seed, "read": writing.read, "written": written}
+        texts = [asdict(text) for text in writing.continuations]
+        print_json({**answer, "seconds": seconds, "tokens_per_second": written / seconds, "texts": texts})
+        return 0
+    if not streamed:
+        _show("\n\n".join(text.prompt + text.text for text in writing.continuations))
+    _show("\n")
+    said = "" if seed is None else f", seed {seed}"
+    sys.stderr.write(f"{written:,} tokens in {seconds:.2f} s, {written / seconds:,.1f} a second{said}\n")
+    return 0
+
+
+def _show(text: str) -> None:
+    """Print at once; a terminal is not sent what it would obey."""
+    if sys.stdout.isatty():
+        text = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,30 @@
+"""How well a text was predicted, as people read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from tallystick.report.numbers import exact
+from tallystick.report.table import Column, Table, draw
+
+if TYPE_CHECKING:
+    from tallystick.models.evaluate import Score
+
+
+def show_score(score: Score, what: str, out: Console, *, style: str = "table") -> None:
+    """The perplexity in a sentence, what was scored, and each measure."""
+    out.print(Text(f"{what}: perplexity {score.perplexity:,.2f}", style="bold"))
+    lead = "- " if style == "markdown" else "  "
+    out.print()
+    out.print(Text(f"{lead}{exact(score.tokens)} tokens scored, which are {exact(score.bytes)} bytes"))
+    out.print(Text(f"{lead}read in windows of {exact(score.context)} tokens, {exact(score.stride)} new ones in each"))
+    out.print()
+    rows = [
+        ["loss, nats for each token", f"{score.loss:.4f}"],
+        ["perplexity", f"{score.perplexity:,.2f}"],
+        ["bits for each byte", f"{score.bits_per_byte:.4f}"],
+    ]
+    draw(Table([Column("measure"), Column("value", number=True)], rows), out, style=style)
