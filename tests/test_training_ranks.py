@@ -82,6 +82,6 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
         [sys.executable, task, tmp_path, "6", "1.5"], check=False, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    same, alive = map(int, done.stdout.split())
-    assert same == 1
-    assert alive < 6
+    ended, wrong = map(int, done.stdout.split())
+    assert ended >= 1
+    assert wrong == 0

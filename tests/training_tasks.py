@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import sys
 import threading
@@ -29,32 +30,41 @@ def trained(keys: dict[str, Any], resume: str = "never") -> dict[str, Any]:
     return {"losses": losses, "model": outcome.model, "validation": outcome.validation_loss}
 
 
-def killed_again_and_again(keys: dict[str, Any], kills: int, longest: float) -> int:
-    """A run killed at random moments, gone on with each time, and then left alone; returns how often it was alive."""
-    chance, alive = random.Random(0), 0
-    for _ in range(kills):
+def killed_again_and_again(config: TrainConfig, kills: int, longest: float, whole: bytes) -> tuple[int, int]:
+    """Runs killed at random moments, gone on with each time to the end, and begun anew.
+
+    Returns:
+        How many came to their end, and how many of these left other bits than one that was never killed.
+    """
+    chance, killed, ended, wrong = random.Random(0), 0, 0, 0
+    while killed < kills:
         child = os.fork()
         if child == 0:
             threading.Timer(chance.uniform(0, longest), os.kill, (os.getpid(), signal.SIGKILL)).start()
-            train(TrainConfig(**keys), resume="auto")
+            train(config, resume="auto")
             os._exit(0)
         chance.random()
         _, status = os.waitpid(child, 0)
-        alive += not os.WIFSIGNALED(status)
-    train(TrainConfig(**keys), resume="auto")
-    return alive
+        killed += os.WIFSIGNALED(status)
+        model = Path(config.out) / "model" / "model.safetensors"
+        if not os.WIFSIGNALED(status):
+            ended += 1
+            wrong += model.read_bytes() != whole
+            shutil.rmtree(Path(config.out) / "checkpoints")
+            shutil.rmtree(Path(config.out) / "model")
+    train(config, resume="auto")
+    return ended + 1, wrong + (model.read_bytes() != whole)
 
 
 if __name__ == "__main__":  # FOLDER KILLS LONGEST
-    sys.path.insert(0, str(Path(__file__).parent))
-    from dataclasses import asdict, replace
+    from dataclasses import replace
 
     from training import small
 
     torch.set_num_threads(1)  # threads would not be there after a fork
     folder = Path(sys.argv[1])
     config = small(folder, steps=40, save_every=3)
-    train(replace(config, out=str(folder / "whole")))
-    alive = killed_again_and_again(asdict(config), int(sys.argv[2]), float(sys.argv[3]))
-    one, other = ((folder / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "run"))
-    sys.stdout.write(f"{int(one == other)} {alive}")
+    alone = train(replace(config, out=str(folder / "whole")))
+    whole = (Path(str(alone.model)) / "model.safetensors").read_bytes()
+    ended, wrong = killed_again_and_again(config, int(sys.argv[2]), float(sys.argv[3]), whole)
+    sys.stdout.write(f"{ended} {wrong}")
