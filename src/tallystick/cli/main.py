@@ -20,6 +20,7 @@ from tallystick.cli import (
     compute,
     count,
     evaluate,
+    experiment,
     fit,
     formula,
     generate,
@@ -46,6 +47,7 @@ examples:
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
   tallystick train --set preset=nano                a decoder, on this machine's own text
+  tallystick experiment tying                       what tying does to a small decoder
   tallystick generate ./checkpoint --prompt Once    text, as it is written
   tallystick evaluate ./checkpoint text.txt         how well a text is predicted
   tallystick presets                                the names that it knows
@@ -72,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     answers = (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive)
-    for command in (*answers, train, generate, evaluate, presets):
+    for command in (*answers, train, experiment, generate, evaluate, presets):
         command.add(commands)
     return parser
 

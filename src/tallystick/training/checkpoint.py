@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FOLDER = "checkpoints"
 # What may change between a run and its going on: it decides no weight.
 FREE = frozenset(
-    {"out", "save_every", "keep", "eval_every", "eval_batches", "sample_every", "sample_prompt", "log_every"}
+    {"out", "tokens", "save_every", "keep", "eval_every", "eval_batches", "sample_every", "sample_prompt", "log_every"}
     | {"tensorboard", "wandb", "device", "sharding", "compile"}
 )
 STATE, PROGRESS, WHOLE = "state", "progress.json", "whole.json"

@@ -22,6 +22,7 @@ class TrainConfig:
     # On what: text that becomes tokens once.
     data: str = "stdlib"  # a file or a folder; stdlib: the sources of Python's own library on this machine
     tokenizer: str = "bytes"  # or bpe:4096, trained on the data; or a tokenizer.json, or a folder with one
+    tokens: str = ""  # the folder where these tokens are kept, which several runs may share; in `out` by default
     validation: float = 0.1  # share of the files that is kept for evaluation
     sequence: int = 256  # tokens of each sequence
     batch: int = 8  # sequences of one step, over all ranks and all of `accumulate`

@@ -221,7 +221,7 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
             config.data,
             tokenizer=config.tokenizer,
             validation=config.validation,
-            folder=out / "data",
+            folder=Path(config.tokens) if config.tokens else out / "data",
             sequence=config.sequence,
         )
     peak = Peak(ranks.device)

@@ -1,0 +1,62 @@
+"""``tallystick experiment``: what tying does to a small decoder, seen on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tallystick.cli.options import add_command, add_format, add_settings, print_json, settings_of
+from tallystick.errors import BadInput
+
+EXAMPLES = """\
+examples:
+  tallystick experiment tying                              minutes on a CPU
+  tallystick experiment tying --steps 300 --seeds 5 --out runs/tying
+"""
+# Small enough for minutes, with a vocabulary whose embedding is a large share, as that of small models is.
+RUN = {
+    "source": "llama", "tokenizer": "bpe:2048", "sequence": 64, "batch": 16, "learning_rate": 3e-3, "warmup": 30,
+    "model": {
+        "hidden_size": 96, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 4,
+        "max_position_embeddings": 64,
+    },
+}  # fmt: skip
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = add_command(commands, "experiment", "what tying does to a small decoder, seen on this machine", EXAMPLES)
+    command.add_argument("which", choices=("tying",), help="the same decoder tied, untied, and untied but narrower")
+    command.add_argument("--steps", type=int, default=300, metavar="N", help="of each run; default: 300")
+    command.add_argument("--seeds", type=int, default=3, metavar="K", help="runs of each variant; default: 3")
+    command.add_argument("--out", default="experiment", metavar="FOLDER", help="for the runs, the page and its picture")
+    add_settings(command, "--set", "keys of the runs, as for train", to="settings")
+    add_format(command, "markdown", "json")
+    command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from tallystick.report.experiment import drawn, page
+    from tallystick.training.config import configured
+    from tallystick.training.experiment import tying
+
+    if options.seeds < 1:
+        raise BadInput(f"--seeds is {options.seeds}, expected 1 or more")
+    settings = {"steps": options.steps, "out": options.out, **settings_of(options.settings)}
+    config = configured(RUN, settings, where="--set")
+
+    def told(name: str, step: int) -> None:
+        sys.stderr.write(f"{name}: step {step:,} of {config.steps:,}\n")
+
+    answer = tying(config, seeds=options.seeds, told=told)
+    out = Path(config.out)
+    (out / "tying.svg").write_bytes(drawn(answer))
+    text = page(answer, "tying.svg")
+    (out / "tying.md").write_text(text, encoding="utf-8")
+    if options.format == "json":
+        print_json(answer.to_dict())
+    else:
+        sys.stdout.write(text)
+    return 0
