@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import tokenizers
 import torch
 
 from decoders import KINDS, VOCABULARY, ours, theirs
@@ -64,6 +65,12 @@ def test_bits_are_shared_out_over_the_bytes_that_are_scored():
     score = evaluate.evaluate(*indifferent(264, tokenizer), "hello é world")
     assert (score.tokens, score.bytes) == (len(rest), size)
     assert score.bits_per_byte == pytest.approx(len(rest) * math.log2(264) / size, rel=1e-6)
+
+
+def test_the_first_of_tokens_that_are_words_is_as_long_as_its_characters():
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"né": 0, "a": 1, "?": 2}, unk_token="?"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    assert evaluate.evaluate(*indifferent(3, Tokenizer(words)), "né a a").bytes == len(" a a")
 
 
 def test_after_a_token_that_begins_a_text_its_first_is_scored_too():

@@ -53,7 +53,7 @@ def test_the_filters_are_those_of_transformers():
     seen = torch.zeros(4, VOCABULARY, dtype=torch.bool).scatter_(1, ids, True)
     for count in (1, 5, VOCABULARY + 1):
         assert torch.equal(sampling.top_k(logits, count), logits_process.TopKLogitsWarper(count)(ids, logits))
-    for share in (0.1, 0.5, 0.9):
+    for share in (1e-30, 0.1, 0.5, 0.9):
         assert torch.equal(sampling.top_p(logits, share), logits_process.TopPLogitsWarper(share)(ids, logits))
         assert torch.equal(sampling.min_p(logits, share), logits_process.MinPLogitsWarper(share)(ids, logits))
     for penalty in (0.8, 1.3):
@@ -156,6 +156,21 @@ def test_prompts_that_cannot_be_read_are_refused(decoder, prompts, tokens, messa
         generate(decoder, prompts, tokens=tokens)
 
 
+@pytest.mark.parametrize(
+    "odd", [{"temperature": 1e-30}, {"temperature": 1e-320}, {"temperature": 1.0, "top_p": 1e-320}]
+)
+def test_a_draw_from_next_to_nothing_is_the_most_probable_token(decoder, odd):
+    assert generate(decoder, PROMPTS, tokens=5, sampling=Sampling(**odd), seed=0) == generate(
+        decoder, PROMPTS, tokens=5
+    )
+
+
+@pytest.mark.parametrize("penalty", [0.001, 1000])
+def test_the_strongest_penalties_leave_something_to_draw(decoder, penalty):
+    sampling = Sampling(temperature=1.0, repetition_penalty=penalty)
+    assert [len(row) for row in generate(decoder, PROMPTS, tokens=50, sampling=sampling, seed=0)] == [50] * 3
+
+
 @pytest.mark.parametrize("seed", [-1, 2**64])
 def test_a_seed_that_torch_does_not_take_is_refused(decoder, seed):
     with pytest.raises(BadInput, match="seed is"):
@@ -170,7 +185,15 @@ def test_logits_that_are_no_numbers_are_said():
 
 
 @pytest.mark.parametrize(
-    "odd", [{"temperature": -1.0}, {"top_k": 0}, {"top_p": 1.5}, {"min_p": 0.0}, {"repetition_penalty": 0.0}]
+    "odd",
+    [
+        {"temperature": -1.0},
+        {"top_k": 0},
+        {"top_p": 1.5},
+        {"min_p": 0.0},
+        {"repetition_penalty": 0.0},
+        {"repetition_penalty": 1e30},
+    ],
 )
 def test_odd_ways_to_choose_are_refused(odd):
     with pytest.raises(BadInput, match="expected"):

@@ -175,6 +175,9 @@ def test_a_terminal_is_shown_how_far_it_is(folder, tmp_path, capsys, monkeypatch
         (("--tokens", "x"), "invalid int value: 'x'"),
         (("--tokenizer", "nowhere"), "nowhere holds no tokenizer"),
         (("--dtype", "int7"), "dtype is 'int7'"),
+        (("--dtype", "float8_e4m3fn"), "nothing is computed in torch.float8_e4m3fn"),
+        (("--device", "meta"), "device 'meta' cannot be used"),
+        (("--prompt", "n\udcff"), "'n\\udcff' is no text: character 2 stands for a byte that is not UTF-8"),
         (("--device", "nonsense"), "device 'nonsense' cannot be used"),
     ],
 )

@@ -131,6 +131,16 @@ def test_spaces_between_words_are_kept():
     assert [alone.add(token) for token in (2, 3)] == ["a", " b"]
 
 
+def test_a_word_that_follows_a_prompt_keeps_its_space():
+    """A model that says b after everything."""
+    decoder = Decoder.of({"model_type": "gpt2", "vocab_size": 8, **SIZES})
+    with torch.no_grad():
+        decoder.norm.weight.zero_()
+        decoder.norm.bias.fill_(1)
+        decoder.embedding.weight.copy_(torch.arange(8).eq(3)[:, None].expand(8, 32))
+    assert written(TextModel(decoder, in_words(), (0,), frozenset()), ["a", ""], tokens=2)[0].text == " b b"
+
+
 def with_bytes_to_fall_back_to():
     """In the manner of Llama 2's: characters that the vocabulary lacks are written byte by byte."""
     words = ["<unk>", "▁", "a", "▁a", *(f"<0x{byte:02X}>" for byte in range(256))]

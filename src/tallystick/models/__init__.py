@@ -3,12 +3,16 @@
 from tallystick.models.checkpoint import load_pretrained
 from tallystick.models.config import DecoderConfig
 from tallystick.models.decoder import Decoder
+from tallystick.models.sampling import Sampling
 from tallystick.models.saving import save_pretrained
 from tallystick.models.surgery import crop_positions, grow_vocabulary, set_dropout
+from tallystick.models.text_model import TextModel
 
 __all__ = [
     "Decoder",
     "DecoderConfig",
+    "Sampling",
+    "TextModel",
     "crop_positions",
     "grow_vocabulary",
     "load_pretrained",

@@ -32,8 +32,8 @@ class Sampling:
         for name, share in (("top-p", self.top_p), ("min-p", self.min_p)):
             if share is not None and not 0 < share <= 1:
                 raise BadInput(f"{name} is {share}, expected a share above 0 and up to 1")
-        if not 0 < self.repetition_penalty < math.inf:
-            raise BadInput(f"repetition penalty is {self.repetition_penalty}, expected a number above 0; 1 is none")
+        if not 0.001 <= self.repetition_penalty <= 1000:  # so that what it makes of a logit is finite
+            raise BadInput(f"repetition penalty is {self.repetition_penalty}, expected 0.001 to 1000; 1 is none")
 
     def choose(self, logits: Tensor, seen: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The next token of each sequence, (B,).
@@ -46,9 +46,11 @@ class Sampling:
         logits = logits.float()
         if self.repetition_penalty != 1:
             logits = penalised(logits, seen, self.repetition_penalty)
-        if self.temperature == 0:
+        if self.temperature < torch.finfo(logits.dtype).tiny:
             return logits.argmax(-1)
-        logits = logits / self.temperature
+        logits = (
+            logits - logits.amax(-1, keepdim=True)
+        ) / self.temperature  # none above 0: a low one overflows to -inf
         if self.top_k is not None:
             logits = top_k(logits, self.top_k)
         if self.top_p is not None:
@@ -69,7 +71,9 @@ def top_p(logits: Tensor, share: float) -> Tensor:
     ordered, order = logits.sort(descending=True, stable=True)
     probabilities = ordered.softmax(-1)
     before = probabilities.cumsum(-1) - probabilities  # of all that are more probable
-    return logits.masked_fill((before >= share).scatter(-1, order, before >= share), -math.inf)
+    left_out = before >= share
+    left_out[:, 0] = False  # however small the share is
+    return logits.masked_fill(left_out.scatter(-1, order, left_out), -math.inf)
 
 
 def min_p(logits: Tensor, share: float) -> Tensor:

@@ -27,6 +27,7 @@ from tallystick.sources.files import read_json
 from tallystick.sources.hub import local
 
 GENERATION_CONFIG = "generation_config.json"
+COMPUTED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 TOKENS = 100  # that are written where nobody says how many
 
 
@@ -61,6 +62,10 @@ class TextModel:
         """
         path = local(source)
         decoder = load_pretrained(path, dtype=dtype, device=_device(device))
+        if decoder.embedding.weight.dtype not in COMPUTED:
+            raise BadInput(
+                f"nothing is computed in {decoder.embedding.weight.dtype}: take bfloat16 or another wide enough"
+            )
         rows = decoder.config.vocab_size
         folder = path if path.is_dir() else path.parent
         said: Mapping[str, Any] = {}
@@ -186,7 +191,7 @@ def _device(device: torch.device | str) -> torch.device:
     """One that is there."""
     try:
         found = torch.device(device)
-        torch.empty(0, device=found)
+        torch.empty(1, device=found).tolist()  # on a device without values that fails
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         why = str(error).strip().partition("\n")[0]
         raise BadInput(f"device {quoted(str(device))} cannot be used: {why}") from None

@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, quoted
 from tallystick.sources.files import read_json, read_text
 from tallystick.sources.tokenizer import TOKENIZER
 
@@ -107,7 +107,13 @@ class Tokenizer:
         return any(self.fingerprint == self.bytes(end=end).fingerprint for end in (True, False))
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, nothing added."""
+        """The ids of a text, nothing added; of a word on the command line, which may be no text, `BadInput`."""
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(
+                f"{quoted(text)} is no text: character {error.start + 1} stands for a byte that is not UTF-8"
+            ) from None
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
