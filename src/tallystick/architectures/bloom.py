@@ -38,7 +38,7 @@ def bloom(c: Config) -> Model:
             dense=Linear(d, d),
         ),
         post_attention_layernorm=LayerNorm(d),
-        mlp=MLP(Feed(d, 4 * d, "gelu"), dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
+        mlp=MLP(Feed(d, 4 * d, "bloom_gelu"), dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
     )
     return Model(
         transformer=Group(
