@@ -177,7 +177,7 @@ def test_what_is_alive_while_the_first_block_is_computed_again(model_type, atten
     after = ("norms", "other products")  # the last block
     found = sum(int(line.bytes) for line in lines if line.what not in after)
     # Bloom's scores are added to its positions and its mask while queries, keys and values are still one tensor.
-    assert found == pytest.approx(alive.peak, rel=0.11 if model_type == "bloom" else 0.055)
+    assert found == pytest.approx(alive.peak, rel=0.11 if model_type == "bloom" else 0.065)
 
 
 def test_the_scores_of_one_layer_are_computed_again(monkeypatch):
@@ -226,11 +226,22 @@ def test_what_is_alive_when_backward_begins(model_type, attention, how):
     assert sum(line.bytes for line in lines) == pytest.approx(alive.peak, rel=0.005)
 
 
+# With narrow MLPs attention is the widest, also in a kernel: but then queries that are normalised in copies of 32 bits
+# show, and positions that are looked up for each sequence, which no real model is narrow enough for.
+PROMPTS = [(*run, inner) for run in RUN for inner in ("own", "narrow")]
+PROMPTS = [
+    run
+    for run in PROMPTS
+    if run[1:] != ("flash", "narrow") or run[0] in ("gpt2", "llama", "phi", "phi3", "deepseek_v3")
+]
+
+
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
-@pytest.mark.parametrize("attention", ["flash", "eager"])
-@pytest.mark.parametrize("model_type", ["llama", "gemma", "mixtral", "starcoder2", "phi", "gpt_neox"])
-def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, how):
-    config, batch, sequence = config_of(model_type), 2, 96
+@pytest.mark.parametrize(("model_type", "attention", "inner"), PROMPTS)
+def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how):
+    longer = {"n_positions": 256} if model_type in ("gpt2", "gptj") else {"max_position_embeddings": 256}
+    thin = {"n_inner": 24, "ffn_dim": 24, "ffn_hidden_size": 24, "intermediate_size": 24}
+    config, batch, sequence = config_of(model_type, **longer, **(thin if inner == "narrow" else {})), 2, 256
     model = build(config, attention=attention, dtype=how).eval()
     ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3
     with torch.no_grad(), Alive() as alive:
@@ -238,7 +249,7 @@ def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, how):
     ledger = tallystick.count(config)
     layer, last = prefill(ledger, batch, sequence, dtype=how, attention=attention)
     cache = batch * sum(one.total for one in kept(ledger.attending, sequence)) * (4 if how == "float32" else 2)
-    assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.06)
+    assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.025)
     assert last.bytes == batch * 211 * (4 if how == "float32" else 2)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tallystick.anatomy import Part, Projection, Reading
 from tallystick.answers.again import block_again, scores_again
 from tallystick.answers.lines import Line
-from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masked_layers, masks, of_part, windows_of
+from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masked_layers, masks, of_part, rotary_tables, windows_of
 from tallystick.ledger import BITS, Entry, Ledger
 
 ATTENTION = ("flash", "eager")
@@ -72,7 +72,7 @@ def saved(
             kept.add("masks", 1, len(windows) * batch * sequence**2 * step.stream)
         elif any(masked_layers(part, step) for part in parts):
             kept.add("masks", 1, sequence**2 * MASK)
-    kept.add("rotary positions", 1, max(_rotary(part, step) for part in parts))
+    kept.add("rotary positions", 1, max(rotary_tables(part, step) for part in parts))
     if step.mixed:
         for layers, size in _copies(ledger):
             if layers is None or recompute != "full":
@@ -233,15 +233,6 @@ def _add(kept: _Sum, part: Part, step: Step) -> None:
     for what, size in of_part(part, step).items():
         kept.add(what, part.layers, size)
     kept.add("masks of windows", *masks(part, step))
-
-
-def _rotary(part: Part, step: Step) -> int:
-    """Cosines and sines of each position, once for all layers, or for all that see as far."""
-    if not isinstance(part.what, Reading):
-        return 0
-    heads = part.what.heads
-    turned = heads.size if heads.rotary is None else heads.rotary
-    return 2 * step.sequence * turned * step.stream * (len(windows_of(part)) if heads.apart else 1)
 
 
 def _copies(ledger: Ledger) -> Iterator[tuple[int | None, int]]:

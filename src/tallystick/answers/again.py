@@ -55,7 +55,8 @@ def _gradients(part: Part, step: Step) -> int:
     if isinstance(what, Routing):
         rows, feed = step.tokens * what.used, what.feed
         inside = (activation_of(feed).gradients * feed.inner - feed.reads) * step.stream
-        return rows * max(inside, 3 * feed.reads * FLOAT)  # or those of the results, put back where they came from
+        weighted = step.stream if what.weights == "own" else FLOAT
+        return rows * max(inside, 3 * feed.reads * weighted)  # or those of the results, put back where they came from
     if not isinstance(what, Reading) or not scores_by_hand(what, step):
         return 0
     width, softmax = widths_of_scores(what, step)

@@ -19,6 +19,7 @@ class Kept(NamedTuple):
 
     plain: int  # in the dtype of the products
     powered: int = 0  # those that follow a power, which autocast computes in float32
+    copied: int = 0  # those of the powered that are kept in the dtype of the products too, where that is another
     gradients: int = 2  # that its backward pass has at once, more than those that it has let go of
 
 
@@ -27,6 +28,7 @@ ACTIVATIONS = {
     "relu": Kept(0),
     "sigmoid": Kept(0),
     "tanh": Kept(0),
+    "relu2": Kept(0, powered=1, copied=1, gradients=3),  # the ReLU's result, which is squared
     # Written by hand: each factor of each product.
     "gelu_new": Kept(1, powered=3),  # x/2; x before its cube, the tanh, 1 + the tanh
     "quick_gelu": Kept(2),  # x, and the sigmoid
@@ -81,7 +83,8 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
     if norm.kind == "layer":
         each = norm.width * (0 if again else step.stream) + 2 * FLOAT
     else:
-        each = norm.width * (FLOAT + (given if norm.kind == "rms" else FLOAT)) + FLOAT
+        scaled = {"bare": 0, "rms": given}.get(norm.kind, FLOAT)
+        each = norm.width * (FLOAT + scaled) + FLOAT
     scale = norm.width * FLOAT if norm.kind == "gemma" else 0
     return {"norms": step.tokens * norm.times * each + scale}
 
@@ -184,6 +187,18 @@ def masks(part: Part, step: Step) -> tuple[int, int]:
     return layers, step.tokens * (step.sequence + repeated) * step.width
 
 
+def rotary_tables(part: Part, step: Step) -> int:
+    """Cosines and sines of each position, once for all layers, or for all that see as far.
+
+    GPT-J, whose products alone are in float32, looks them up in every layer anew, and keeps none.
+    """
+    if not isinstance(part.what, Reading) or part.what.heads.softmax == "products":
+        return 0
+    heads = part.what.heads
+    turned = heads.size if heads.rotary is None else heads.rotary
+    return 2 * step.sequence * turned * step.stream * (len(windows_of(part)) if heads.apart else 1)
+
+
 def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
     """What the projections up read, what the activation keeps, and what the projection down reads.
 
@@ -197,7 +212,7 @@ def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
 def _activation(feed: Feed, step: Step) -> int:
     """Bytes for each inner element, up to what the projection down reads."""
     kept = activation_of(feed)
-    inside = kept.plain * step.width + kept.powered * step.stream
+    inside = (kept.plain + kept.copied * step.mixed) * step.width + kept.powered * step.stream
     factors = (step.stream if kept.powered else step.width) + step.width  # what scales, and what is scaled
     return inside + (factors if feed.gated else 0) + step.width
 
