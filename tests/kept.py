@@ -41,6 +41,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "gemma2": {**GROUPED, "head_dim": 16},
     "gemma3_text": {**GROUPED, "head_dim": 16, "sliding_window_pattern": 2},
     "mixtral": {**GROUPED, "num_local_experts": 4},
+    "qwen3_moe": {
+        **GROUPED, "head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48,
+        "mlp_only_layers": [0],
+    },
+    "nanochat": {**GROUPED, "head_dim": 16},
     "gpt_oss": {**GROUPED, "head_dim": 16, "num_local_experts": 4},
     "deepseek_v3": {
         **WIDTHS, "num_hidden_layers": 2, "first_k_dense_replace": 1, "num_key_value_heads": 4, "kv_lora_rank": 40,
@@ -68,17 +73,18 @@ def build(config: dict[str, Any], *, attention: str = "flash", dtype: str = "flo
 @contextlib.contextmanager
 def as_on_cuda() -> Iterator[None]:
     """Two things that torch does otherwise on a CPU: dropout keeps a mask of bools, and autocast powers in float32."""
-    dropout, power = nn.functional.dropout, torch.pow
+    dropout, power, square = nn.functional.dropout, torch.pow, torch.square
 
     def masked(x: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
         return torch.native_dropout(x, p, training)[0] if training and p else x
 
     nn.functional.dropout = masked
     torch.pow = lambda x, exponent: power(x.float() if torch.is_autocast_enabled("cpu") else x, exponent)
+    torch.square = lambda x: torch.pow(x, 2)
     try:
         yield
     finally:
-        nn.functional.dropout, torch.pow = dropout, power
+        nn.functional.dropout, torch.pow, torch.square = dropout, power, square
 
 
 def saved_bytes(model: nn.Module, batch: int, sequence: int, *, mixed: bool = False, recompute: bool = False) -> int:

@@ -8,7 +8,7 @@ from transformers.models.llama.modeling_llama import eager_attention_forward
 
 import tallystick
 from kept import EAGER_ONLY, SMALL, Alive, as_on_cuda, build, config_of, saved_bytes
-from tallystick.answers.activations import logits, saved, untold
+from tallystick.answers.activations import logits, recomputed, saved, untold
 from tallystick.answers.kv_cache import kept
 from tallystick.answers.prefill import prefill
 from tallystick.errors import BadInput
@@ -30,7 +30,7 @@ def ours(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="fl
         for line in logits(ledger, batch, sequence, dtype=dtype)
         if not line.what.startswith(("logits in", "gradients"))  # what the caller holds, what backward makes
     ]
-    return sum(line.bytes for line in (*lines, *loss) if line.what != "one block, computed again")
+    return sum(line.bytes for line in (*lines, *loss))
 
 
 def real(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="flash", recompute="none"):
@@ -145,7 +145,7 @@ def test_scores_alone_are_computed_again(config, monkeypatch):
 def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attention):
     depth = "n_layer" if model_type == "gpt2" else "num_hidden_layers"
     two, three = (real(config_of(model_type, **{depth: layers}), attention=attention) for layers in (2, 3))
-    lines = saved(
+    lines = recomputed(
         tallystick.count(config_of(model_type)),
         BATCH,
         SEQUENCE,
@@ -154,6 +154,56 @@ def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attenti
         recompute="full",
     )
     assert [line.bytes for line in lines if line.what == "one block, computed again"] == [three - two]
+
+
+@pytest.mark.parametrize("how", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("model_type", "attention"), RUN)
+def test_what_is_alive_while_the_first_block_is_computed_again(model_type, attention, how):
+    """The logits' gradients are gone by then: a step whose blocks are most of it is at its peak there."""
+    longer = {"n_positions": 256} if model_type in ("gpt2", "gptj") else {}
+    config, batch, sequence = config_of(model_type, vocab_size=53, max_position_embeddings=256, **longer), 2, 256
+    model = build(config, attention=attention, dtype=how)
+    model.gradient_checkpointing_enable()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3
+    with as_on_cuda(), Alive() as alive:
+        output = model(ids, labels=ids, use_cache=False)
+        alive.peak = 0
+        output.loss.backward()
+    settings = {"dtype": how, "attention": attention, "recompute": "full"}
+    ledger = tallystick.count(config)
+    lines = [*saved(ledger, batch, sequence, **settings), *recomputed(ledger, batch, sequence, **settings)]
+    after = ("norms", "other products")  # the last block
+    found = sum(int(line.bytes) for line in lines if line.what not in after)
+    # Bloom's scores are added to its positions and its mask while queries, keys and values are still one tensor.
+    assert found == pytest.approx(alive.peak, rel=0.11 if model_type == "bloom" else 0.065)
+
+
+def test_the_scores_of_one_layer_are_computed_again(monkeypatch):
+    """Long sequences, so that scores are nearly all that there is: those of one layer, and their gradients."""
+
+    def again(module, query, key, value, mask, scaling, **_):
+        def attend(query, key, value):
+            return eager_attention_forward(module, query, key, value, mask, scaling)[0]
+
+        return checkpoint(attend, query, key, value, use_reentrant=False), None
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "again", again)
+    config, sequence = config_of("llama"), 512
+    model = build(config, attention="again")
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    ids = torch.arange(sequence)[None] % 50 + 3
+    with Alive() as alive:
+        output = model(ids, labels=ids, use_cache=False)
+        alive.peak = 0
+        output.loss.backward()
+    settings = {"dtype": "float32", "attention": "eager", "recompute": "selective"}
+    ledger = tallystick.count(config)
+    lines = [*saved(ledger, 1, sequence, **settings), *recomputed(ledger, 1, sequence, **settings)]
+    gone = 4 * sequence * (64 + 129 + 64 + 4 * 176 + 129)  # what the head, its norm, the last MLP and its norm keep
+    assert sum(line.bytes for line in lines) - gone == pytest.approx(alive.peak, rel=0.03)
 
 
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
@@ -176,11 +226,22 @@ def test_what_is_alive_when_backward_begins(model_type, attention, how):
     assert sum(line.bytes for line in lines) == pytest.approx(alive.peak, rel=0.005)
 
 
+# With narrow MLPs attention is the widest, also in a kernel: but then queries that are normalised in copies of 32 bits
+# show, and positions that are looked up for each sequence, which no real model is narrow enough for.
+PROMPTS = [(*run, inner) for run in RUN for inner in ("own", "narrow")]
+PROMPTS = [
+    run
+    for run in PROMPTS
+    if run[1:] != ("flash", "narrow") or run[0] in ("gpt2", "llama", "phi", "phi3", "deepseek_v3")
+]
+
+
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
-@pytest.mark.parametrize("attention", ["flash", "eager"])
-@pytest.mark.parametrize("model_type", ["llama", "gemma", "mixtral", "starcoder2", "phi", "gpt_neox"])
-def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, how):
-    config, batch, sequence = config_of(model_type), 2, 96
+@pytest.mark.parametrize(("model_type", "attention", "inner"), PROMPTS)
+def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how):
+    longer = {"n_positions": 256} if model_type in ("gpt2", "gptj") else {"max_position_embeddings": 256}
+    thin = {"n_inner": 24, "ffn_dim": 24, "ffn_hidden_size": 24, "intermediate_size": 24}
+    config, batch, sequence = config_of(model_type, **longer, **(thin if inner == "narrow" else {})), 2, 256
     model = build(config, attention=attention, dtype=how).eval()
     ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3
     with torch.no_grad(), Alive() as alive:
@@ -188,7 +249,7 @@ def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, how):
     ledger = tallystick.count(config)
     layer, last = prefill(ledger, batch, sequence, dtype=how, attention=attention)
     cache = batch * sum(one.total for one in kept(ledger.attending, sequence)) * (4 if how == "float32" else 2)
-    assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.06)
+    assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.025)
     assert last.bytes == batch * 211 * (4 if how == "float32" else 2)
 
 

@@ -287,6 +287,35 @@ def test_the_peak_of_training_is_that_of_torchs_allocator(values, attention, bat
     assert answer.total - standing == pytest.approx(measured, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "fullest"), [(512, "first block computed again"), (64, "last block computed again")]
+)
+def test_the_peak_where_blocks_are_computed_again_is_that_of_torchs_allocator(tokens, fullest):
+    values = {**LLAMA, "vocab_size": 64, "num_hidden_layers": 8}
+    model, ids = real(values), torch.zeros((1, tokens), dtype=torch.long)
+    model.train()
+    model.set_attn_implementation("sdpa")
+    model.gradient_checkpointing_enable()
+    optimizer = torch.optim.SGD(model.parameters(), foreach=False)
+
+    def run():
+        output = model(ids, labels=ids, use_cache=False)
+        output.loss.backward()
+
+    optimizer.zero_grad()
+    measured = peak(run)
+    answer = tallystick.memory(values, mode="training", optimizer="sgd", sequence=tokens, recompute="full")
+    standing = answer.to_dict()["weights_bytes"]
+    assert answer.peak.phase == fullest
+    # The gradients of `down_proj` are made then, those of all before it in its block are not.
+    down, block = 4 * 64 * 96, 4 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96 + 2 * 64)
+    if fullest.startswith("last"):
+        told = answer.total - standing - (block - down)
+    else:  # the head's and the last norm's gradients are there, what these had kept is not
+        told = answer.total - standing + 4 * (64 * 64 + 64) + down - 4 * tokens * (64 + 2 * 64 + 1)
+    assert told == pytest.approx(measured, rel=0.03)
+
+
 def test_the_peak_is_the_fullest_of_the_phases():
     answer = told("gpt2", batch=1)
     phases = {phase["phase"]: phase["bytes"] for phase in answer["phases"]}

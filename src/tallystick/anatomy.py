@@ -32,6 +32,10 @@ class Heads(NamedTuple):
     capped: bool = False  # a tanh bounds the scores
     sinks: bool = False  # one more score for each query, which attends to nothing
     dropout: bool = False  # of the probabilities
+    handed_on: bool = False  # by hand: the probabilities live until the next layer has run
+    held: bool = (
+        False  # GPT-2: what it gives lives on beside its sum with the block's input, as do the positions' vectors
+    )
 
     @property
     def value_size(self) -> int:
@@ -96,10 +100,12 @@ class Recurring(NamedTuple):
 class Norm(NamedTuple):
     """Elements brought to one scale."""
 
-    kind: str  # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: in float32 | gemma: float32, 1 + scale
+    # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: in float32 | gemma: float32, 1 + scale | bare: none
+    kind: str
     width: int  # elements that share one mean
     times: int = 1  # such groups in a token
     inner: bool = False  # inside an attention: reads what a projection gives
+    after: bool = False  # reads what an attention or MLP gives
 
 
 class Reading(NamedTuple):
@@ -133,6 +139,7 @@ class Routing(NamedTuple):
     experts: int
     used: int
     scoring: str  # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups
+    weights: str = "float32"  # of the chosen experts | own: in the model's dtype
 
 
 class Projection(NamedTuple):

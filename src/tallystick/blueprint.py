@@ -230,9 +230,9 @@ def LayerNorm(width: int, *, bias: bool = True, times: int = 1) -> Group:
     )
 
 
-def RMSNorm(width: int, *, kind: str = "rms", times: int = 1) -> Group:
-    """Scale `weight` (width) alone; `kind` as in `anatomy.Norm`, `times` as in `LayerNorm`."""
-    return Norm(anatomy.Norm(kind, width, times), weight=Tensor((width,), "norm"))
+def RMSNorm(width: int, *, kind: str = "rms", times: int = 1, after: bool = False) -> Group:
+    """Scale `weight` (width) alone; `kind` and `after` as in `anatomy.Norm`, `times` as in `LayerNorm`."""
+    return Norm(anatomy.Norm(kind, width, times, after=after), weight=Tensor((width,), "norm"))
 
 
 def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = False) -> Group:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 
 from tallystick.anatomy import Part, Projection, Reading
+from tallystick.answers.again import block_again, scores_again
 from tallystick.answers.lines import Line
-from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masked_layers, masks, of_part, windows_of
+from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masked_layers, masks, of_part, rotary_tables, windows_of
 from tallystick.ledger import BITS, Entry, Ledger
 
 ATTENTION = ("flash", "eager")
@@ -64,16 +67,53 @@ def saved(
         for part in parts:
             if isinstance(part.what, Reading) and part.start is not None:
                 kept.add("inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream)
-        kept.add("one block, computed again", 1, _largest_block(parts, step))
         windows = {window for part in parts for window in windows_of(part)}
         if attention == "eager":
             kept.add("masks", 1, len(windows) * batch * sequence**2 * step.stream)
         elif any(masked_layers(part, step) for part in parts):
             kept.add("masks", 1, sequence**2 * MASK)
-    kept.add("rotary positions", 1, max(_rotary(part, step) for part in parts))
+    kept.add("rotary positions", 1, max(rotary_tables(part, step) for part in parts))
     if step.mixed:
-        _add_copies(kept, ledger, recompute == "full")
+        for layers, size in _copies(ledger):
+            if layers is None or recompute != "full":
+                kept.add("autocast's copies of weights", layers or 1, size)
     return kept.lines()
+
+
+def recomputed(
+    ledger: Ledger,
+    batch: int,
+    sequence: int,
+    *,
+    dtype: str,
+    attention: str = "flash",
+    recompute: str = "none",
+    precision: str = "pure",
+    loss: str = "full",
+) -> list[Line]:
+    """What the backward pass holds beside `saved` while it computes again what that leaves out, for one layer at a time.
+
+    The gradients of the logits are gone by then; the logits are not, as long as the caller holds what the model gave.
+
+    Args: as for `saved` and `logits`.
+    """
+    parts = parts_of(ledger)
+    if not parts or recompute == "none" or (recompute == "selective" and attention == "flash"):
+        return []
+    step = Step(batch, sequence, BITS[dtype] // 8, precision == "mixed", "fused" if attention == "flash" else "kept")
+    whole = recompute == "full"
+    what = "one block" if whole else "scores of one layer"
+    size, added = map(int, block_again(parts, step) if whole else scores_again(parts, step))
+    if whole and step.mixed:
+        size += sum(copy for layers, copy in _copies(ledger) if layers is not None)
+    lines = [
+        Line("recomputed", f"{what}, computed again", size, f"{size:,} B"),
+        Line("recomputed", "gradients inside, at most", added, f"{added:,} B"),
+    ]
+    if loss == "full":
+        held = next(iter(logits(ledger, batch, sequence, dtype=dtype)), None)
+        lines += [replace(held, part="recomputed", what="logits that the caller holds")] if held else []
+    return lines
 
 
 def logits(ledger: Ledger, batch: int, sequence: int, *, dtype: str, loss: str = "full") -> list[Line]:
@@ -195,33 +235,9 @@ def _add(kept: _Sum, part: Part, step: Step) -> None:
     kept.add("masks of windows", *masks(part, step))
 
 
-def _largest_block(parts: tuple[Part, ...], step: Step) -> int:
-    """Bytes of the block that keeps most, which backward computes again."""
-    blocks: dict[tuple[str, int], int] = {}
-    for part in parts:
-        if part.start is not None:
-            block = part.name.partition("{}")[0], part.start
-            size = sum(of_part(part, step).values()) + masks(part, step)[1]
-            blocks[block] = blocks.get(block, 0) + size
-    return max(blocks.values(), default=0)
-
-
-def _rotary(part: Part, step: Step) -> int:
-    """Cosines and sines of each position, once for all layers, or for all that see as far."""
-    if not isinstance(part.what, Reading):
-        return 0
-    heads = part.what.heads
-    turned = heads.size if heads.rotary is None else heads.rotary
-    return 2 * step.sequence * turned * step.stream * (len(windows_of(part)) if heads.apart else 1)
-
-
-def _add_copies(kept: _Sum, ledger: Ledger, again: bool) -> None:
-    """Autocast's copy of each matrix that is no expert's; of blocks that are computed again only one is at hand."""
+def _copies(ledger: Ledger) -> Iterator[tuple[int | None, int]]:
+    """Autocast's copy of each matrix that is no expert's: in how many layers, None outside of them, and its bytes in one."""
     for entry in (ledger.described or ledger).parameters:
         if entry.role in CAST and len(entry.shape) == 2:
             layers = entry.axes[0].length if entry.axes else 1
-            size = int(entry.size) * entry.copies // int(layers) * HALF
-            if again and entry.axes:
-                kept.add("one block, computed again", 1, size)
-            else:
-                kept.add("autocast's copies of weights", layers, size)
+            yield (int(layers) if entry.axes else None), int(entry.size) * entry.copies // int(layers) * HALF

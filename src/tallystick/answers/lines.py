@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# In the order of the table. `backward_buffers` and `step_buffers` are there for a moment: see PHASES in memory.py.
+# In the order of the table. `recomputed`, `backward_buffers` and `step_buffers` are there for a moment: see PHASES in memory.py.
 PARTS = (
     "weights",
     "gradients",
     "optimizer",
     "activations",
     "logits",
+    "recomputed",
     "kv_cache",
     "backward_buffers",
     "step_buffers",

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tallystick.answers import model_states
-from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, saved, untold
+from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, recomputed, saved, untold
 from tallystick.answers.devices import Device
 from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named
 from tallystick.answers.kv_cache import carried, kept
@@ -22,7 +22,9 @@ from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import BITS, Entry, Ledger
 
 # What is there at once. Gradients are set to None after each step, as torch's zero_grad does: none is there while the
-# forward pass fills the memory with activations; each of these is freed as gradients take its place.
+# forward pass fills the memory with activations; each of these is freed as gradients take its place. So the fullest
+# moment is at one end of that, or, where blocks are computed again, while the first or the last of them is: at the first,
+# what the last norm and the head kept is counted though it is gone; at the last, that block's gradients, still to come.
 PHASES: dict[str, dict[str, tuple[str, ...]]] = {
     "inference": {
         "prefill": ("weights", "kv_cache", "activations", "logits"),
@@ -30,6 +32,8 @@ PHASES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "training": {
         "start of backward": ("weights", "optimizer", "activations", "logits"),
+        "first block computed again": ("weights", "optimizer", "activations", "recomputed"),
+        "last block computed again": ("weights", "optimizer", "gradients", "recomputed"),
         "end of backward": ("weights", "optimizer", "gradients", "backward_buffers"),
         "optimizer step": ("weights", "optimizer", "gradients", "step_buffers"),
     },
@@ -66,9 +70,11 @@ class Memory:
     @property
     def phases(self) -> tuple[Phase, ...]:
         """Bytes at each moment that can be the fullest."""
+        again = any(line.part == "recomputed" for line in self.lines)
         return tuple(
             Phase(phase, sum(line.bytes for line in self.lines if line.part in parts))
             for phase, parts in PHASES[self.mode].items()
+            if again or "recomputed" not in parts
         )
 
     @property
@@ -172,19 +178,13 @@ def memory(
             raise BadInput("training keeps no cache of keys and values: kv_dtype is for inference")
         how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
         computed = how.products
+        run = {"attention": attention, "recompute": recompute, "precision": precision}
         lines = [
             *_model_states(ledger, entries, how, optimizer, shards),
             *gathered(entries, how.weights, shards),
-            *saved(
-                ledger,
-                batch,
-                sequence,
-                dtype=computed,
-                attention=attention,
-                recompute=recompute,
-                precision=precision,
-            ),
+            *saved(ledger, batch, sequence, dtype=computed, **run),
             *logits(ledger, batch, sequence, dtype=computed, loss=loss),
+            *recomputed(ledger, batch, sequence, dtype=computed, loss=loss, **run),
         ]
         if lora is not None:
             notes += _adapter_notes(ledger)

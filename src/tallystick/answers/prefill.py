@@ -1,17 +1,31 @@
-"""What reading a prompt takes at once, beside the weights and the cache."""
+"""What reading a prompt takes at once, beside the weights and the cache.
+
+The rules count what is alive while transformers 5 runs a model without gradients: a tensor lives as long as a variable
+of a running function holds it.
+"""
 
 from __future__ import annotations
 
-from tallystick.anatomy import Feed, Reading, Routing
+from tallystick.anatomy import Feed, Norm, Part, Reading, Routing
 from tallystick.answers.activations import head_of, parts_of
 from tallystick.answers.lines import Line
-from tallystick.answers.rules import FLOAT, INDEX, Step
+from tallystick.answers.rules import (
+    FLOAT,
+    INDEX,
+    MASK,
+    Step,
+    masked_layers,
+    rotary_tables,
+    scores_by_hand,
+    widths_of_scores,
+    windows_of,
+)
 from tallystick.ledger import BITS, Ledger
 
-STREAM = 4  # tensors of a token's width at once: what was embedded, a block's input, the attention's sum, the normed
+STREAM = 2  # tensors of a token's width at once in a block: what was embedded, and the block's input
 
 # Tensors of the inner width at once where an activation is written by hand; others take their input and their result.
-WIDEST = {"gelu_new": 4, "clamped_swiglu": 9}
+WIDEST = {"relu2": 3, "gelu_new": 4, "bloom_gelu": 5, "clamped_swiglu": 9}
 
 
 def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention: str = "flash") -> list[Line]:
@@ -32,8 +46,8 @@ def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention:
         return []
     step = Step(batch, sequence, width, mixed=False, scores="fused" if attention == "flash" else "kept")
     layers = [part for part in parts if isinstance(part.what, Reading | Feed | Routing)]
-    beside = max(_left_over(part.what, step) for part in layers)
-    size, name = max((int(_alive(part.what, step, beside)), part.name) for part in layers)
+    beside = _for_all_layers(parts, step)
+    size, name = max((int(beside + _alive(part, parts, step)), part.name) for part in layers)
     lines = [Line("activations", f"the tensors of {name} at once", size, f"{size:,} B")]
     head = head_of(ledger)
     if head is not None:
@@ -43,18 +57,50 @@ def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention:
     return lines
 
 
-def _alive(what: object, step: Step, beside: int) -> int:
-    """Bytes alive in one layer while a part of it runs, `beside` those that eager attention leaves behind."""
+def _for_all_layers(parts: tuple[Part, ...], step: Step) -> int:
+    """Bytes of the positions, their cosines and sines, and of one mask for each distance that layers see."""
+    windows = {window for part in parts for window in windows_of(part)}
+    masks = 0
+    if any(isinstance(part.what, Reading) and _eager(part.what, step) for part in parts):
+        masks = len(windows) * step.batch * step.sequence**2 * step.width
+    elif any(masked_layers(part, step) for part in parts):
+        masks = len(windows) * step.sequence**2 * MASK
+    vectors = max(
+        (part.what.reads for part in parts if isinstance(part.what, Reading) and part.what.heads.held), default=0
+    )
+    positions = step.sequence * (INDEX + vectors * step.width)
+    return positions + max(rotary_tables(part, step) for part in parts) + masks
+
+
+def _alive(part: Part, parts: tuple[Part, ...], step: Step) -> int:
+    """Bytes alive in one layer while a part of it runs."""
+    what, streams = part.what, STREAM + any(_normed(other) for other in parts)
     if isinstance(what, Reading):
-        return step.tokens * what.reads * (STREAM - 1) * step.width + _attention(what, step)
+        left = _probabilities(what, step) if what.heads.handed_on else 0  # of the layer before
+        return step.tokens * what.reads * streams * step.width + _attention(what, step) + left
+    readings = [other.what for other in parts if isinstance(other.what, Reading)]
+    left = max((_probabilities(one, step) * (1 + one.heads.handed_on) for one in readings), default=0)
+    streams += 1 + any(one.heads.held for one in readings)  # the attention's sum, and what it gave
     if isinstance(what, Routing):
-        gathered = what.feed.reads * step.width + 3 * INDEX  # its inputs, and in which order they came
-        return _stream(what.feed, step) + what.used * (_inner(what.feed, step) + step.tokens * gathered) + beside
-    return _stream(what, step) + _inner(what, step) + beside if isinstance(what, Feed) else 0
+        return left + step.tokens * what.feed.reads * streams * step.width + _experts(what, step)
+    return left + step.tokens * what.reads * streams * step.width + _inner(what, step) if isinstance(what, Feed) else 0
 
 
-def _stream(feed: Feed, step: Step) -> int:
-    return step.tokens * feed.reads * STREAM * step.width
+def _normed(part: Part) -> bool:
+    """Whether blocks read their input through this norm, which is then a tensor beside it."""
+    return isinstance(part.what, Norm) and part.start is not None and not (part.what.inner or part.what.after)
+
+
+def _experts(routing: Routing, step: Step) -> int:
+    """Bytes of experts at their widest: what is gathered for them, and their inside or their weighted results.
+
+    The results of the experts of one token are put back in order once they are weighted, in the weights' dtype.
+    """
+    feed, weighted = routing.feed, step.width if routing.weights == "own" else FLOAT
+    gathered = step.tokens * (feed.reads * step.width + 4 * INDEX + 2 * FLOAT)  # inputs, their order and weights
+    results = step.tokens * feed.reads * (step.width + 2 * weighted)
+    scores = step.tokens * routing.experts * FLOAT
+    return scores + routing.used * (gathered + max(_inner(feed, step), results))
 
 
 def _inner(feed: Feed, step: Step) -> int:
@@ -67,23 +113,51 @@ def _inner(feed: Feed, step: Step) -> int:
 
 def _attention(reading: Reading, step: Step) -> int:
     """Bytes of an attention at its widest: its scores at the softmax, or else queries while positions turn them."""
+    heads, width = reading.heads, step.width
+    queries, given = heads.queries * heads.size, heads.queries * heads.value_size
+    held = _queries_and_keys(reading)
+    if not scores_by_hand(reading, step):
+        whole = heads.rotary is None and not reading.fused and heads.latent is None
+        return step.tokens * max(held + 2 * given, 4 * queries if whole else 0) * width
+    scores, softmax = widths_of_scores(reading, step)
+    pairs, each = step.batch * heads.queries * step.sequence**2, scores + softmax
+    if heads.softmax == "products":  # in float32 as they are
+        each = 2 * FLOAT
+        held += 0 if width == FLOAT else 2 * queries * (FLOAT // width)  # as are queries and keys
+    elif softmax != scores or heads.sinks:  # which reads a copy, or scores less the largest
+        each += softmax
+    if not _eager(reading, step):
+        copies = queries + (queries + 2 * heads.keys * heads.size if width != FLOAT else 0)  # scaled, and cast
+        mask = step.batch * step.sequence**2 * width
+        return pairs * each + step.tokens * (held * width + copies * FLOAT) + mask
+    if heads.handed_on and heads.softmax != "products":  # scores without their mask, as long as the attention runs
+        each += scores
+    if heads.kernel == "eager":  # Bloom: keys in another order, and where no copy is wider, all up to the block's sum
+        held += given * (1 if softmax != scores else 4)
+    repeated = queries + given if heads.keys != heads.queries and heads.kernel == "fused" else 0
+    return pairs * each + step.tokens * (held + repeated) * width
+
+
+def _queries_and_keys(reading: Reading) -> int:
+    """Elements of a token in queries and keys, and in what they are views or parts of, all beside the cache."""
     heads = reading.heads
-    queries = heads.queries * heads.size
-    if step.scores == "kept" or heads.kernel != "fused":
-        softmax = step.width if heads.softmax == "own" else FLOAT
-        copied = FLOAT if softmax != step.width else 0  # the scores in float32
-        scores = step.batch * heads.queries * step.sequence**2 * (step.width + copied + softmax)
-        return scores + step.tokens * (2 * queries + heads.queries * heads.value_size) * step.width + _mask(step)
-    turning = 3 * queries if heads.rotary != 0 else heads.queries * heads.value_size
-    return step.tokens * (queries + turning + heads.keys * (heads.size + heads.value_size)) * step.width
+    queries, keys = heads.queries * heads.size, heads.keys * heads.size
+    turned = heads.size if heads.rotary is None else heads.rotary
+    if heads.latent is not None:  # as projected; put together; and of keys and values, what makes them
+        unturned = heads.keys * (heads.size - turned + heads.value_size)
+        return 3 * queries + unturned + heads.queries * turned + heads.latent
+    if reading.fused:
+        return queries + keys + heads.keys * heads.value_size + (queries if turned else 0)
+    if 0 < turned < heads.size:  # two views of each, and the turned one
+        return 2 * queries + keys + (heads.queries + heads.keys) * turned
+    return queries
 
 
-def _left_over(what: object, step: Step) -> int:
-    """Bytes of the mask, and of the probabilities, which eager attention returns and its layer holds."""
-    if not isinstance(what, Reading) or (step.scores != "kept" and what.heads.kernel == "fused"):
-        return 0
-    return step.batch * what.heads.queries * step.sequence**2 * step.width + _mask(step)
+def _probabilities(reading: Reading, step: Step) -> int:
+    """Bytes of the probabilities, which attention by hand returns: its layer holds them to its end."""
+    return step.batch * reading.heads.queries * step.sequence**2 * step.width if _eager(reading, step) else 0
 
 
-def _mask(step: Step) -> int:
-    return step.batch * step.sequence**2 * step.width
+def _eager(reading: Reading, step: Step) -> bool:
+    """Whether transformers computes the scores by hand, and not torch where no kernel of its own does."""
+    return step.scores == "kept" or reading.heads.kernel == "eager"

@@ -19,6 +19,8 @@ class Kept(NamedTuple):
 
     plain: int  # in the dtype of the products
     powered: int = 0  # those that follow a power, which autocast computes in float32
+    copied: int = 0  # those of the powered that are kept in the dtype of the products too, where that is another
+    gradients: int = 2  # that its backward pass has at once, more than those that it has let go of
 
 
 ACTIVATIONS = {
@@ -26,12 +28,22 @@ ACTIVATIONS = {
     "relu": Kept(0),
     "sigmoid": Kept(0),
     "tanh": Kept(0),
+    "relu2": Kept(0, powered=1, copied=1, gradients=3),  # the ReLU's result, which is squared
     # Written by hand: each factor of each product.
     "gelu_new": Kept(1, powered=3),  # x/2; x before its cube, the tanh, 1 + the tanh
     "quick_gelu": Kept(2),  # x, and the sigmoid
-    "clamped_swiglu": Kept(4),  # gpt-oss: the gate before and after its clamp, its sigmoid, up + 1
+    "clamped_swiglu": Kept(4, gradients=3),  # gpt-oss: the gate before and after its clamp, its sigmoid, up + 1
+    "bloom_gelu": Kept(1, gradients=5),  # its derivative is written by hand too
 }
-ONE_KERNEL = Kept(1)  # gelu, silu and whatever else torch has in one piece: the input
+ONE_KERNEL = Kept(1, gradients=1)  # gelu, silu and whatever else torch has in one piece: the input
+GATED = 2  # gradients at once of a product of two factors, one of them one kernel's
+
+
+def activation_of(feed: Feed) -> Kept:
+    """What the activation of an MLP keeps, and how many gradients it makes at once."""
+    found = ACTIVATIONS.get(str(feed.activation), ONE_KERNEL)
+    return found._replace(gradients=max(found.gradients, GATED)) if feed.gated else found
+
 
 # -- how a step runs ------------------------------------------------------------------------------
 
@@ -71,7 +83,8 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
     if norm.kind == "layer":
         each = norm.width * (0 if again else step.stream) + 2 * FLOAT
     else:
-        each = norm.width * (FLOAT + (given if norm.kind == "rms" else FLOAT)) + FLOAT
+        scaled = {"bare": 0, "rms": given}.get(norm.kind, FLOAT)
+        each = norm.width * (FLOAT + scaled) + FLOAT
     scale = norm.width * FLOAT if norm.kind == "gemma" else 0
     return {"norms": step.tokens * norm.times * each + scale}
 
@@ -86,13 +99,13 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     heads, width = reading.heads, step.width
     queries, given = heads.queries * heads.size, heads.queries * heads.value_size
     read = reading.reads * (reading.readers if step.mixed else 1) + sum(reading.waists)
-    if step.scores == "kept" or (step.scores == "fused" and heads.kernel != "fused"):
-        fallback = step.scores == "fused" and heads.kernel == "float32" and not step.mixed
+    if scores_by_hand(reading, step):
+        fallback = _fallback(reading, step)
         upcast = FLOAT if fallback or (heads.softmax == "products" and not step.mixed) else width
         kept = (read + given) * width + given * (FLOAT if fallback else width) + 2 * queries * upcast
         if reading.fused and heads.rotary != 0 and step.batch == 1 and heads.keys == heads.queries:
             kept += 2 * queries * width  # the values are a slice as they are, and keep the whole
-        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step, fallback)}
+        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
     grouped = heads.keys * (heads.size + heads.value_size)
     if reading.fused:  # values are a slice, which keeps the whole; so are queries and keys where nothing turns them
         turned = 0 if heads.rotary == 0 else queries + heads.keys * heads.size
@@ -107,9 +120,23 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     return {"attention": step.tokens * ((read + kept + given) * width + logarithms)}
 
 
-def _scores(reading: Reading, step: Step, fallback: bool) -> int:
-    heads, width = reading.heads, FLOAT if fallback else step.width
-    softmax = width if heads.softmax == "own" and not step.mixed else FLOAT
+def scores_by_hand(reading: Reading, step: Step) -> bool:
+    """Whether the scores of an attention are tensors, and not inside a kernel."""
+    return step.scores == "kept" or (step.scores == "fused" and reading.heads.kernel != "fused")
+
+
+def _fallback(reading: Reading, step: Step) -> bool:
+    return step.scores == "fused" and reading.heads.kernel == "float32" and not step.mixed
+
+
+def widths_of_scores(reading: Reading, step: Step) -> tuple[int, int]:
+    """Bytes of an element of the scores, and of the softmax of them."""
+    width = FLOAT if _fallback(reading, step) else step.width
+    return width, width if reading.heads.softmax == "own" and not step.mixed else FLOAT
+
+
+def _scores(reading: Reading, step: Step) -> int:
+    heads, (width, softmax) = reading.heads, widths_of_scores(reading, step)
     copied = softmax != width or heads.dropout
     each = softmax + (width if copied else 0) + (width if heads.capped else 0) + (MASK if heads.dropout else 0)
     rows = step.batch * heads.queries * step.sequence
@@ -160,6 +187,18 @@ def masks(part: Part, step: Step) -> tuple[int, int]:
     return layers, step.tokens * (step.sequence + repeated) * step.width
 
 
+def rotary_tables(part: Part, step: Step) -> int:
+    """Cosines and sines of each position, once for all layers, or for all that see as far.
+
+    GPT-J, whose products alone are in float32, looks them up in every layer anew, and keeps none.
+    """
+    if not isinstance(part.what, Reading) or part.what.heads.softmax == "products":
+        return 0
+    heads = part.what.heads
+    turned = heads.size if heads.rotary is None else heads.rotary
+    return 2 * step.sequence * turned * step.stream * (len(windows_of(part)) if heads.apart else 1)
+
+
 def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
     """What the projections up read, what the activation keeps, and what the projection down reads.
 
@@ -172,8 +211,8 @@ def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
 
 def _activation(feed: Feed, step: Step) -> int:
     """Bytes for each inner element, up to what the projection down reads."""
-    kept = ACTIVATIONS.get(str(feed.activation), ONE_KERNEL)
-    inside = kept.plain * step.width + kept.powered * step.stream
+    kept = activation_of(feed)
+    inside = (kept.plain + kept.copied * step.mixed) * step.width + kept.powered * step.stream
     factors = (step.stream if kept.powered else step.width) + step.width  # what scales, and what is scaled
     return inside + (factors if feed.gated else 0) + step.width
 

@@ -33,12 +33,12 @@ def bloom(c: Config) -> Model:
     block = Group(
         input_layernorm=LayerNorm(d),
         self_attention=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, kernel="eager"),
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, kernel="eager", handed_on=True),
             query_key_value=Linear(d, 3 * d),
             dense=Linear(d, d),
         ),
         post_attention_layernorm=LayerNorm(d),
-        mlp=MLP(Feed(d, 4 * d, "gelu"), dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
+        mlp=MLP(Feed(d, 4 * d, "bloom_gelu"), dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
     )
     return Model(
         transformer=Group(

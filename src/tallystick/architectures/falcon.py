@@ -57,6 +57,7 @@ def falcon(c: Config) -> Model:
                 kernel="float32" if multi_query else "fused",  # torch fuses no queries that share keys unrepeated
                 masked=True,
                 softmax="own",
+                handed_on=True,
             ),
             query_key_value=Linear(d, d + 2 * keys * size, bias=bias),
             dense=Linear(d, d, bias=bias),

@@ -37,8 +37,8 @@ def gemma2(c: Config) -> Model:
         ),
         mlp=gated_mlp(d, c.intermediate_size, c.hidden_activation),
         input_layernorm=RMSNorm(d, kind="gemma"),
-        post_attention_layernorm=RMSNorm(d, kind="gemma"),
+        post_attention_layernorm=RMSNorm(d, kind="gemma", after=True),
         pre_feedforward_layernorm=RMSNorm(d, kind="gemma"),
-        post_feedforward_layernorm=RMSNorm(d, kind="gemma"),
+        post_feedforward_layernorm=RMSNorm(d, kind="gemma", after=True),
     )
     return decoder(c, block, RMSNorm(d, kind="gemma"), capped=bool(c.final_logit_softcapping))

@@ -47,7 +47,7 @@ def gpt2(c: Config) -> Model:
     block = Group(
         ln_1=LayerNorm(d),
         attn=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="own", dropout=c.attn_pdrop > 0),
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="own", dropout=c.attn_pdrop > 0, held=True),
             c_attn=Conv1D(d, 3 * d),
             c_proj=Conv1D(d, d),
             resid_dropout=Dropout(d, c.resid_pdrop),

@@ -43,7 +43,7 @@ def gpt_oss(c: Config) -> Model:
             rotary=int(c.head_dim) // 2,  # one cosine for a pair
             sinks=Tensor((c.num_attention_heads,)),
         ),
-        mlp=Group(router=router(Routing(expert, of, used, "chosen"), bias=True), experts=experts),
+        mlp=Group(router=router(Routing(expert, of, used, "chosen", weights="own"), bias=True), experts=experts),
         input_layernorm=RMSNorm(d, kind="rms32"),
         post_attention_layernorm=RMSNorm(d, kind="rms32"),
     )

@@ -16,6 +16,7 @@ from tallystick.blueprint import (
     Repeat,
     architecture,
     maybe,
+    natural,
 )
 
 
@@ -23,7 +24,7 @@ from tallystick.blueprint import (
     "gptj",
     "GPTJForCausalLM",
     aliases={"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
-    running={"activation_function": "gelu_new"},
+    running={"activation_function": "gelu_new", "rotary_dim": natural(64, nullable=True)},
     vocab_size=50400,
     n_embd=4096,
     n_layer=28,
@@ -39,7 +40,7 @@ def gptj(c: Config) -> Model:
     block = Parallel(
         ln_1=LayerNorm(d),
         attn=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="products"),
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=c.rotary_dim, softmax="products", handed_on=True),
             k_proj=Linear(d, d, bias=False),
             v_proj=Linear(d, d, bias=False),
             q_proj=Linear(d, d, bias=False),

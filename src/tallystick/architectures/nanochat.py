@@ -47,8 +47,12 @@ def nanochat(c: Config) -> Model:
         post_attention_layernorm=_norm(d),
     )
     return Model(
-        # The embeddings go through the final norm too, before the first block.
-        model=Group(embed_tokens=Embedding(c.vocab_size, d), layers=Repeat(c.num_hidden_layers, block), norm=_norm(d)),
+        model=Group(
+            embed_tokens=Embedding(c.vocab_size, d),
+            embed_norm=_norm(d),  # the final one again: it has no tensor of its own
+            layers=Repeat(c.num_hidden_layers, block),
+            norm=_norm(d),
+        ),
         lm_head=Head(d, c.vocab_size, capped=bool(c.final_logit_softcapping)),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
     )
@@ -56,4 +60,4 @@ def nanochat(c: Config) -> Model:
 
 def _norm(width: int, times: int = 1) -> Norm:
     """A norm that holds no tensor."""
-    return Norm(anatomy.Norm("rms", width, times))
+    return Norm(anatomy.Norm("bare", width, times))

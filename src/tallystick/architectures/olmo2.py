@@ -30,7 +30,7 @@ def olmo2(c: Config) -> Model:
             k_norm=RMSNorm(key_value_heads(c) * size, kind="rms32"),
         ),
         mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
-        post_attention_layernorm=RMSNorm(d, kind="rms32"),
-        post_feedforward_layernorm=RMSNorm(d, kind="rms32"),
+        post_attention_layernorm=RMSNorm(d, kind="rms32", after=True),
+        post_feedforward_layernorm=RMSNorm(d, kind="rms32", after=True),
     )
     return decoder(c, block, RMSNorm(d, kind="rms32"))

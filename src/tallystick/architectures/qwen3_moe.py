@@ -46,7 +46,7 @@ def qwen3_moe(c: Config) -> Model:
         c,
         Group(
             experts=experts(c, d, inner, of="num_experts", names=("gate_proj", "up_proj", "down_proj")),
-            gate=router(Routing(expert, c.num_experts, used, "softmax")),
+            gate=router(Routing(expert, c.num_experts, used, "softmax", weights="own")),
         ),
     )
     kinds = [layer in dense_layers(c) for layer in range(int(c.num_hidden_layers))]
