@@ -76,6 +76,7 @@ class Ranks:
 
     def synchronising(self, model: nn.Module, now: bool) -> AbstractContextManager[Any]:
         """Average the gradients of a part of the batch with the other ranks' only where it is the last one."""
+        model = getattr(model, "_orig_mod", model)  # that which torch.compile wraps
         if self.count == 1:
             return nullcontext()
         if isinstance(model, FSDPModule):

@@ -87,6 +87,7 @@ class Run:
                 stopping = self.ranks.any(self._asked_to_stop)
                 if last or stopping or (config.save_every and progress.step % config.save_every == 0):
                     yield self._event("saved", path=str(save(self)))
+                    began, tokens = time.perf_counter(), 0  # the speed is that of steps alone
                 if stopping and not last:
                     yield self._event("stopped")
                     return
