@@ -299,6 +299,18 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),
     "olmo2": llama_like("olmo2", **_maybe_flags("attention_bias")),
     "granite": llama_like("granite", **_maybe_flags("attention_bias", "mlp_bias")),
+    "llama4_text": with_experts(
+        llama_like(
+            "llama4_text",
+            kv=8,
+            intermediate_size_mlp=sometimes(INNER),
+            interleave_moe_layer_step=sometimes(st.integers(1, 3)),
+            moe_layers=nullable(st.lists(st.integers(0, 3), max_size=3)),
+            **_maybe_flags("attention_bias"),
+        ),
+        "num_local_experts",
+        "num_local_experts",
+    ),
     "deepseek_v3": with_experts(deepseek_v3(), "n_routed_experts", "num_local_experts"),
     "gpt_oss": with_experts(
         llama_like("gpt_oss", kv=8, **_maybe_flags("attention_bias")),

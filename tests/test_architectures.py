@@ -175,9 +175,10 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "falcon": {"num_kv_heads": {"new_decoder_architecture": True}},
         "opt": {"_remove_final_layer_norm": {"do_layer_norm_before": True}},
         "qwen3_moe": {"intermediate_size": {"mlp_only_layers": [0]}},
+        "llama4_text": {"intermediate_size_mlp": {"moe_layers": [0]}},
     }.get(model_type, {})
     heads = {"num_attention_heads", "n_head", "num_experts_per_tok"}
-    lists = {"attn_layer_indices": [[0], [1, 2]], "mlp_only_layers": [[0]]}
+    lists = {"attn_layer_indices": [[0], [1, 2]], "mlp_only_layers": [[0]], "moe_layers": [[0]]}
     for key, default in family.keys.items():
         if key in heads:
             continue
@@ -309,7 +310,7 @@ def test_roles(values: dict[str, Any], ending: str, role: str):
 # whose heads do not fill its width.
 INDIVISIBLE = [
     *[small(name, hidden_size=18) for name in NATIVE if "num_attention_heads" in architectures.find(name).keys
-      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt")],
+      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt", "llama4_text")],
     small("opt", hidden_size=17),
     small("llama", hidden_size=18, head_dim=4),
     small("gemma2", hidden_size=18, head_dim=4),

@@ -127,6 +127,7 @@ MORE: dict[str, dict[str, Any]] = {
     },
     "mixtral": {"num_local_experts": 4},
     "gpt_oss": {"num_local_experts": 4},
+    "llama4_text": {"num_local_experts": 4, "head_dim": 4, "moe_layers": [1], "intermediate_size_mlp": 20},
     "gptj": {"rotary_dim": 4},
     "bloom": {"n_head": 4},
     "bamba": {"mamba_n_heads": 4, "mamba_d_state": 6, "attn_layer_indices": [1]},
@@ -134,7 +135,7 @@ MORE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 NATIVE = [
     "bamba", "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "gptj",
-    "granite", "llama", "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
+    "granite", "llama", "llama4_text", "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
 ]  # fmt: skip
 
 

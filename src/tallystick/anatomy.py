@@ -36,6 +36,10 @@ class Heads(NamedTuple):
     held: bool = (
         False  # GPT-2: what it gives lives on beside its sum with the block's input, as do the positions' vectors
     )
+    chunked: bool = False  # windows are chunks: a position sees those before it in its own
+    precise: bool = False  # pairs are turned as complex numbers of 2 × float32, whatever the dtype of the model
+    levelled: bool = False  # where a window is seen, queries and keys are brought to one scale that nothing learns
+    tempered: bool = False  # where everything is seen, queries are scaled by their position
 
     @property
     def value_size(self) -> int:
@@ -138,7 +142,9 @@ class Routing(NamedTuple):
     feed: Feed  # one expert
     experts: int
     used: int
-    scoring: str  # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups
+    # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups | scaled: by a sigmoid, 0
+    # for those not chosen, of what all of them read
+    scoring: str
     weights: str = "float32"  # of the chosen experts | own: in the model's dtype
 
 

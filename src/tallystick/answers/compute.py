@@ -321,7 +321,7 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
     heads, learned = one.heads, learning.layers(one).windows()
     for window, layers in one.windows().items():
         pairs = batch * layers * int(heads.queries)
-        needed = visible(sequence, window)
+        needed = visible(sequence, window, chunked=heads.chunked)
         factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {sequence:,} × {sequence:,}"
         for part, what, size in (
             ("attention_scores", "queries with keys", int(heads.size)),
@@ -338,13 +338,16 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
             )
 
 
-def visible(sequence: int, window: int | None) -> int:
-    """Pairs of a position and one that it sees: itself, and those before it within the window.
+def visible(sequence: int, window: int | None, *, chunked: bool = False) -> int:
+    """Pairs of a position and one that it sees: itself, and those before it within the window, or within its chunk.
 
-    >>> visible(4, None), visible(4, 2), visible(4, 9)
-    (10, 7, 10)
+    >>> visible(4, None), visible(4, 2), visible(4, 9), visible(4, 3, chunked=True)
+    (10, 7, 10, 7)
     """
     seen = sequence if window is None else min(int(window), sequence)
+    if chunked and seen:
+        chunks, rest = divmod(sequence, seen)
+        return (chunks * seen * (seen + 1) + rest * (rest + 1)) // 2
     return seen * (seen + 1) // 2 + (sequence - seen) * seen
 
 
