@@ -260,6 +260,35 @@ def bamba(draw: DrawFn) -> Config:
 BAMBA_FLAGS = ("mamba_conv_bias", "mamba_proj_bias", "attention_bias", "mlp_bias", "tie_word_embeddings")
 
 
+@st.composite
+def gemma3n(draw: DrawFn) -> Config:
+    """Layers of one kind, or of two where both are among those that lend their keys and values."""
+    heads, layers = draw(HEADS), draw(st.integers(1, 8))
+    full = draw(st.lists(FLAG, min_size=layers, max_size=layers)) if draw(FLAG) else None
+    kinds = full or [(number + 1) % 5 == 0 for number in range(layers)]
+    lent = max(kinds.index(kind) for kind in set(kinds)) + 1
+    widths = st.lists(INNER, min_size=layers, max_size=layers)
+    same = draw(INNER)
+    names = {True: "full_attention", False: "sliding_attention"}
+    return config(
+        "gemma3n_text",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        vocab_size_per_layer_input=draw(VOCABULARY),
+        hidden_size=heads * draw(HEAD),
+        hidden_size_per_layer_input=draw(st.integers(1, 9)),
+        intermediate_size=draw(st.one_of(st.just(same), st.just([same] * layers), widths)),
+        num_hidden_layers=layers,
+        layer_types=[names[kind] for kind in full] if full else ABSENT,
+        num_kv_shared_layers=draw(st.integers(0, layers - lent)),
+        num_attention_heads=heads,
+        num_key_value_heads=draw(st.sampled_from(divisors(heads))),
+        head_dim=draw(EVEN),
+        altup_num_inputs=draw(sometimes(st.integers(1, 5))),
+        laurel_rank=draw(sometimes(st.integers(1, 9))),
+        **{key: draw(value) for key, value in _maybe_flags("attention_bias", "tie_word_embeddings").items()},
+    )
+
+
 def _maybe_flags(*names: str) -> dict[str, SearchStrategy[Any]]:
     return {name: sometimes(FLAG) for name in names}
 
@@ -294,6 +323,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "gemma": llama_like("gemma", kv=16, **_maybe_flags("attention_bias")),
     "gemma2": llama_like("gemma2", kv=4, whole=True, **_maybe_flags("attention_bias")),
     "gemma3_text": llama_like("gemma3_text", kv=4, whole=True, **_maybe_flags("attention_bias")),
+    "gemma3n_text": gemma3n(),
     "phi": llama_like("phi", whole=True, **_maybe_flags("qk_layernorm")),
     "phi3": llama_like("phi3"),
     "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),

@@ -130,11 +130,14 @@ MORE: dict[str, dict[str, Any]] = {
     "llama4_text": {"num_local_experts": 4, "head_dim": 4, "moe_layers": [1], "intermediate_size_mlp": 20},
     "gptj": {"rotary_dim": 4},
     "bloom": {"n_head": 4},
+    "gemma3n_text": {
+        "num_kv_shared_layers": 1, "vocab_size_per_layer_input": 40, "hidden_size_per_layer_input": 4, "head_dim": 4,
+    },
     "bamba": {"mamba_n_heads": 4, "mamba_d_state": 6, "attn_layer_indices": [1]},
     "opt": {"word_embed_proj_dim": 16},
 }  # fmt: skip
 NATIVE = [
-    "bamba", "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "gptj",
+    "bamba", "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gpt2", "gpt_neox", "gpt_oss", "gptj",
     "granite", "llama", "llama4_text", "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
 ]  # fmt: skip
 

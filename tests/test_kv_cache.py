@@ -10,6 +10,10 @@ from truth import default_config
 
 WIDTHS = {"hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61, "intermediate_size": 12}
 GROUPED = {**WIDTHS, "num_key_value_heads": 2}
+GEMMA_3N = {
+    **GROUPED, "head_dim": 6, "sliding_window": 7, "vocab_size_per_layer_input": 61, "hidden_size_per_layer_input": 5,
+    "laurel_rank": 3,
+}  # fmt: skip
 GPT2 = {"n_embd": 24, "n_head": 4, "n_layer": 3, "vocab_size": 61}
 
 SMALL = [
@@ -36,6 +40,15 @@ SMALL = [
     ("gemma3_text", {**GROUPED, "num_hidden_layers": 7, "sliding_window": 7, "sliding_window_pattern": 2}),
     ("gemma3_text", {**GROUPED, "num_hidden_layers": 7, "sliding_window": 8, "use_bidirectional_attention": True}),
     ("gemma3_text", {**GROUPED, "num_hidden_layers": 2, "sliding_window": 7, "layer_types": ["full_attention"] * 2}),
+    ("gemma3n_text", {**GEMMA_3N, "num_hidden_layers": 7, "num_kv_shared_layers": 2}),
+    ("gemma3n_text", {**GEMMA_3N, "num_hidden_layers": 3, "num_kv_shared_layers": 0}),
+    (
+        "gemma3n_text",
+        {
+            **GEMMA_3N, "num_hidden_layers": 4, "num_kv_shared_layers": 1, "intermediate_size": [8, 9, 9, 12],
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+        },
+    ),
     ("llama4_text", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "num_local_experts": 1, "attention_chunk_size": 7}),
     (
         "llama4_text",
@@ -76,7 +89,7 @@ def test_as_many_bytes_as_transformers_keeps(model_type, values):
     for batch, sequence in ((1, 5), (3, 12)):  # within the window, and beyond it
         with torch.no_grad():
             cache = model(torch.randint(3, 60, (batch, sequence)), use_cache=True).past_key_values
-        held = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+        held = [tensor for layer in cache.layers if layer.keys is not None for tensor in (layer.keys, layer.values)]
         assert sum(tensor.untyped_storage().nbytes() for tensor in held) >= sum(tensor.nbytes for tensor in held)
         assert 4 * batch * sum(one.total for one in kept(attending, sequence)) == sum(t.nbytes for t in held)
 

@@ -39,6 +39,7 @@ class Heads(NamedTuple):
     chunked: bool = False  # windows are chunks: a position sees those before it in its own
     precise: bool = False  # pairs are turned as complex numbers of 2 × float32, whatever the dtype of the model
     levelled: bool = False  # where a window is seen, queries and keys are brought to one scale that nothing learns
+    borrowed: bool = False  # keys and values are those of an earlier layer: none are made, and none are cached
     tempered: bool = False  # where everything is seen, queries are scaled by their position
 
     @property
@@ -49,6 +50,8 @@ class Heads(NamedTuple):
     @property
     def kept(self) -> int:
         """Elements that a cache keeps of one token in one layer."""
+        if self.borrowed:
+            return 0
         return self.keys * (self.size + self.value_size) if self.latent is None else self.latent
 
 
@@ -96,6 +99,15 @@ class Recurring(NamedTuple):
     start: int  # number of the first layer
     layers: int
     keeps: Recurrence
+
+
+class Mixing(NamedTuple):
+    """Products that no tensor's shape tells: of what goes through, with what is computed of it."""
+
+    name: str  # of what mixes, with {} for the layers' numbers
+    start: int  # number of the first layer
+    layers: int
+    multiplications: int  # for one token in one layer
 
 
 # -- what runs, part by part --------------------------------------------------------------------------

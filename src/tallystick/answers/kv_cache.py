@@ -28,10 +28,12 @@ def kept(attending: Sequence[Attending], sequence: int) -> tuple[Kept, ...]:
 
     Keys and values of each head of keys: 2 · heads · size in each layer for each token (Shazeer 2019, "Fast
     Transformer Decoding", section 2.3); for latent attention the waist and the shared rotary key (DeepSeek-AI 2024,
-    "DeepSeek-V2", section 2.1.4). A layer that sees `window` positions keeps the `window` - 1 before the next token.
+    "DeepSeek-V2", section 2.1.4); nothing in a layer that borrows them. A layer that sees `window` positions keeps the `window` - 1 before the next token.
     """
     found: dict[Kept, int] = {}
     for one in attending:
+        if one.heads.borrowed:
+            continue
         for window, layers in one.windows().items():
             width = None if window is None else int(window)
             positions = sequence if width is None else min(sequence, max(width - 1, 0))

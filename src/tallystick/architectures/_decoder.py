@@ -164,14 +164,17 @@ def two_kinds(c: Config, chosen: Container[int], these: Group, others: Group) ->
     return Stack(*((count, block) for block, count in runs))
 
 
-def decoder(c: Config, layers: Group | Stack, norm: Group | None = None, *, capped: bool = False) -> Model:
-    """Token embedding, blocks, final norm and a head that can be tied to the embedding."""
+def decoder(
+    c: Config, layers: Group | Stack, norm: Group | None = None, *, capped: bool = False, **beside: Node
+) -> Model:
+    """Token embedding, blocks, final norm, what is `beside` them, and a head that can be tied to the embedding."""
     d = c.hidden_size
     return Model(
         model=Group(
             embed_tokens=Embedding(c.vocab_size, d),
             layers=layers if isinstance(layers, Stack) else Repeat(c.num_hidden_layers, layers),
             norm=norm or RMSNorm(d),
+            **beside,
         ),
         lm_head=Head(d, c.vocab_size, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,

@@ -20,7 +20,7 @@ _RULES = tuple(
         ("router", r"(^|\.)(router|gate|wg)\.(weight|bias|linear|classifier|wg)|(^|\.)shared_expert_gate\."),
         ("head", r"(^|\.)(lm_head|embed_out|out_head|unembed|output_layer)(\.|$)|^(model\.)?(head|output)\."),
         ("position_embedding", r"(^|[._])(wpe|pos_emb\w*|position\w*|embed_positions?)(\.|$)"),
-        ("token_embedding", r"(^|\.)(wte|tok(en)?_?emb\w*|embed_(tokens?|in)|word_embeddings?|embeddings?|embed|shared)\."),
+        ("token_embedding", r"(^|\.)(wte|tok(en)?_?emb\w*|embed_(tokens?(_per_layer)?|in)|word_embeddings?|embeddings?|embed|shared)\."),
         ("conv", r"(^|\.)conv\w*\."),
         ("ssm", r"(^|\.)(mamba|mixer|ssm|A_log|D|dt_bias|x_proj|dt_proj|in_proj)(\.|$)"),
         ("attention", r"(^|[._])\w*(attn|attention|att|mha)(\.|$)|(^|\.)[qkv]_proj\.|(^|\.)attention\w*\."),
