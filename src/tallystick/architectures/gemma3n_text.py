@@ -19,6 +19,9 @@ from tallystick.blueprint import (
     for_layers,
     natural,
 )
+from tallystick.errors import BadInput
+
+FULL = 5  # every fifth layer sees all, the others a window
 
 
 @architecture(
@@ -63,28 +66,44 @@ def norm(width: int, *, times: int = 1) -> Group:
 
 def _layers(c: Config) -> Stack:
     """The last `num_kv_shared_layers` borrow the keys and values of the last layer before them that sees as far."""
-    count, shared = c.num_hidden_layers, c.num_kv_shared_layers
+    count, shared, widths = c.num_hidden_layers, c.num_kv_shared_layers, c.intermediate_size
     own = count - shared
-    if shared and not (own > 0 and _lent(c, int(own))):
-        raise c.refuse(
-            f"num_kv_shared_layers = {int(shared)} of {int(count)} layers leaves none of a kind to borrow keys and"
-            " values from"
-        )
-    widths = c.intermediate_size
-    if not isinstance(widths, tuple):
+    if own > 0 and not isinstance(widths, tuple):
+        if shared and not _lent(c, own):
+            raise _without_lender(c)
         return Stack((own, _block(c, widths, borrowed=False)), (shared, _block(c, widths, borrowed=True)))
-    if len(widths) != count:
-        raise c.refuse(f"intermediate_size lists {len(widths)} widths for {int(count)} layers")
-    kinds = groupby(enumerate(widths), key=lambda layer: (int(layer[1]), layer[0] >= own))
-    runs = [(borrowed, [width for _, width in run]) for (_, borrowed), run in kinds]
-    return Stack(*((len(run), _block(c, run[0], borrowed=borrowed)) for borrowed, run in runs))
+    each = widths if isinstance(widths, tuple) else (widths,) * int(count)
+    if len(each) != count:
+        raise c.refuse(f"intermediate_size lists {len(each)} widths for {int(count)} layers")
+    runs = [
+        list(run) for _, run in groupby(zip(_borrowing(c), each, strict=True), key=lambda kind: (kind[0], int(kind[1])))
+    ]
+    return Stack(*((len(run), _block(c, run[0][1], borrowed=run[0][0])) for run in runs))
 
 
 def _lent(c: Config, own: int) -> bool:
     """Whether each kind of layer is among the first `own`."""
     if isinstance(c.layer_types, list):
-        return set(map(str, c.layer_types[:own])) == set(map(str, c.layer_types))
-    return own >= 5 or c.num_hidden_layers < 5  # the first that sees all is the fifth
+        return set(map(str, c.layer_types[: int(own)])) == set(map(str, c.layer_types))
+    return own >= FULL or c.num_hidden_layers < FULL
+
+
+def _borrowing(c: Config) -> list[bool]:
+    """Which layers borrow. Where more are shared than there are, all do but those that lend, as transformers has it."""
+    count, own = int(c.num_hidden_layers), int(c.num_hidden_layers) - int(c.num_kv_shared_layers)
+    kinds = c.layer_types if isinstance(c.layer_types, list) else [(layer + 1) % FULL == 0 for layer in range(count)]
+    before = list(map(str, kinds[:own]))
+    if own < count and set(before) != set(map(str, kinds)):
+        raise _without_lender(c)
+    lending = {len(before) - 1 - before[::-1].index(kind) for kind in set(before)}
+    return [layer >= own and layer not in lending for layer in range(count)]
+
+
+def _without_lender(c: Config) -> BadInput:
+    return c.refuse(
+        f"num_kv_shared_layers = {int(c.num_kv_shared_layers)} of {int(c.num_hidden_layers)} layers leaves none of a"
+        " kind to borrow keys and values from"
+    )
 
 
 def _block(c: Config, width: int, *, borrowed: bool) -> Group:
@@ -110,7 +129,7 @@ def _block(c: Config, width: int, *, borrowed: bool) -> Group:
 
 def _attention(c: Config, *, borrowed: bool) -> Attention:
     d, size, bias = c.hidden_size, c.head_dim, c.attention_bias
-    windows = windows_of(c, ((c.sliding_window, 4), (None, 1)))
+    windows = windows_of(c, ((c.sliding_window, FULL - 1), (None, 1)))
     runs = heads(c, size, windows)._replace(apart=True, borrowed=borrowed)
     if not borrowed:
         return attention(c, size, runs=runs, bias=bias, q_norm=norm(size), k_norm=norm(size))
