@@ -261,6 +261,16 @@ BAMBA_FLAGS = ("mamba_conv_bias", "mamba_proj_bias", "attention_bias", "mlp_bias
 
 
 @st.composite
+def qwen3_next(draw: DrawFn, model_type: str, **more: Any) -> Config:
+    """As Llama's kin, and each layer's kind, listed or not."""
+    values = draw(llama_like(model_type, **more))
+    if draw(FLAG):
+        kinds = st.sampled_from(["linear_attention", "full_attention"])
+        values["layer_types"] = [draw(kinds) for _ in range(values["num_hidden_layers"])]
+    return values
+
+
+@st.composite
 def gemma3n(draw: DrawFn) -> Config:
     """Layers of one kind, or of two where both are among those that lend their keys and values."""
     heads, layers = draw(HEADS), draw(st.integers(1, 8))
@@ -329,6 +339,25 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),
     "olmo2": llama_like("olmo2", **_maybe_flags("attention_bias")),
     "granite": llama_like("granite", **_maybe_flags("attention_bias", "mlp_bias")),
+    "qwen3_next": with_experts(
+        qwen3_next(
+            "qwen3_next",
+            kv=2,
+            moe_intermediate_size=INNER,
+            shared_expert_intermediate_size=INNER,
+            full_attention_interval=sometimes(st.integers(1, 3)),
+            linear_conv_kernel_dim=sometimes(st.integers(1, 5)),
+            linear_key_head_dim=EVEN,
+            linear_value_head_dim=EVEN,
+            linear_num_key_heads=HEADS,
+            linear_num_value_heads=HEADS,
+            decoder_sparse_step=sometimes(st.integers(1, 3)),
+            mlp_only_layers=nullable(st.lists(st.integers(0, 3), max_size=2)),
+            **_maybe_flags("attention_bias"),
+        ),
+        "num_experts",
+        "num_experts",
+    ),
     "llama4_text": with_experts(
         llama_like(
             "llama4_text",

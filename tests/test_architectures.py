@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensor
 
 NATIVE = sorted(configs.CONFIGS)
 WITHOUT_TRANSFORMERS = {"palm", "book_gpt", "book_llama", "nanogpt"}
-EXPERTS = ["mixtral", "deepseek_v3"]  # published one expert by one
+EXPERTS = ["mixtral", "deepseek_v3", "qwen3_next"]  # published one expert by one
 
 # Small enough to build once for each key that is flipped.
 SMALL: dict[str, dict[str, Any]] = {
@@ -37,6 +37,12 @@ SMALL: dict[str, dict[str, Any]] = {
         "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
         "num_hidden_layers": 4, "num_kv_shared_layers": 1, "vocab_size_per_layer_input": 30,
         "hidden_size_per_layer_input": 6, "laurel_rank": 3,
+    },
+    "qwen3_next": {
+        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "moe_intermediate_size": 6,
+        "shared_expert_intermediate_size": 5, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
+        "num_hidden_layers": 4, "num_experts": 12, "linear_key_head_dim": 4, "linear_value_head_dim": 6,
+        "linear_num_key_heads": 2, "linear_num_value_heads": 4,
     },
     "bamba": {
         "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -180,10 +186,16 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "falcon": {"num_kv_heads": {"new_decoder_architecture": True}},
         "opt": {"_remove_final_layer_norm": {"do_layer_norm_before": True}},
         "qwen3_moe": {"intermediate_size": {"mlp_only_layers": [0]}},
+        "qwen3_next": {"intermediate_size": {"mlp_only_layers": [0]}},
         "llama4_text": {"intermediate_size_mlp": {"moe_layers": [0]}},
     }.get(model_type, {})
     heads = {"num_attention_heads", "n_head", "num_experts_per_tok"}
-    lists = {"attn_layer_indices": [[0], [1, 2]], "mlp_only_layers": [[0]], "moe_layers": [[0]]}
+    lists = {
+        "attn_layer_indices": [[0], [1, 2]],
+        "mlp_only_layers": [[0]],
+        "moe_layers": [[0]],
+        "layer_types": [["full_attention"] * 4],
+    }
     for key, default in family.keys.items():
         if key in heads:
             continue
@@ -302,6 +314,8 @@ def test_every_tensor_has_a_role(model_type: str):
         (small("gemma3n_text"), "embed_tokens_per_layer.weight", "token_embedding"),
         (small("gemma3n_text"), "laurel.post_laurel_norm.weight", "norm"),
         (small("gemma3n_text"), "altup.modality_router.weight", "other"),
+        (small("qwen3_next"), "linear_attn.in_proj_qkvz.weight", "ssm"),
+        (small("qwen3_next"), "shared_expert_gate.weight", "router"),
         (small("bamba"), "mamba.A_log", "ssm"),
         (small("bamba"), "mamba.in_proj.weight", "ssm"),
         (small("bamba"), "conv1d.bias", "conv"),
@@ -326,7 +340,7 @@ def test_roles(values: dict[str, Any], ending: str, role: str):
 # whose heads do not fill its width.
 INDIVISIBLE = [
     *[small(name, hidden_size=18) for name in NATIVE if "num_attention_heads" in architectures.find(name).keys
-      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt", "llama4_text")],
+      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt", "llama4_text", "qwen3_next")],
     small("opt", hidden_size=17),
     small("llama", hidden_size=18, head_dim=4),
     small("gemma2", hidden_size=18, head_dim=4),
@@ -474,6 +488,13 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
         count(values)
     with pytest.raises((ValueError, RuntimeError)):
         truth(values)
+
+
+@pytest.mark.parametrize("shared", [11, 14, 15])
+def test_more_borrowed_layers_than_there_are_as_transformers_builds_them(shared: int):
+    """Its default, 15, of a model cut to ten layers: those that lend keep their projections, and no other does."""
+    ledger = assert_equal(small("gemma3n_text", num_hidden_layers=10, num_kv_shared_layers=shared))
+    assert sum(entry.name.endswith("k_proj.weight") for entry in ledger.entries) == 2
 
 
 def test_a_null_alias_states_nothing():

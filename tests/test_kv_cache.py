@@ -73,7 +73,13 @@ SMALL = [
 
 
 MAMBA = {**GROUPED, "mamba_n_heads": 4, "mamba_d_state": 6}
+DELTA = {
+    **GROUPED, "head_dim": 6, "num_experts": 4, "num_experts_per_tok": 2, "linear_key_head_dim": 4,
+    "linear_value_head_dim": 6, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+}  # fmt: skip
 HYBRID = [
+    ("qwen3_next", {**DELTA, "num_hidden_layers": 5}),
+    ("qwen3_next", {**DELTA, "num_hidden_layers": 3, "full_attention_interval": 2, "linear_conv_kernel_dim": 3}),
     ("bamba", {**MAMBA, "num_hidden_layers": 5, "attn_layer_indices": [1, 4]}),
     ("bamba", {**MAMBA, "num_hidden_layers": 2, "attn_layer_indices": [0], "mamba_n_groups": 2, "mamba_d_conv": 3}),
     ("bamba", {**MAMBA, "num_hidden_layers": 2, "attn_layer_indices": [1], "mamba_expand": 3}),

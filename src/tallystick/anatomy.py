@@ -90,6 +90,7 @@ class Recurrence(NamedTuple):
 
     inputs: int  # elements of the last inputs of its convolution
     state: int  # elements of its state, which is in float32 whatever the dtype of the model
+    source: str  # where this is from
 
 
 class Recurring(NamedTuple):

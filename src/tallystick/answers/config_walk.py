@@ -33,7 +33,11 @@ KINDS = {
     "kv-sharing": ("num_kv_shared_layers",),
     "residuals": ("altup_num_inputs", "laurel_rank"),
     "latent-attention": ("kv_lora_rank", "q_lora_rank"),
-    "scans": ("attn_layer_indices", "mamba_d_conv", "mamba_d_state", "mamba_expand", "mamba_n_groups", "mamba_n_heads"),
+    "scans": (
+        "attn_layer_indices", "full_attention_interval", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",
+        "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "mamba_d_conv", "mamba_d_state",
+        "mamba_expand", "mamba_n_groups", "mamba_n_heads",
+    ),
     "cross-attention": ("add_cross_attention",),
     "biases": ("attention_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias", "qkv_bias", "use_bias"),
     "norms": (
@@ -44,6 +48,7 @@ KINDS = {
     "experts": (
         "decoder_sparse_step", "first_k_dense_replace", "interleave_moe_layer_step", "mlp_only_layers",
         "moe_intermediate_size", "moe_layers", "n_routed_experts", "n_shared_experts", "num_experts", "num_local_experts",
+        "shared_expert_intermediate_size",
     ),
 }  # fmt: skip
 _KIND_OF = {key: kind for kind, keys in KINDS.items() for key in keys}

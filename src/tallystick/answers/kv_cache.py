@@ -53,11 +53,10 @@ class Carried(NamedTuple):
 def carried(recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
     """What remains of one sequence in layers that read token after token, however long it is.
 
-    For Mamba 2 the last inputs of the convolution, and for each channel a state (Dao and Gu 2024, "Transformers are
-    SSMs", section 7).
+    The last inputs of the convolution, and for each channel a state, or for each head one of keys × values.
     """
     found: dict[tuple[str, Recurrence], int] = {}
     for one in recurring:
-        alike = one.name, Recurrence(*map(int, one.keeps))
+        alike = one.name, Recurrence(int(one.keeps.inputs), int(one.keeps.state), one.keeps.source)
         found[alike] = found.get(alike, 0) + int(one.layers)
     return tuple(Carried(name, layers, keeps) for (name, keeps), layers in found.items())

@@ -278,7 +278,6 @@ def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) 
 
 def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
     """What layers keep whatever the length, which nobody quantises."""
-    source = "Dao and Gu 2024, Transformers are SSMs, section 7"
     for one in carried((ledger.described or ledger).recurring):
         for what, elements, dtype in (
             ("last inputs of convolutions", one.keeps.inputs, form),
@@ -290,7 +289,7 @@ def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
                 f"{what} in {dtype}",
                 batch * one.layers * elements * width,
                 f"{batch:,} × {one.layers:,} layers × {elements:,} × {width} B",
-                source,
+                one.keeps.source,
             )
 
 
