@@ -50,18 +50,17 @@ def gemma3n_text(c: Config) -> Model:
     return decoder(
         c,
         _layers(c),
-        norm(d),
+        _norm(d),
         embed_tokens_per_layer=Embedding(c.vocab_size_per_layer_input, layers * each),
         per_layer_model_projection=Linear(d, layers * each, bias=False),
-        per_layer_projection_norm=norm(each),
+        per_layer_projection_norm=_norm(each),
         altup_projections=Repeat(more, Linear(d, d, bias=False)),
         altup_unembed_projections=Repeat(more, Linear(d, d, bias=False)),
     )
 
 
-def norm(width: int, *, times: int = 1) -> Group:
-    """RMSNorm in float32, scale included."""
-    return RMSNorm(width, kind="rms32", times=times)
+def _norm(width: int) -> Group:
+    return RMSNorm(width, kind="rms32")
 
 
 def _layers(c: Config) -> Stack:
@@ -111,19 +110,19 @@ def _block(c: Config, width: int, *, borrowed: bool) -> Group:
     return Group(
         self_attn=_attention(c, borrowed=borrowed),
         mlp=gated_mlp(d, width),  # how streams run is not told, so nothing is
-        input_layernorm=norm(d),
-        post_attention_layernorm=norm(d),
-        pre_feedforward_layernorm=norm(d),
-        post_feedforward_layernorm=norm(d),
+        input_layernorm=_norm(d),
+        post_attention_layernorm=_norm(d),
+        pre_feedforward_layernorm=_norm(d),
+        post_feedforward_layernorm=_norm(d),
         altup=_altup(d, c.altup_num_inputs),
         laurel=Group(
             linear_left=Linear(d, c.laurel_rank, bias=False),
             linear_right=Linear(c.laurel_rank, d, bias=False),
-            post_laurel_norm=norm(d),
+            post_laurel_norm=_norm(d),
         ),
         per_layer_input_gate=Linear(d, each, bias=False),
         per_layer_projection=Linear(each, d, bias=False),
-        post_per_layer_input_norm=norm(d),
+        post_per_layer_input_norm=_norm(d),
     )
 
 
@@ -132,11 +131,11 @@ def _attention(c: Config, *, borrowed: bool) -> Attention:
     windows = windows_of(c, ((c.sliding_window, FULL - 1), (None, 1)))
     runs = heads(c, size, windows)._replace(apart=True, borrowed=borrowed)
     if not borrowed:
-        return attention(c, size, runs=runs, bias=bias, q_norm=norm(size), k_norm=norm(size))
+        return attention(c, size, runs=runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
     return Attention(
         runs,
         q_proj=Linear(d, c.num_attention_heads * size, bias=bias),
-        q_norm=norm(size),
+        q_norm=_norm(size),
         o_proj=Linear(c.num_attention_heads * size, d, bias=bias),
     )
 
@@ -152,5 +151,5 @@ def _altup(d: int, streams: int) -> Mixer:
         correction_coefs=Linear(streams, streams, bias=False),
         prediction_coefs=Linear(streams, streams * streams, bias=False),
         modality_router=Linear(d, streams, bias=False),
-        router_norm=norm(d),
+        router_norm=_norm(d),
     )
