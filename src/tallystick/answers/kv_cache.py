@@ -32,7 +32,7 @@ def kept(attending: Sequence[Attending], sequence: int) -> tuple[Kept, ...]:
     """
     found: dict[Kept, int] = {}
     for one in attending:
-        if one.heads.borrowed:
+        if not one.heads.kept:
             continue
         for window, layers in one.windows().items():
             width = None if window is None else int(window)
