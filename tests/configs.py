@@ -260,6 +260,45 @@ def bamba(draw: DrawFn) -> Config:
 BAMBA_FLAGS = ("mamba_conv_bias", "mamba_proj_bias", "attention_bias", "mlp_bias", "tie_word_embeddings")
 
 
+@st.composite
+def qwen3_next(draw: DrawFn, model_type: str, **more: Any) -> Config:
+    """As Llama's kin, and each layer's kind, listed or not."""
+    values = draw(llama_like(model_type, **more))
+    if draw(FLAG):
+        kinds = st.sampled_from(["linear_attention", "full_attention"])
+        values["layer_types"] = [draw(kinds) for _ in range(values["num_hidden_layers"])]
+    return values
+
+
+@st.composite
+def gemma3n(draw: DrawFn) -> Config:
+    """Layers of one kind, or of two where both are among those that lend their keys and values."""
+    heads, layers = draw(HEADS), draw(st.integers(1, 8))
+    full = draw(st.lists(FLAG, min_size=layers, max_size=layers)) if draw(FLAG) else None
+    kinds = full or [(number + 1) % 5 == 0 for number in range(layers)]
+    lent = max(kinds.index(kind) for kind in set(kinds)) + 1
+    widths = st.lists(INNER, min_size=layers, max_size=layers)
+    same = draw(INNER)
+    names = {True: "full_attention", False: "sliding_attention"}
+    return config(
+        "gemma3n_text",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        vocab_size_per_layer_input=draw(VOCABULARY),
+        hidden_size=heads * draw(HEAD),
+        hidden_size_per_layer_input=draw(st.integers(1, 9)),
+        intermediate_size=draw(st.one_of(st.just(same), st.just([same] * layers), widths)),
+        num_hidden_layers=layers,
+        layer_types=[names[kind] for kind in full] if full else ABSENT,
+        num_kv_shared_layers=draw(st.integers(0, layers - lent)),
+        num_attention_heads=heads,
+        num_key_value_heads=draw(st.sampled_from(divisors(heads))),
+        head_dim=draw(EVEN),
+        altup_num_inputs=draw(sometimes(st.integers(1, 5))),
+        laurel_rank=draw(sometimes(st.integers(1, 9))),
+        **{key: draw(value) for key, value in _maybe_flags("attention_bias", "tie_word_embeddings").items()},
+    )
+
+
 def _maybe_flags(*names: str) -> dict[str, SearchStrategy[Any]]:
     return {name: sometimes(FLAG) for name in names}
 
@@ -294,11 +333,43 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "gemma": llama_like("gemma", kv=16, **_maybe_flags("attention_bias")),
     "gemma2": llama_like("gemma2", kv=4, whole=True, **_maybe_flags("attention_bias")),
     "gemma3_text": llama_like("gemma3_text", kv=4, whole=True, **_maybe_flags("attention_bias")),
+    "gemma3n_text": gemma3n(),
     "phi": llama_like("phi", whole=True, **_maybe_flags("qk_layernorm")),
     "phi3": llama_like("phi3"),
     "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),
     "olmo2": llama_like("olmo2", **_maybe_flags("attention_bias")),
     "granite": llama_like("granite", **_maybe_flags("attention_bias", "mlp_bias")),
+    "qwen3_next": with_experts(
+        qwen3_next(
+            "qwen3_next",
+            kv=2,
+            moe_intermediate_size=INNER,
+            shared_expert_intermediate_size=INNER,
+            full_attention_interval=sometimes(st.integers(1, 3)),
+            linear_conv_kernel_dim=sometimes(st.integers(1, 5)),
+            linear_key_head_dim=EVEN,
+            linear_value_head_dim=EVEN,
+            linear_num_key_heads=HEADS,
+            linear_num_value_heads=HEADS,
+            decoder_sparse_step=sometimes(st.integers(1, 3)),
+            mlp_only_layers=nullable(st.lists(st.integers(0, 3), max_size=2)),
+            **_maybe_flags("attention_bias"),
+        ),
+        "num_experts",
+        "num_experts",
+    ),
+    "llama4_text": with_experts(
+        llama_like(
+            "llama4_text",
+            kv=8,
+            intermediate_size_mlp=sometimes(INNER),
+            interleave_moe_layer_step=sometimes(st.integers(1, 3)),
+            moe_layers=nullable(st.lists(st.integers(0, 3), max_size=3)),
+            **_maybe_flags("attention_bias"),
+        ),
+        "num_local_experts",
+        "num_local_experts",
+    ),
     "deepseek_v3": with_experts(deepseek_v3(), "n_routed_experts", "num_local_experts"),
     "gpt_oss": with_experts(
         llama_like("gpt_oss", kv=8, **_maybe_flags("attention_bias")),

@@ -47,6 +47,10 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "nanochat": {**GROUPED, "head_dim": 16},
     "gpt_oss": {**GROUPED, "head_dim": 16, "num_local_experts": 4},
+    "llama4_text": {
+        **GROUPED, "head_dim": 16, "num_local_experts": 4, "num_hidden_layers": 4, "attention_chunk_size": 20,
+        "moe_layers": [1, 3], "intermediate_size_mlp": 120,
+    },
     "deepseek_v3": {
         **WIDTHS, "num_hidden_layers": 2, "first_k_dense_replace": 1, "num_key_value_heads": 4, "kv_lora_rank": 40,
         "q_lora_rank": 56, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "v_head_dim": 24, "n_routed_experts": 8,

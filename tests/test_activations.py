@@ -17,6 +17,7 @@ BATCH, SEQUENCE = 2, 48
 DTYPES = {"float32": "pure", "bfloat16": "pure", "autocast": "mixed"}
 EXACT = [
     "gpt2", "llama", "gemma", "mixtral", "granite", "mistral", "phi3", "qwen2", "qwen3", "gemma2", "gemma3_text", "gpt_oss",
+    "llama4_text",
 ]  # fmt: skip
 
 
@@ -97,6 +98,9 @@ def test_near_what_autograd_saves(model_type, attention, how, recompute):
         ("qwen2", {"sliding_window": 7, "use_sliding_window": True, "max_window_layers": 1}, "flash", 2, 24),
         ("gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None}, "eager", 2, 24),
         ("gemma3_text", {"sliding_window": 7, "sliding_window_pattern": 3, "num_hidden_layers": 3}, "flash", 2, 24),
+        ("llama4_text", {"use_qk_norm": False, "attn_temperature_tuning": False}, "flash", 2, 24),
+        ("llama4_text", {"no_rope_layers": [0, 1, 0, 1], "num_experts_per_tok": 2}, "eager", 2, 24),
+        ("llama4_text", {"attention_chunk_size": 25, "moe_layers": None}, "flash", 1, 24),
         ("mixtral", {"num_experts_per_tok": 3}, "flash", 2, 24),
         ("deepseek_v3", {"q_lora_rank": None}, "flash", 2, 24),
     ],
@@ -241,6 +245,8 @@ PROMPTS = [
 def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how):
     longer = {"n_positions": 256} if model_type in ("gpt2", "gptj") else {"max_position_embeddings": 256}
     thin = {"n_inner": 24, "ffn_dim": 24, "ffn_hidden_size": 24, "intermediate_size": 24}
+    if model_type == "llama4_text":
+        longer["attention_chunk_size"] = 256  # a cache that is cut to less holds what it was cut from
     config, batch, sequence = config_of(model_type, **longer, **(thin if inner == "narrow" else {})), 2, 256
     model = build(config, attention=attention, dtype=how).eval()
     ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensor
 
 NATIVE = sorted(configs.CONFIGS)
 WITHOUT_TRANSFORMERS = {"palm", "book_gpt", "book_llama", "nanogpt"}
-EXPERTS = ["mixtral", "deepseek_v3"]  # published one expert by one
+EXPERTS = ["mixtral", "deepseek_v3", "qwen3_next"]  # published one expert by one
 
 # Small enough to build once for each key that is flipped.
 SMALL: dict[str, dict[str, Any]] = {
@@ -33,6 +33,17 @@ SMALL: dict[str, dict[str, Any]] = {
     "gptj": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
     "bloom": {"vocab_size": 40, "hidden_size": 16, "n_head": 2, "n_layer": 2},
     "opt": {"vocab_size": 40, "hidden_size": 16, "ffn_dim": 12, "num_attention_heads": 2, "num_hidden_layers": 2},
+    "gemma3n_text": {
+        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_hidden_layers": 4, "num_kv_shared_layers": 1, "vocab_size_per_layer_input": 30,
+        "hidden_size_per_layer_input": 6, "laurel_rank": 3,
+    },
+    "qwen3_next": {
+        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "moe_intermediate_size": 6,
+        "shared_expert_intermediate_size": 5, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
+        "num_hidden_layers": 4, "num_experts": 12, "linear_key_head_dim": 4, "linear_value_head_dim": 6,
+        "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+    },
     "bamba": {
         "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
         "num_hidden_layers": 3, "mamba_n_heads": 4, "mamba_d_state": 6, "attn_layer_indices": [1],
@@ -175,9 +186,16 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "falcon": {"num_kv_heads": {"new_decoder_architecture": True}},
         "opt": {"_remove_final_layer_norm": {"do_layer_norm_before": True}},
         "qwen3_moe": {"intermediate_size": {"mlp_only_layers": [0]}},
+        "qwen3_next": {"intermediate_size": {"mlp_only_layers": [0]}},
+        "llama4_text": {"intermediate_size_mlp": {"moe_layers": [0]}},
     }.get(model_type, {})
     heads = {"num_attention_heads", "n_head", "num_experts_per_tok"}
-    lists = {"attn_layer_indices": [[0], [1, 2]], "mlp_only_layers": [[0]]}
+    lists = {
+        "attn_layer_indices": [[0], [1, 2]],
+        "mlp_only_layers": [[0]],
+        "moe_layers": [[0]],
+        "layer_types": [["full_attention"] * 4],
+    }
     for key, default in family.keys.items():
         if key in heads:
             continue
@@ -259,6 +277,14 @@ def role_of(ledger: Ledger, ending: str) -> set[str]:
     return {entry.role for entry in ledger.entries if entry.name.endswith(ending)}
 
 
+# What Gemma 3n has beside attention and MLP.
+OTHER = (
+    *[f"model.layers.{n}.{name}" for n in range(35) for name in ("altup.", "laurel.", "per_layer_")],
+    "model.altup_",
+    "model.per_layer_model_projection.",
+)
+
+
 @pytest.mark.parametrize("model_type", [*NATIVE, *sorted(WITHOUT_TRANSFORMERS)])
 def test_every_tensor_has_a_role(model_type: str):
     required = {
@@ -270,7 +296,7 @@ def test_every_tensor_has_a_role(model_type: str):
     }.get(model_type, {})  # fmt: skip
     for entry in count({"model_type": model_type, **required}).entries:
         assert entry.role in ROLES, entry.name
-        assert entry.role != "other", entry.name
+        assert entry.role != "other" or entry.name.startswith(OTHER), entry.name
 
 
 @pytest.mark.parametrize(
@@ -285,6 +311,11 @@ def test_every_tensor_has_a_role(model_type: str):
         (small("gpt_oss"), "down_proj_bias", "experts"),
         (small("deepseek_v3"), "shared_experts.up_proj.weight", "mlp"),
         (small("deepseek_v3"), "mlp.gate.weight", "router"),
+        (small("gemma3n_text"), "embed_tokens_per_layer.weight", "token_embedding"),
+        (small("gemma3n_text"), "laurel.post_laurel_norm.weight", "norm"),
+        (small("gemma3n_text"), "altup.modality_router.weight", "other"),
+        (small("qwen3_next"), "linear_attn.in_proj_qkvz.weight", "ssm"),
+        (small("qwen3_next"), "shared_expert_gate.weight", "router"),
         (small("bamba"), "mamba.A_log", "ssm"),
         (small("bamba"), "mamba.in_proj.weight", "ssm"),
         (small("bamba"), "conv1d.bias", "conv"),
@@ -309,7 +340,7 @@ def test_roles(values: dict[str, Any], ending: str, role: str):
 # whose heads do not fill its width.
 INDIVISIBLE = [
     *[small(name, hidden_size=18) for name in NATIVE if "num_attention_heads" in architectures.find(name).keys
-      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt")],
+      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt", "llama4_text", "qwen3_next")],
     small("opt", hidden_size=17),
     small("llama", hidden_size=18, head_dim=4),
     small("gemma2", hidden_size=18, head_dim=4),
@@ -434,6 +465,36 @@ def test_aliases_are_those_of_transformers(model_type: str):
 def test_what_contradicts_itself_in_a_hybrid_is_refused(more: dict[str, Any], why: str):
     with pytest.raises(BadInput, match=f"^test: {why}"):
         count(small("bamba", **more))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"num_kv_shared_layers": 4}, "num_kv_shared_layers = 4 of 4 layers leaves none of a kind to borrow"),
+        ({"num_kv_shared_layers": 9}, "num_kv_shared_layers = 9 of 4 layers leaves none of a kind to borrow"),
+        ({"num_hidden_layers": 6, "num_kv_shared_layers": 2}, "num_kv_shared_layers = 2 of 6 layers leaves none"),
+        (
+            {"num_kv_shared_layers": 1, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]},
+            "num_kv_shared_layers = 1 of 4 layers leaves none",
+        ),
+        ({"intermediate_size": [4, 5, 6]}, "intermediate_size lists 3 widths for 4 layers"),
+        ({"intermediate_size": []}, "intermediate_size lists 0 widths for 4 layers"),
+        ({"intermediate_size": [4, 5, -1, 6]}, "intermediate_size_2 is -1, expected a positive integer"),
+    ],
+)
+def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str, Any], why: str):
+    values = small("gemma3n_text", **more)
+    with pytest.raises(BadInput, match=f"^test: {why}"):
+        count(values)
+    with pytest.raises((ValueError, RuntimeError)):
+        truth(values)
+
+
+@pytest.mark.parametrize("shared", [11, 14, 15])
+def test_more_borrowed_layers_than_there_are_as_transformers_builds_them(shared: int):
+    """Its default, 15, of a model cut to ten layers: those that lend keep their projections, and no other does."""
+    ledger = assert_equal(small("gemma3n_text", num_hidden_layers=10, num_kv_shared_layers=shared))
+    assert sum(entry.name.endswith("k_proj.weight") for entry in ledger.entries) == 2
 
 
 def test_a_null_alias_states_nothing():

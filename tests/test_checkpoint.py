@@ -127,14 +127,23 @@ MORE: dict[str, dict[str, Any]] = {
     },
     "mixtral": {"num_local_experts": 4},
     "gpt_oss": {"num_local_experts": 4},
+    "llama4_text": {"num_local_experts": 4, "head_dim": 4, "moe_layers": [1], "intermediate_size_mlp": 20},
     "gptj": {"rotary_dim": 4},
     "bloom": {"n_head": 4},
+    "gemma3n_text": {
+        "num_kv_shared_layers": 1, "vocab_size_per_layer_input": 40, "hidden_size_per_layer_input": 4, "head_dim": 4,
+    },
+    "qwen3_next": {
+        "num_hidden_layers": 4, "num_experts": 4, "num_experts_per_tok": 2, "head_dim": 4, "moe_intermediate_size": 6,
+        "shared_expert_intermediate_size": 6, "linear_key_head_dim": 4, "linear_value_head_dim": 4,
+        "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+    },
     "bamba": {"mamba_n_heads": 4, "mamba_d_state": 6, "attn_layer_indices": [1]},
     "opt": {"word_embed_proj_dim": 16},
 }  # fmt: skip
 NATIVE = [
-    "bamba", "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss", "gptj",
-    "granite", "llama", "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "starcoder2",
+    "bamba", "bloom", "deepseek_v3", "falcon", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gpt2", "gpt_neox", "gpt_oss", "gptj",
+    "granite", "llama", "llama4_text", "mistral", "mixtral", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "qwen3_next", "starcoder2",
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 import torch
@@ -99,8 +100,9 @@ def test_the_causes_of_any_two_families_sum_to_the_gap(data):
     assert sum(row.parameters for row in answer.tensors) == answer.gap
     assert not tallystick.compare(a, a).causes
     unexplained = {name for cause in answer.causes if cause.cause == "other" for name in cause.names}
-    # OPT alone puts a projection between embedding and layers, for which the words have no role.
-    assert unexplained <= {"model.decoder.project_in.weight", "model.decoder.project_out.weight"}
+    # OPT puts a projection between embedding and layers, and Gemma 3n keeps several streams and mixes them: no role is
+    # made for these.
+    assert all(re.search(r"\.project_(in|out)\.|\.altup|\.laurel\.|\.per_layer_", name) for name in unexplained)
 
 
 def test_each_key_that_an_architecture_reads_has_a_kind():

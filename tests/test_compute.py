@@ -73,13 +73,14 @@ def test_as_many_operations_as_torch_counts(attention, model_type, values):
 
 
 # What the drawn configs, made to be built, leave to chance and a model that runs cannot: rotated elements go in pairs,
-# and some of Falcon's keys contradict each other.
+# some of Falcon's keys contradict each other, and Llama 4 runs experts that nobody counts.
 RUNS = {
     "gptj": {"rotary_dim": 2},
     "phi": {"partial_rotary_factor": 1.0},
+    "llama4_text": {"moe_layers": []},
     "falcon": {"num_ln_in_parallel_attn": None, "parallel_attn": True, "num_kv_heads": None},
 }
-DENSE = sorted(set(configs.CONFIGS) - {"mixtral", "gpt_oss", "deepseek_v3", "bamba"})
+DENSE = sorted(set(configs.CONFIGS) - {"mixtral", "gpt_oss", "deepseek_v3", "bamba", "qwen3_next"})
 
 
 @pytest.mark.parametrize("model_type", DENSE)
@@ -94,6 +95,19 @@ def test_as_many_as_torch_counts_for_drawn_configs(model_type, data):
     forward, backward, _ = run(built(model_type, values, "eager"), batch, sequence)
     answer = compute(ledger, batch=batch, sequence=sequence)
     assert (answer.forward, answer.backward) == (forward, backward)
+
+
+def test_experts_that_transformers_runs_for_nothing_are_not_counted():
+    """Llama 4's experts read every token there, scaled by 0 where they are not chosen."""
+    values = {**LLAMA, "num_local_experts": 4, "moe_layers": [1]}
+    forward, backward, _ = run(built("llama4_text", values, "eager"), 2, 7)
+    answer = compute(tallystick.count({"model_type": "llama4_text", **values}), batch=2, sequence=7)
+    experts = [product for product in answer.products if product.part == "experts"]
+    assert (forward - answer.forward, backward - answer.backward) == (
+        3 * sum(product.forward_flops for product in experts),
+        3 * sum(product.backward_flops for product in experts),
+    )
+    assert any("run densely they would take 4 times as many" in note for note in answer.notes)
 
 
 def test_what_is_left_out_of_a_scan_is_said():
@@ -179,6 +193,8 @@ def test_a_mask_leaves_what_a_query_sees():
             ones = torch.ones(sequence, sequence)
             seen = ones.tril() if window is None else ones.tril() - ones.tril(-window)
             assert visible(sequence, window) == seen.sum()
+            number = torch.arange(sequence) // (window or sequence)
+            assert visible(sequence, window, chunked=True) == (number[:, None] == number).tril().sum()
     needed = tallystick.compute("mistral-7b", sequence=8192).parts()["attention_scores"]["needed_flops"]
     assert needed == 2 * 32 * 32 * 128 * (4096 * 4097 // 2 + 4096 * 4096)
 

@@ -10,6 +10,10 @@ from truth import default_config
 
 WIDTHS = {"hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61, "intermediate_size": 12}
 GROUPED = {**WIDTHS, "num_key_value_heads": 2}
+GEMMA_3N = {
+    **GROUPED, "head_dim": 6, "sliding_window": 7, "vocab_size_per_layer_input": 61, "hidden_size_per_layer_input": 5,
+    "laurel_rank": 3,
+}  # fmt: skip
 GPT2 = {"n_embd": 24, "n_head": 4, "n_layer": 3, "vocab_size": 61}
 
 SMALL = [
@@ -36,6 +40,23 @@ SMALL = [
     ("gemma3_text", {**GROUPED, "num_hidden_layers": 7, "sliding_window": 7, "sliding_window_pattern": 2}),
     ("gemma3_text", {**GROUPED, "num_hidden_layers": 7, "sliding_window": 8, "use_bidirectional_attention": True}),
     ("gemma3_text", {**GROUPED, "num_hidden_layers": 2, "sliding_window": 7, "layer_types": ["full_attention"] * 2}),
+    ("gemma3n_text", {**GEMMA_3N, "num_hidden_layers": 7, "num_kv_shared_layers": 2}),
+    ("gemma3n_text", {**GEMMA_3N, "num_hidden_layers": 3, "num_kv_shared_layers": 0}),
+    (
+        "gemma3n_text",
+        {
+            **GEMMA_3N, "num_hidden_layers": 4, "num_kv_shared_layers": 1, "intermediate_size": [8, 9, 9, 12],
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+        },
+    ),
+    ("llama4_text", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "num_local_experts": 1, "attention_chunk_size": 7}),
+    (
+        "llama4_text",
+        {
+            **GROUPED, "num_hidden_layers": 3, "head_dim": 6, "num_local_experts": 2, "num_experts_per_tok": 2,
+            "attention_chunk_size": 5, "no_rope_layers": [0, 1, 1], "moe_layers": [1], "intermediate_size_mlp": 20,
+        },
+    ),
     ("gpt_oss", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "sliding_window": 7, "num_local_experts": 4}),
     ("qwen2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": False}),
     ("qwen2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": True, "max_window_layers": 3}),
@@ -52,7 +73,13 @@ SMALL = [
 
 
 MAMBA = {**GROUPED, "mamba_n_heads": 4, "mamba_d_state": 6}
+DELTA = {
+    **GROUPED, "head_dim": 6, "num_experts": 4, "num_experts_per_tok": 2, "linear_key_head_dim": 4,
+    "linear_value_head_dim": 6, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+}  # fmt: skip
 HYBRID = [
+    ("qwen3_next", {**DELTA, "num_hidden_layers": 5}),
+    ("qwen3_next", {**DELTA, "num_hidden_layers": 3, "full_attention_interval": 2, "linear_conv_kernel_dim": 3}),
     ("bamba", {**MAMBA, "num_hidden_layers": 5, "attn_layer_indices": [1, 4]}),
     ("bamba", {**MAMBA, "num_hidden_layers": 2, "attn_layer_indices": [0], "mamba_n_groups": 2, "mamba_d_conv": 3}),
     ("bamba", {**MAMBA, "num_hidden_layers": 2, "attn_layer_indices": [1], "mamba_expand": 3}),
@@ -68,7 +95,7 @@ def test_as_many_bytes_as_transformers_keeps(model_type, values):
     for batch, sequence in ((1, 5), (3, 12)):  # within the window, and beyond it
         with torch.no_grad():
             cache = model(torch.randint(3, 60, (batch, sequence)), use_cache=True).past_key_values
-        held = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+        held = [tensor for layer in cache.layers if layer.keys is not None for tensor in (layer.keys, layer.values)]
         assert sum(tensor.untyped_storage().nbytes() for tensor in held) >= sum(tensor.nbytes for tensor in held)
         assert 4 * batch * sum(one.total for one in kept(attending, sequence)) == sum(t.nbytes for t in held)
 
@@ -104,13 +131,63 @@ def test_layers_alike_are_one_line_and_their_states_do_not_grow_with_the_sequenc
         "last inputs of convolutions in bfloat16": "1 × 7 layers × 304 × 2 B",  # (64 + 2·6) channels, the last 4
         "states of recurrent layers in float32": "1 × 7 layers × 384 × 4 B",  # 64 channels of 6
     }
-    assert answer.per_token == tallystick.memory(config, kv_dtype="int8", sequence=4).per_token
+    assert answer.per_token == tallystick.memory(config, dtype="bfloat16", kv_dtype="int8", sequence=4).per_token == 68
 
 
 def test_a_model_without_attention_has_a_cache_that_no_token_adds_to():
     answer = tallystick.memory({"model_type": "bamba", **MAMBA, "num_hidden_layers": 2}, sequence=10**6)
     assert answer.per_token == 0
     assert not any("no cache is counted" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    ("kv_dtype", "dtype", "bytes_"),
+    [
+        ("int2", "bfloat16", 4 * (384 + 2 * 48)),
+        ("int4", "bfloat16", 4 * (768 + 2 * 48)),
+        ("int4", "float16", 4 * (768 + 2 * 48)),
+        ("int4", "float32", 4 * (768 + 2 * 96)),
+        ("int8", "bfloat16", 4 * (1536 + 2 * 48)),
+        ("int8", "float32", 4 * (1536 + 2 * 96)),
+    ],
+)
+def test_a_quantised_cache_holds_what_transformers_holds(kv_dtype, dtype, bytes_):
+    """Measured in transformers 5.23's `QuantizedCache`, by quanto 0.2.7 (2 and 4 bits) and hqq 0.2.8 (4 and 8).
+
+    After 2 × 24 tokens of a Llama with two layers and two heads of 16 for keys, each of four tensors, 1,536 elements,
+    is its packed bytes, and 24 scales and 24 zero points in the dtype of the model.
+    """
+    values = {**GROUPED, "num_hidden_layers": 2, "head_dim": 16, "model_type": "llama"}
+    answer = tallystick.memory(values, dtype=dtype, kv_dtype=kv_dtype, batch=2, sequence=24)
+    assert answer.to_dict()["kv_cache_bytes"] == bytes_
+
+
+def test_a_cache_in_8_bit_floats_holds_what_transformers_holds():
+    values = {**GROUPED, "num_hidden_layers": 3, "head_dim": 6}
+    config = transformers.LlamaConfig(**values)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    cache = transformers.QuantizedCache("fp8", config)
+    for length in (4, 1):
+        with torch.no_grad():
+            model(torch.randint(3, 60, (2, length)), past_key_values=cache, use_cache=True)
+    held = [
+        part for layer in cache.layers for pair in (layer._quantized_keys, layer._quantized_values) for part in pair
+    ]
+    answer = tallystick.memory({"model_type": "llama", **values}, kv_dtype="fp8", batch=2, sequence=5)
+    assert answer.to_dict()["kv_cache_bytes"] == sum(tensor.nbytes for tensor in held)
+
+
+def test_a_quantised_window_is_what_transformers_has_not():
+    config = transformers.MistralConfig(**GROUPED, num_hidden_layers=2, sliding_window=7)
+    with pytest.raises(ValueError, match="only supported for models with only full attention"):
+        transformers.QuantizedCache("fp8", config)
+    windowed, whole = (
+        tallystick.memory({"model_type": "mistral", **GROUPED, "sliding_window": window}, kv_dtype="int4").notes
+        for window in (7, None)
+    )
+    note = "transformers holds no cache in int4 for layers that see a window or carry a state"
+    assert note in windowed
+    assert note not in whole
 
 
 def test_groups_are_counted_once_where_transformers_repeats_them():

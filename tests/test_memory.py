@@ -359,7 +359,7 @@ def test_a_quantised_cache_has_scales():
     """4 bits, and for 64 elements a scale and a zero point of 16 bits each: 4.5 bits of an element."""
     answer = tallystick.memory("llama-3-8b", sequence=4096, kv_dtype="int4").to_dict()
     assert answer["kv_cache_bytes"] == 4096 * 2 * 32 * 8 * 128 * 9 // 16
-    assert any("wait in 16 bits" in note for note in answer["notes"])
+    assert any("wait in bfloat16" in note for note in answer["notes"])
 
 
 def test_a_checkpoint_is_described_by_the_config_beside_it(tmp_path):

@@ -36,6 +36,11 @@ class Heads(NamedTuple):
     held: bool = (
         False  # GPT-2: what it gives lives on beside its sum with the block's input, as do the positions' vectors
     )
+    chunked: bool = False  # windows are chunks: a position sees those before it in its own
+    precise: bool = False  # pairs are turned as complex numbers of 2 × float32, whatever the dtype of the model
+    levelled: bool = False  # where a window is seen, queries and keys are brought to one scale that nothing learns
+    borrowed: bool = False  # keys and values are those of an earlier layer: none are made, and none are cached
+    tempered: bool = False  # where everything is seen, queries are scaled by their position
 
     @property
     def value_size(self) -> int:
@@ -45,6 +50,8 @@ class Heads(NamedTuple):
     @property
     def kept(self) -> int:
         """Elements that a cache keeps of one token in one layer."""
+        if self.borrowed:
+            return 0
         return self.keys * (self.size + self.value_size) if self.latent is None else self.latent
 
 
@@ -83,6 +90,7 @@ class Recurrence(NamedTuple):
 
     inputs: int  # elements of the last inputs of its convolution
     state: int  # elements of its state, which is in float32 whatever the dtype of the model
+    source: str  # where this is from
 
 
 class Recurring(NamedTuple):
@@ -92,6 +100,15 @@ class Recurring(NamedTuple):
     start: int  # number of the first layer
     layers: int
     keeps: Recurrence
+
+
+class Mixing(NamedTuple):
+    """Products that no tensor's shape tells: of what goes through, with what is computed of it."""
+
+    name: str  # of what mixes, with {} for the layers' numbers
+    start: int  # number of the first layer
+    layers: int
+    multiplications: int  # for one token in one layer
 
 
 # -- what runs, part by part --------------------------------------------------------------------------
@@ -138,7 +155,9 @@ class Routing(NamedTuple):
     feed: Feed  # one expert
     experts: int
     used: int
-    scoring: str  # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups
+    # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups | scaled: by a sigmoid, 0
+    # for those not chosen, of what all of them read
+    scoring: str
     weights: str = "float32"  # of the chosen experts | own: in the model's dtype
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tallystick import anatomy
-from tallystick.anatomy import Attending, Feed, Heads, Part, Recurrence, Recurring, Routing
-from tallystick.config import REQUIRED, Config, maybe, natural
+from tallystick.anatomy import Attending, Feed, Heads, Mixing, Part, Recurrence, Recurring, Routing
+from tallystick.config import REQUIRED, Config, for_layers, maybe, natural
 from tallystick.dims import expression_of
 from tallystick.ledger import Axis, Entry
 
@@ -38,6 +38,7 @@ __all__ = [
     "Heads",
     "LayerNorm",
     "Linear",
+    "Mixer",
     "Model",
     "Node",
     "Parallel",
@@ -51,6 +52,7 @@ __all__ = [
     "Stack",
     "Tensor",
     "architecture",
+    "for_layers",
     "maybe",
     "natural",
 ]  # fmt: skip
@@ -123,6 +125,14 @@ class Scan(Group):
         self.keeps = keeps
 
 
+class Mixer(Group):
+    """What multiplies a token with what it computed of it, beside its own tensors: `multiplications` of each token."""
+
+    def __init__(self, multiplications: int, /, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.multiplications = multiplications
+
+
 class Parallel(Group):
     """A block whose attention and MLP run side by side, on one input."""
 
@@ -166,6 +176,7 @@ class Model(Group):
 
 
 Node: TypeAlias = Tensor | Group | Stack
+G = TypeVar("G", bound=Group)
 
 
 def Repeat(count: int, block: Group) -> Stack:
@@ -289,25 +300,29 @@ def attending(model: Model) -> tuple[Attending, ...]:
     """The attention of every layer, stacks rolled up, in printing order."""
     return tuple(
         Attending(name, axis.start, axis.length, node.heads)
-        for name, axis, node in _mixers(model)
-        if isinstance(node, Attention) and node.heads
+        for name, axis, node in _found(model, Attention)
+        if node.heads
     )
 
 
 def recurring(model: Model) -> tuple[Recurring, ...]:
     """The scan of every layer that has one, stacks rolled up, in printing order."""
+    return tuple(Recurring(name, axis.start, axis.length, node.keeps) for name, axis, node in _found(model, Scan))
+
+
+def mixing(model: Model) -> tuple[Mixing, ...]:
+    """What every layer multiplies beside its tensors and its attention, stacks rolled up, in printing order."""
     return tuple(
-        Recurring(name, axis.start, axis.length, node.keeps)
-        for name, axis, node in _mixers(model)
-        if isinstance(node, Scan)
+        Mixing(name, int(axis.start), int(axis.length), int(node.multiplications))
+        for name, axis, node in _found(model, Mixer)
     )
 
 
-def _mixers(model: Model) -> Iterator[tuple[str, Axis, Group]]:
-    """What lets positions see one another, by name, and in which layers it is."""
+def _found(model: Model, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
+    """The groups of a kind, by name, and in which layers they are."""
 
-    def walk(node: Node, name: str, axis: Axis | None) -> Iterator[tuple[str, Axis, Group]]:
-        if isinstance(node, Attention | Scan):
+    def walk(node: Node, name: str, axis: Axis | None) -> Iterator[tuple[str, Axis, G]]:
+        if isinstance(node, kind):
             yield name, axis or Axis(0, 1), node
         elif isinstance(node, Group):
             for child, below in node.children.items():

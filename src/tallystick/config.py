@@ -27,6 +27,7 @@ class Key(NamedTuple):
     default: int | None
     least: int = 1
     nullable: bool = False
+    listed: bool = False
 
 
 def maybe(default: int | None = None) -> Key:
@@ -42,6 +43,11 @@ def natural(default: int | None = 0, *, nullable: bool = False) -> Key:
     return Key(default, least=0, nullable=nullable)
 
 
+def for_layers(default: int) -> Key:
+    """A positive integer for all layers, or a list that holds one for each."""
+    return Key(default, listed=True)
+
+
 REQUIRED = Key(None)  # no default: the config must say it
 
 
@@ -50,7 +56,7 @@ class Config:
 
     `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
     ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
-    is 0), ``hidden_act="gelu"`` a word, ``widths=()`` a list of positive integers.
+    is 0), ``hidden_act="gelu"`` a word, ``widths=()`` a list of positive integers, ``for_layers(8)`` one or a list.
     """
 
     def __init__(
@@ -81,6 +87,8 @@ class Config:
         default = key.default if isinstance(key, Key) else key
         if isinstance(default, bool):  # which is an integer too
             return self._flag(name, key if isinstance(key, Key) else Key(key))
+        if isinstance(key, Key) and key.listed and isinstance(self._values.get(name), list | tuple):
+            return self._for_layers(name, key)
         if isinstance(key, Key | int):
             return self._integer(name, key if isinstance(key, Key) else Key(key))
         if isinstance(key, tuple | float):
@@ -161,6 +169,13 @@ class Config:
         if not isinstance(values, list | tuple):
             raise self.refuse(f"{name} is {shown(values)}, expected a list of positive integers")
         return tuple(self._size(f"{name}_{number}", value, Key(None)) for number, value in enumerate(values))
+
+    def _for_layers(self, name: str, key: Key) -> Dim | tuple[Dim, ...]:
+        """What a list holds for each layer: one `Dim` where that is the same for all."""
+        values = self._values[name]
+        if values and values.count(values[0]) == len(values):
+            return self._size(name, values[0], key)
+        return self._integers(name, ())
 
     def _size(self, name: str, value: Any, key: Key) -> Dim:
         number = _whole(value)

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from tallystick.anatomy import Attending, Part, Recurring
+from tallystick.anatomy import Attending, Mixing, Part, Recurring
 from tallystick.errors import BadInput
 
 if TYPE_CHECKING:
@@ -174,6 +174,7 @@ class Ledger:
         recipe: Recipe | None = None,
         parts: Sequence[Part] = (),
         recurring: Sequence[Recurring] = (),
+        mixing: Sequence[Mixing] = (),
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -193,6 +194,7 @@ class Ledger:
         self._ask = ask
         self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.recurring = tuple(recurring)  # which layers carry a state along, where the source tells
+        self.mixing = tuple(mixing)  # what layers multiply beside their tensors and attention, where the source tells
         self.parts = tuple(parts)  # what runs, where the source tells
         self.values = values  # reads values where a relation depends on them; None where there are none
         self.recipe = recipe  # the config that laid it out; None where none did

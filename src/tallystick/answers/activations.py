@@ -9,7 +9,18 @@ from dataclasses import replace
 from tallystick.anatomy import Part, Projection, Reading
 from tallystick.answers.again import block_again, scores_again
 from tallystick.answers.lines import Line
-from tallystick.answers.rules import FLOAT, INDEX, MASK, Step, masked_layers, masks, of_part, rotary_tables, windows_of
+from tallystick.answers.rules import (
+    FLOAT,
+    INDEX,
+    MASK,
+    Step,
+    chunked,
+    extras,
+    masked_layers,
+    of_part,
+    rotary_tables,
+    windows_of,
+)
 from tallystick.ledger import BITS, Entry, Ledger
 
 ATTENTION = ("flash", "eager")
@@ -71,7 +82,7 @@ def saved(
         if attention == "eager":
             kept.add("masks", 1, len(windows) * batch * sequence**2 * step.stream)
         elif any(masked_layers(part, step) for part in parts):
-            kept.add("masks", 1, sequence**2 * MASK)
+            kept.add("masks", 1, (batch if chunked(parts) else 1) * sequence**2 * MASK)
     kept.add("rotary positions", 1, max(rotary_tables(part, step) for part in parts))
     if step.mixed:
         for layers, size in _copies(ledger):
@@ -232,7 +243,8 @@ class _Sum:
 def _add(kept: _Sum, part: Part, step: Step) -> None:
     for what, size in of_part(part, step).items():
         kept.add(what, part.layers, size)
-    kept.add("masks of windows", *masks(part, step))
+    for what, layers, size in extras(part, step):
+        kept.add(what, layers, size)
 
 
 def _copies(ledger: Ledger) -> Iterator[tuple[int | None, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tallystick.anatomy import Feed, Norm, Part, Reading, Routing
-from tallystick.answers.rules import FLOAT, Step, activation_of, masks, of_part, scores_by_hand, widths_of_scores
+from tallystick.answers.rules import FLOAT, Step, activation_of, extras, of_part, scores_by_hand, widths_of_scores
 
 
 def block_again(parts: tuple[Part, ...], step: Step) -> tuple[int, int]:
@@ -30,14 +30,16 @@ def scores_again(parts: tuple[Part, ...], step: Step) -> tuple[int, int]:
 
 
 def _kept(part: Part, step: Step) -> int:
-    return sum(of_part(part, step).values()) + masks(part, step)[1]
+    return sum(of_part(part, step).values()) + sum(each for _, _, each in extras(part, step))
 
 
 def _added(block: list[Part], step: Step) -> int:
     """Bytes beside what a block keeps, at the fullest moment of its backward pass."""
     norms = [part.what for part in block if isinstance(part.what, Norm) and not part.what.inner]
-    later = sum(_kept(part, step) for part in block if part.what in norms[1:] or isinstance(part.what, Feed | Routing))
-    added = max(_gradients(part, step) - (later if isinstance(part.what, Reading) else 0) for part in block)
+    feeds = sum(_kept(part, step) for part in block if isinstance(part.what, Feed))
+    later = sum(_kept(part, step) for part in block if part.what in norms[1:] or isinstance(part.what, Routing))
+    gone = {Reading: feeds + later, Routing: feeds}  # beside experts that are routed, the shared one runs last
+    added = max(_gradients(part, step) - gone.get(type(part.what), 0) for part in block)
     # The gradient of what the block gave; its input, which norms keep as it is unless they copy it, is counted already.
     copied = bool(norms) and norms[0].kind != "layer" and step.stream != FLOAT
     return added + (step.tokens * norms[0].width * step.stream if copied else 0)
@@ -53,7 +55,7 @@ def _gradients(part: Part, step: Step) -> int:
     if isinstance(what, Feed):
         return step.tokens * what.inner * activation_of(what).gradients * step.width
     if isinstance(what, Routing):
-        rows, feed = step.tokens * what.used, what.feed
+        rows, feed = step.tokens * (what.experts if what.scoring == "scaled" else what.used), what.feed
         inside = (activation_of(feed).gradients * feed.inner - feed.reads) * step.stream
         weighted = step.stream if what.weights == "own" else FLOAT
         return rows * max(inside, 3 * feed.reads * weighted)  # or those of the results, put back where they came from

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tallystick.anatomy import Attending
+from tallystick.anatomy import Attending, Mixing
 from tallystick.answers.devices import Device
 from tallystick.answers.parts import kind_of
 from tallystick.answers.rate import Rate, rate
@@ -206,6 +206,7 @@ def compute(
     products = [
         *_weights(learning.entries, learning, batch, sequence),
         *(product for one in attending for product in _attention(one, learning, batch, sequence)),
+        *(_mixing(one, learning, batch, sequence) for one in described.mixing),
     ]
     if not products:
         raise BadInput(f"{ledger.source} holds no matrix: there is nothing to multiply")
@@ -262,13 +263,13 @@ class _Learning:
         before = not self.frozen or place > self.first
         return int(self.entries[place].trainable) + int(before)
 
-    def layers(self, one: Attending) -> Attending:
-        """Those of these layers whose queries, keys and values have gradients."""
+    def layers(self, start: int, count: int) -> tuple[int, int]:
+        """Of so many layers from `start` on, the first whose products with one another have gradients, and how many."""
         if not self.frozen:
-            return one
-        end = one.start + one.layers
-        start = int(min(max(self._first_layer(), one.start), end))
-        return one._replace(start=start, layers=end - start)
+            return start, count
+        end = start + count
+        first = int(min(max(self._first_layer(), start), end))
+        return first, end - first
 
     def _first_layer(self) -> float:
         """The first layer whose attention has gradients: that of the first trained tensor, or the next one."""
@@ -318,10 +319,11 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
     Implementations multiply the whole square and mask it afterwards, causal or not, windows or not; a fused kernel
     leaves out blocks of it, but its operations are reckoned as if it did not.
     """
-    heads, learned = one.heads, learning.layers(one).windows()
+    first, count = learning.layers(one.start, one.layers)
+    heads, learned = one.heads, one._replace(start=first, layers=count).windows()
     for window, layers in one.windows().items():
         pairs = batch * layers * int(heads.queries)
-        needed = visible(sequence, window)
+        needed = visible(sequence, window, chunked=heads.chunked)
         factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {sequence:,} × {sequence:,}"
         for part, what, size in (
             ("attention_scores", "queries with keys", int(heads.size)),
@@ -338,13 +340,26 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
             )
 
 
-def visible(sequence: int, window: int | None) -> int:
-    """Pairs of a position and one that it sees: itself, and those before it within the window.
+def _mixing(one: Mixing, learning: _Learning, batch: int, sequence: int) -> Product:
+    """What a layer multiplies beside its tensors, each used once, and its attention."""
+    _, learned = learning.layers(one.start, one.layers)
+    each = 2 * batch * sequence * one.multiplications
+    factors = f"2 × {batch * sequence:,} tokens × {one.layers:,} × {one.multiplications:,}"
+    return Product(
+        "other", f"{one.name}: what goes through", one.layers * each, 2 * learned * each, one.layers * each, factors
+    )
 
-    >>> visible(4, None), visible(4, 2), visible(4, 9)
-    (10, 7, 10)
+
+def visible(sequence: int, window: int | None, *, chunked: bool = False) -> int:
+    """Pairs of a position and one that it sees: itself, and those before it within the window, or within its chunk.
+
+    >>> visible(4, None), visible(4, 2), visible(4, 9), visible(4, 3, chunked=True)
+    (10, 7, 10, 7)
     """
     seen = sequence if window is None else min(int(window), sequence)
+    if chunked and seen:
+        chunks, rest = divmod(sequence, seen)
+        return (chunks * seen * (seen + 1) + rest * (rest + 1)) // 2
     return seen * (seen + 1) // 2 + (sequence - seen) * seen
 
 

@@ -18,17 +18,26 @@ from tallystick.ledger import Entry, total_of
 
 # The kind of change that a key makes; one that stands nowhere here is a "config-key".
 KINDS = {
-    "vocabulary": ("vocab_size",),
+    "vocabulary": ("vocab_size", "vocab_size_per_layer_input"),
     "layers": ("depth", "n_layer", "n_layers", "num_hidden_layers"),
     "width": ("d_model", "emb_dim", "hidden_size", "n_embd"),
-    "embedding-width": ("word_embed_proj_dim",),
-    "mlp-width": ("d_ff", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_size", "n_inner", "width", "widths"),
+    "embedding-width": ("hidden_size_per_layer_input", "word_embed_proj_dim"),
+    "mlp-width": (
+        "d_ff", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_size", "intermediate_size_mlp", "n_inner", "width",
+        "widths",
+    ),
     "heads": (
         "d_head", "head_dim", "n_head", "n_heads", "num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
     ),
     "kv-heads": ("multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
+    "kv-sharing": ("num_kv_shared_layers",),
+    "residuals": ("altup_num_inputs", "laurel_rank"),
     "latent-attention": ("kv_lora_rank", "q_lora_rank"),
-    "scans": ("attn_layer_indices", "mamba_d_conv", "mamba_d_state", "mamba_expand", "mamba_n_groups", "mamba_n_heads"),
+    "scans": (
+        "attn_layer_indices", "full_attention_interval", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",
+        "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "mamba_d_conv", "mamba_d_state",
+        "mamba_expand", "mamba_n_groups", "mamba_n_heads",
+    ),
     "cross-attention": ("add_cross_attention",),
     "biases": ("attention_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias", "qkv_bias", "use_bias"),
     "norms": (
@@ -37,7 +46,9 @@ KINDS = {
     ),
     "positions": ("block_size", "context_length", "max_position_embeddings", "n_positions"),
     "experts": (
-        "first_k_dense_replace", "moe_intermediate_size", "n_routed_experts", "n_shared_experts", "num_local_experts",
+        "decoder_sparse_step", "first_k_dense_replace", "interleave_moe_layer_step", "mlp_only_layers",
+        "moe_intermediate_size", "moe_layers", "n_routed_experts", "n_shared_experts", "num_experts", "num_local_experts",
+        "shared_expert_intermediate_size",
     ),
 }  # fmt: skip
 _KIND_OF = {key: kind for kind, keys in KINDS.items() for key in keys}

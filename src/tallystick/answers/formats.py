@@ -58,16 +58,16 @@ class Cached(NamedTuple):
     """A quantised format of cached keys and values."""
 
     bits: int
-    group: int  # elements that share a scale and a zero point, in 16 bits each
+    group: int  # elements that share a scale and a zero point, both in the dtype of the model
     source: str
 
 
-_KIVI = "Liu et al. 2024, KIVI; transformers' QuantizedCache: a scale and a zero point, 16 bits each, for 64 elements"
+_KIVI = "Liu et al. 2024, KIVI; transformers' QuantizedCache: a scale and a zero point, not quantised, for 64 elements"
 CACHED = {"int8": Cached(8, 64, _KIVI), "int4": Cached(4, 64, _KIVI), "int2": Cached(2, 64, _KIVI)}
 
 
 def cache_format_named(name: str) -> str:
-    """The format of cached keys and values; ``fp8`` is float8_e4m3fn, whose one scale for a tensor takes nothing."""
+    """The format of cached keys and values; ``fp8`` is float8_e4m3fn."""
     short = {"fp8": "float8_e4m3fn"}
     if name in CACHED:
         return name
@@ -78,9 +78,14 @@ def cache_format_named(name: str) -> str:
     return found
 
 
-def cache_bytes(elements: int, form: str) -> int:
-    """Bytes of so many cached elements, scales included."""
+def cache_bytes(elements: int, form: str, computed: str) -> int:
+    """Bytes of so many cached elements, the scales of their groups included, in a model that computes in `computed`."""
     if form not in CACHED:
         return size_in_bytes(elements, form)
-    cached = CACHED[form]
-    return math.ceil(elements * cached.bits / 8) + math.ceil(elements / cached.group) * 4
+    cached, width = CACHED[form], BITS[computed] // 8
+    return math.ceil(elements * cached.bits / 8) + math.ceil(elements / cached.group) * 2 * width
+
+
+def scales_of_tensors(tensors: int, form: str) -> int:
+    """Bytes of one float32 scale for each of so many cached tensors: those in 8-bit floats have it."""
+    return tensors * 4 if form.startswith("float8") else 0

@@ -28,10 +28,12 @@ def kept(attending: Sequence[Attending], sequence: int) -> tuple[Kept, ...]:
 
     Keys and values of each head of keys: 2 · heads · size in each layer for each token (Shazeer 2019, "Fast
     Transformer Decoding", section 2.3); for latent attention the waist and the shared rotary key (DeepSeek-AI 2024,
-    "DeepSeek-V2", section 2.1.4). A layer that sees `window` positions keeps the `window` - 1 before the next token.
+    "DeepSeek-V2", section 2.1.4); nothing in a layer that borrows them. A layer that sees `window` positions keeps the `window` - 1 before the next token.
     """
     found: dict[Kept, int] = {}
     for one in attending:
+        if not one.heads.kept:
+            continue
         for window, layers in one.windows().items():
             width = None if window is None else int(window)
             positions = sequence if width is None else min(sequence, max(width - 1, 0))
@@ -51,11 +53,10 @@ class Carried(NamedTuple):
 def carried(recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
     """What remains of one sequence in layers that read token after token, however long it is.
 
-    For Mamba 2 the last inputs of the convolution, and for each channel a state (Dao and Gu 2024, "Transformers are
-    SSMs", section 7).
+    The last inputs of the convolution, and for each channel a state, or for each head one of keys × values.
     """
     found: dict[tuple[str, Recurrence], int] = {}
     for one in recurring:
-        alike = one.name, Recurrence(*map(int, one.keeps))
+        alike = one.name, Recurrence(int(one.keeps.inputs), int(one.keeps.state), one.keeps.source)
         found[alike] = found.get(alike, 0) + int(one.layers)
     return tuple(Carried(name, layers, keeps) for (name, keeps), layers in found.items())

@@ -9,7 +9,7 @@ from typing import Any
 from tallystick.answers import model_states
 from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, recomputed, saved, untold
 from tallystick.answers.devices import Device
-from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named
+from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named, scales_of_tensors
 from tallystick.answers.kv_cache import carried, kept
 from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.lora import with_adapters
@@ -191,15 +191,15 @@ def memory(
     else:
         computed = _computed(ledger, form)
         cached = cached or computed
-        per_token = _per_token(ledger, cached)
+        per_token = _per_token(ledger, cached, computed)
         lines = [
             *model_states.weights(shard(entries, shards, "weights"), form),
             *model_states.buffers(ledger, form),
-            *_cache(ledger, cached, batch, sequence),
+            *_cache(ledger, cached, computed, batch, sequence),
             *_states(ledger, computed, batch),
             *prefill(ledger, batch, sequence, dtype=computed, attention=attention),
         ]
-        notes += _cache_notes(ledger, cached)
+        notes += _cache_notes(ledger, cached, computed)
     notes += [*untold(ledger), *rank_notes(ledger, shards, training=mode == "training")]
     lines.sort(key=lambda line: PARTS.index(line.part))
     return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
@@ -254,7 +254,7 @@ def _computed(ledger: Ledger, form: str | None) -> str:
     return "float16" if form in PACKED or form not in model_states.TRAINED else form
 
 
-def _cache(ledger: Ledger, form: str, batch: int, sequence: int) -> list[Line]:
+def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) -> list[Line]:
     attending = (ledger.described or ledger).attending
     if form in CACHED and any(one.heads.latent is not None for one in attending):
         raise BadInput(
@@ -267,8 +267,9 @@ def _cache(ledger: Ledger, form: str, batch: int, sequence: int) -> list[Line]:
         Line(
             "kv_cache",
             f"cached keys and values in {form}" + (f", window {one.window:,}" if one.window else ""),
-            cache_bytes(batch * one.total, form),
-            f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}",
+            cache_bytes(batch * one.total, form, computed) + scales_of_tensors(2 * one.layers, form),
+            f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}"
+            + (f" + {one.layers:,} layers × 2 scales × 4 B" if scales_of_tensors(1, form) else ""),
             CACHED[form].source if form in CACHED else source,
         )
         for one in kept(attending, sequence)
@@ -277,7 +278,6 @@ def _cache(ledger: Ledger, form: str, batch: int, sequence: int) -> list[Line]:
 
 def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
     """What layers keep whatever the length, which nobody quantises."""
-    source = "Dao and Gu 2024, Transformers are SSMs, section 7"
     for one in carried((ledger.described or ledger).recurring):
         for what, elements, dtype in (
             ("last inputs of convolutions", one.keeps.inputs, form),
@@ -289,23 +289,27 @@ def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
                 f"{what} in {dtype}",
                 batch * one.layers * elements * width,
                 f"{batch:,} × {one.layers:,} layers × {elements:,} × {width} B",
-                source,
+                one.keeps.source,
             )
 
 
-def _per_token(ledger: Ledger, form: str) -> int | None:
+def _per_token(ledger: Ledger, form: str, computed: str) -> int | None:
     """Bytes that one more token of one sequence adds while no window is full."""
     described = ledger.described or ledger
     if not (described.attending or described.recurring):
         return None
     first, second = (sum(one.total for one in kept(described.attending, tokens)) for tokens in (1, 2))
-    return cache_bytes(second - first, form)
+    return cache_bytes(second - first, form, computed)
 
 
-def _cache_notes(ledger: Ledger, form: str) -> list[str]:
+def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:
     described = ledger.described or ledger
     if not (described.attending or described.recurring):
         return ["no cache is counted: the source does not tell how the model attends (a config of a native type does)"]
+    notes = []
     if form in CACHED:
-        return ["the last tokens, fewer than 128, wait in 16 bits until they are quantised"]
-    return []
+        notes.append(f"the last tokens generated, fewer than 128, wait in {computed} until they are quantised")
+    windowed = any(window is not None for one in described.attending for window in one.windows())
+    if (form in CACHED or scales_of_tensors(1, form)) and (windowed or described.recurring):
+        notes.append(f"transformers holds no cache in {form} for layers that see a window or carry a state")
+    return notes

@@ -14,6 +14,7 @@ from tallystick.answers.rules import (
     INDEX,
     MASK,
     Step,
+    chunked,
     masked_layers,
     rotary_tables,
     scores_by_hand,
@@ -64,7 +65,7 @@ def _for_all_layers(parts: tuple[Part, ...], step: Step) -> int:
     if any(isinstance(part.what, Reading) and _eager(part.what, step) for part in parts):
         masks = len(windows) * step.batch * step.sequence**2 * step.width
     elif any(masked_layers(part, step) for part in parts):
-        masks = len(windows) * step.sequence**2 * MASK
+        masks = (step.batch if chunked(parts) else len(windows)) * step.sequence**2 * MASK
     vectors = max(
         (part.what.reads for part in parts if isinstance(part.what, Reading) and part.what.heads.held), default=0
     )
@@ -96,6 +97,9 @@ def _experts(routing: Routing, step: Step) -> int:
 
     The results of the experts of one token are put back in order once they are weighted, in the weights' dtype.
     """
+    if routing.scoring == "scaled":  # every expert's inputs, and its scores beside those before the sigmoid
+        read = step.tokens * (routing.feed.reads + 2) * step.width
+        return routing.experts * (read + _inner(routing.feed, step))
     feed, weighted = routing.feed, step.width if routing.weights == "own" else FLOAT
     gathered = step.tokens * (feed.reads * step.width + 4 * INDEX + 2 * FLOAT)  # inputs, their order and weights
     results = step.tokens * feed.reads * (step.width + 2 * weighted)
@@ -148,7 +152,7 @@ def _queries_and_keys(reading: Reading) -> int:
         return 3 * queries + unturned + heads.queries * turned + heads.latent
     if reading.fused:
         return queries + keys + heads.keys * heads.value_size + (queries if turned else 0)
-    if 0 < turned < heads.size:  # two views of each, and the turned one
+    if 0 < turned < heads.size and not heads.precise:  # two views of each, and the turned one
         return 2 * queries + keys + (heads.queries + heads.keys) * turned
     return queries
 

@@ -6,7 +6,7 @@ parameters not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing
@@ -187,6 +187,11 @@ def masks(part: Part, step: Step) -> tuple[int, int]:
     return layers, step.tokens * (step.sequence + repeated) * step.width
 
 
+def chunked(parts: tuple[Part, ...]) -> bool:
+    """Whether windows are chunks: where they begin depends on the padding, so that each sequence has a mask."""
+    return any(isinstance(part.what, Reading) and part.what.heads.chunked for part in parts)
+
+
 def rotary_tables(part: Part, step: Step) -> int:
     """Cosines and sines of each position, once for all layers, or for all that see as far.
 
@@ -196,7 +201,26 @@ def rotary_tables(part: Part, step: Step) -> int:
         return 0
     heads = part.what.heads
     turned = heads.size if heads.rotary is None else heads.rotary
-    return 2 * step.sequence * turned * step.stream * (len(windows_of(part)) if heads.apart else 1)
+    return (
+        2
+        * step.sequence
+        * turned
+        * (FLOAT if heads.precise else step.stream)
+        * (len(windows_of(part)) if heads.apart else 1)
+    )
+
+
+def extras(part: Part, step: Step) -> Iterator[tuple[str, int, int]]:
+    """What some of the layers of a part keep beside the rest: of what, in how many of them, and bytes in each."""
+    yield "masks of windows", *masks(part, step)
+    if not isinstance(part.what, Reading):
+        return
+    heads, everywhere = part.what.heads, windows_of(part).get(None, 0)
+    near = part.layers - everywhere
+    if heads.levelled and near:  # in float32: itself, and its root
+        yield "norms", near, step.tokens * (heads.queries + heads.keys) * (heads.size + 1) * FLOAT
+    if heads.tempered and everywhere:
+        yield "attention", everywhere, step.sequence * FLOAT
 
 
 def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
@@ -222,12 +246,29 @@ def _routing(routing: Routing, step: Step, again: bool) -> Bytes:
 
     The experts' products are no operation that autocast knows, so they stay in float32.
     """
+    if routing.scoring == "scaled":
+        return _scaled(routing, step)
     feed, used, whole = routing.feed, routing.used, step._replace(width=step.stream)
     gathered = used * (2 * feed.reads * whole.width + feed.inner * _activation(feed, whole))
     order = used * 3 * INDEX  # which token, which weight, and the way back
     ends = routing.experts * FLOAT  # where in the order each expert's tokens end
     scores, constant = _router(routing, step)
     return {"experts": step.tokens * (gathered + order + scores) + constant + ends}
+
+
+def _scaled(routing: Routing, step: Step) -> Bytes:
+    """Every expert reads every token, scaled by its score: 0 where it is not chosen.
+
+    The inputs are kept before and after they are scaled, and a copy of the scores; who is chosen; the sigmoids. The
+    experts are one batched product, whose matrices autocast copies too.
+    """
+    feed, width, experts = routing.feed, step.width, routing.experts
+    each = feed.reads * (step.stream + width) + feed.inner * _activation(feed, step) + FLOAT + width
+    read = feed.reads * width if step.mixed else 0  # else it is what the shared expert reads
+    found = {"experts": step.tokens * (experts * each + read + routing.used * INDEX)}
+    if step.mixed:
+        found["autocast's copies of weights"] = experts * 3 * feed.reads * feed.inner * width
+    return found
 
 
 def _router(routing: Routing, step: Step) -> tuple[int, int]:

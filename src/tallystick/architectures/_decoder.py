@@ -1,6 +1,8 @@
 """What the decoders share: heads, attention, gated MLP, mixture of experts, and the frame around the blocks."""
 
+from collections.abc import Container, Iterable
 from itertools import groupby
+from typing import TypeVar
 
 from tallystick.anatomy import EVERYTHING, Windows
 from tallystick.blueprint import (
@@ -25,6 +27,8 @@ from tallystick.blueprint import (
     Tensor,
     natural,
 )
+
+T = TypeVar("T")
 
 
 def head_dim(c: Config) -> int:
@@ -60,13 +64,18 @@ def attention(
     apart: bool = False,
     joined: bool = False,
     capped: bool = False,
+    runs: Heads | None = None,
     **more: Node | None,
 ) -> Attention:
-    """Separate query, key, value and output projections; heads of `size`, key and value heads grouped."""
+    """Separate query, key, value and output projections; heads of `size`, key and value heads grouped.
+
+    `runs` says how they run, where the flags and `windows` do not.
+    """
     d, queries, keys = c.hidden_size, c.num_attention_heads * size, key_value_heads(c) * size
     softmax = "own" if "sinks" in more else "float32"
     return Attention(
-        heads(c, size, windows)._replace(
+        runs
+        or heads(c, size, windows)._replace(
             rotary=rotary, apart=apart, joined=joined, capped=capped, sinks="sinks" in more, softmax=softmax
         ),
         q_proj=Linear(d, queries, bias=bias),
@@ -85,14 +94,19 @@ SLIDING = {
 }
 
 
-def windows_of(c: Config, pattern: Windows) -> Windows:
-    """How far each layer sees: as `layer_types` lists it, or else by the type's own pattern."""
+def windows_of(c: Config, pattern: Windows, window: str = "sliding_window") -> Windows:
+    """How far each layer sees: as `layer_types` lists it, or else by the type's own pattern; `window` is its key."""
     if c.layer_types is None:
         return pattern
     if not isinstance(c.layer_types, list) or len(c.layer_types) < c.num_hidden_layers:
         raise c.refuse(f"layer_types must list the kind of each of the {int(c.num_hidden_layers)} layers")
-    sliding = [kind in ("sliding_attention", "chunked_attention") for kind in c.layer_types]
-    return [(c.sliding_window if slides else None, len(list(run))) for slides, run in groupby(sliding)]
+    near = [kind in ("sliding_attention", "chunked_attention") for kind in c.layer_types]
+    return in_runs(near, getattr(c, window), None)
+
+
+def in_runs(kinds: Iterable[object], where: T, elsewhere: T) -> list[tuple[T, int]]:
+    """One of two for each layer, equal neighbours as one run: `where` its kind is truthy, or `elsewhere`."""
+    return [(where if kind else elsewhere, len(list(run))) for kind, run in groupby(map(bool, kinds))]
 
 
 def late_windows(c: Config) -> Windows:
@@ -142,14 +156,25 @@ def experts(c: Config, d: int, inner: int, *, of: str, names: tuple[str, str, st
     return Experts(used, count, gate_up_proj=Tensor((count, 2 * inner, d)), down_proj=Tensor((count, d, inner)))
 
 
-def decoder(c: Config, layers: Group | Stack, norm: Group | None = None, *, capped: bool = False) -> Model:
-    """Token embedding, blocks, final norm and a head that can be tied to the embedding."""
+def two_kinds(c: Config, chosen: Container[int], these: Group, others: Group) -> Stack:
+    """A stack whose layers are of one kind where their number is among the chosen, and of another elsewhere."""
+    runs = in_runs((layer in chosen for layer in range(int(c.num_hidden_layers))), these, others)
+    if len(runs) == 1:
+        return Repeat(c.num_hidden_layers, runs[0][0])
+    return Stack(*((count, block) for block, count in runs))
+
+
+def decoder(
+    c: Config, layers: Group | Stack, norm: Group | None = None, *, capped: bool = False, **beside: Node
+) -> Model:
+    """Token embedding, blocks, final norm, what is `beside` them, and a head that can be tied to the embedding."""
     d = c.hidden_size
     return Model(
         model=Group(
             embed_tokens=Embedding(c.vocab_size, d),
             layers=layers if isinstance(layers, Stack) else Repeat(c.num_hidden_layers, layers),
             norm=norm or RMSNorm(d),
+            **beside,
         ),
         lm_head=Head(d, c.vocab_size, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,

@@ -90,7 +90,11 @@ def _mamba(c: Config) -> Scan:
         )
     convolved = inner + 2 * c.mamba_n_groups * c.mamba_d_state
     return Scan(
-        Recurrence(inputs=convolved * c.mamba_d_conv, state=inner * c.mamba_d_state),
+        Recurrence(
+            inputs=convolved * c.mamba_d_conv,
+            state=inner * c.mamba_d_state,
+            source="Dao and Gu 2024, Transformers are SSMs, section 7",
+        ),
         conv1d=Group(
             weight=Tensor((convolved, 1, c.mamba_d_conv), "conv"),
             bias=Tensor((convolved,), "conv") if c.mamba_conv_bias else None,

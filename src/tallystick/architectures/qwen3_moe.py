@@ -1,7 +1,5 @@
 """Qwen3 with experts (Yang et al. 2025, "Qwen3 Technical Report")."""
 
-from itertools import groupby
-
 from tallystick.architectures._decoder import (
     SILU,
     attention,
@@ -12,8 +10,9 @@ from tallystick.architectures._decoder import (
     head_dim,
     key_value_heads,
     router,
+    two_kinds,
 )
-from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, Stack, architecture, maybe, natural
+from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, architecture, maybe, natural
 
 
 @architecture(
@@ -49,10 +48,7 @@ def qwen3_moe(c: Config) -> Model:
             gate=router(Routing(expert, c.num_experts, used, "softmax", weights="own")),
         ),
     )
-    kinds = [layer in dense_layers(c) for layer in range(int(c.num_hidden_layers))]
-    if not any(kinds):
-        return decoder(c, sparse)
-    return decoder(c, Stack(*((len(list(run)), dense if plain else sparse) for plain, run in groupby(kinds))))
+    return decoder(c, two_kinds(c, dense_layers(c), dense, sparse))
 
 
 def dense_layers(c: Config) -> frozenset[int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture, attending, lay_out, parts, recurring
+from tallystick.blueprint import Architecture, attending, lay_out, mixing, parts, recurring
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.ledger import Entry, Ledger
@@ -71,6 +71,7 @@ def ledger_from_config(
         notes=_class_note(settings, family),
         attending=attending(model),
         recurring=recurring(model),
+        mixing=mixing(model),
         recipe=_Recipe(family, config.in_force(family.keys), dtype, published),
         parts=parts(model),
     )

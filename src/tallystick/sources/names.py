@@ -20,9 +20,9 @@ _RULES = tuple(
         ("router", r"(^|\.)(router|gate|wg)\.(weight|bias|linear|classifier|wg)|(^|\.)shared_expert_gate\."),
         ("head", r"(^|\.)(lm_head|embed_out|out_head|unembed|output_layer)(\.|$)|^(model\.)?(head|output)\."),
         ("position_embedding", r"(^|[._])(wpe|pos_emb\w*|position\w*|embed_positions?)(\.|$)"),
-        ("token_embedding", r"(^|\.)(wte|tok(en)?_?emb\w*|embed_(tokens?|in)|word_embeddings?|embeddings?|embed|shared)\."),
+        ("token_embedding", r"(^|\.)(wte|tok(en)?_?emb\w*|embed_(tokens?(_per_layer)?|in)|word_embeddings?|embeddings?|embed|shared)\."),
         ("conv", r"(^|\.)conv\w*\."),
-        ("ssm", r"(^|\.)(mamba|mixer|ssm|A_log|D|dt_bias|x_proj|dt_proj|in_proj)(\.|$)"),
+        ("ssm", r"(^|\.)(mamba|mixer|ssm|linear_attn|A_log|D|dt_bias|x_proj|dt_proj|in_proj)(\.|$)"),
         ("attention", r"(^|[._])\w*(attn|attention|att|mha)(\.|$)|(^|\.)[qkv]_proj\.|(^|\.)attention\w*\."),
         ("mlp", r"(^|[._])(mlp\w*|ffn?|feed_?forward\w*|fc\w*|c_fc|dense_\w+|w[123]|gate_up_proj|(gate|up|down)_proj)\."),
     )

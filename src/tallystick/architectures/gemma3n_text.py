@@ -1,0 +1,155 @@
+"""Gemma 3n without eyes and ears (Gemma Team 2025, "Gemma 3n"): streams, an embedding for each layer, borrowed keys and values."""
+
+from itertools import groupby
+
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, windows_of
+from tallystick.blueprint import (
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Linear,
+    Mixer,
+    Model,
+    Repeat,
+    RMSNorm,
+    Stack,
+    Tensor,
+    architecture,
+    for_layers,
+    natural,
+)
+from tallystick.errors import BadInput
+
+FULL = 5  # every fifth layer sees all, the others a window
+
+
+@architecture(
+    "gemma3n_text",
+    "Gemma3nForCausalLM",
+    running={"sliding_window": natural(512), "layer_types": None},
+    vocab_size=262400,
+    hidden_size=2048,
+    intermediate_size=for_layers(16384),
+    num_hidden_layers=35,
+    num_attention_heads=8,
+    num_key_value_heads=2,
+    head_dim=256,
+    num_kv_shared_layers=natural(15),
+    altup_num_inputs=4,
+    laurel_rank=64,
+    vocab_size_per_layer_input=262144,
+    hidden_size_per_layer_input=256,
+    attention_bias=False,
+    tie_word_embeddings=True,
+)
+def gemma3n_text(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
+    d, each = c.hidden_size, c.hidden_size_per_layer_input
+    layers, more = c.num_hidden_layers, c.altup_num_inputs - 1
+    return decoder(
+        c,
+        _layers(c),
+        _norm(d),
+        embed_tokens_per_layer=Embedding(c.vocab_size_per_layer_input, layers * each),
+        per_layer_model_projection=Linear(d, layers * each, bias=False),
+        per_layer_projection_norm=_norm(each),
+        altup_projections=Repeat(more, Linear(d, d, bias=False)),
+        altup_unembed_projections=Repeat(more, Linear(d, d, bias=False)),
+    )
+
+
+def _norm(width: int) -> Group:
+    return RMSNorm(width, kind="rms32")
+
+
+def _layers(c: Config) -> Stack:
+    """The last `num_kv_shared_layers` borrow the keys and values of the last layer before them that sees as far."""
+    count, shared, widths = c.num_hidden_layers, c.num_kv_shared_layers, c.intermediate_size
+    own = count - shared
+    if own > 0 and not isinstance(widths, tuple):
+        if shared and not _lent(c, own):
+            raise _without_lender(c)
+        return Stack((own, _block(c, widths, borrowed=False)), (shared, _block(c, widths, borrowed=True)))
+    each = widths if isinstance(widths, tuple) else (widths,) * int(count)
+    if len(each) != count:
+        raise c.refuse(f"intermediate_size lists {len(each)} widths for {int(count)} layers")
+    runs = [
+        list(run) for _, run in groupby(zip(_borrowing(c), each, strict=True), key=lambda kind: (kind[0], int(kind[1])))
+    ]
+    return Stack(*((len(run), _block(c, run[0][1], borrowed=run[0][0])) for run in runs))
+
+
+def _lent(c: Config, own: int) -> bool:
+    """Whether each kind of layer is among the first `own`."""
+    if isinstance(c.layer_types, list):
+        return set(map(str, c.layer_types[: int(own)])) == set(map(str, c.layer_types))
+    return own >= FULL or c.num_hidden_layers < FULL
+
+
+def _borrowing(c: Config) -> list[bool]:
+    """Which layers borrow. Where more are shared than there are, all do but those that lend, as transformers has it."""
+    count, own = int(c.num_hidden_layers), int(c.num_hidden_layers) - int(c.num_kv_shared_layers)
+    kinds = c.layer_types if isinstance(c.layer_types, list) else [(layer + 1) % FULL == 0 for layer in range(count)]
+    before = list(map(str, kinds[:own]))
+    if own < count and set(before) != set(map(str, kinds)):
+        raise _without_lender(c)
+    lending = {len(before) - 1 - before[::-1].index(kind) for kind in set(before)}
+    return [layer >= own and layer not in lending for layer in range(count)]
+
+
+def _without_lender(c: Config) -> BadInput:
+    return c.refuse(
+        f"num_kv_shared_layers = {int(c.num_kv_shared_layers)} of {int(c.num_hidden_layers)} layers leaves none of a"
+        " kind to borrow keys and values from"
+    )
+
+
+def _block(c: Config, width: int, *, borrowed: bool) -> Group:
+    d, each = c.hidden_size, c.hidden_size_per_layer_input
+    return Group(
+        self_attn=_attention(c, borrowed=borrowed),
+        mlp=gated_mlp(d, width),  # how streams run is not told, so nothing is
+        input_layernorm=_norm(d),
+        post_attention_layernorm=_norm(d),
+        pre_feedforward_layernorm=_norm(d),
+        post_feedforward_layernorm=_norm(d),
+        altup=_altup(d, c.altup_num_inputs),
+        laurel=Group(
+            linear_left=Linear(d, c.laurel_rank, bias=False),
+            linear_right=Linear(c.laurel_rank, d, bias=False),
+            post_laurel_norm=_norm(d),
+        ),
+        per_layer_input_gate=Linear(d, each, bias=False),
+        per_layer_projection=Linear(each, d, bias=False),
+        post_per_layer_input_norm=_norm(d),
+    )
+
+
+def _attention(c: Config, *, borrowed: bool) -> Attention:
+    d, size, bias = c.hidden_size, c.head_dim, c.attention_bias
+    windows = windows_of(c, ((c.sliding_window, FULL - 1), (None, 1)))
+    runs = heads(c, size, windows)._replace(apart=True, borrowed=borrowed)
+    if not borrowed:
+        return attention(c, size, runs=runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
+    return Attention(
+        runs,
+        q_proj=Linear(d, c.num_attention_heads * size, bias=bias),
+        q_norm=_norm(size),
+        o_proj=Linear(c.num_attention_heads * size, d, bias=bias),
+    )
+
+
+def _altup(d: int, streams: int) -> Mixer:
+    """Several streams, of which a layer runs on one and corrects all (Baykal et al. 2023, "Alternating Updates").
+
+    Each is predicted from all of them, and the router is asked before the layer and once more after it.
+    """
+    return Mixer(
+        d * streams * streams + d * streams,
+        correct_output_scale=Tensor((d,)),
+        correction_coefs=Linear(streams, streams, bias=False),
+        prediction_coefs=Linear(streams, streams * streams, bias=False),
+        modality_router=Linear(d, streams, bias=False),
+        router_norm=_norm(d),
+    )

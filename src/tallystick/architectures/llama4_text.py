@@ -1,0 +1,95 @@
+"""Llama 4 without its eyes (Meta 2025, "The Llama 4 herd"): chunks, layers without positions, experts beside one shared."""
+
+from collections.abc import Container
+
+from tallystick.anatomy import Windows
+from tallystick.architectures._decoder import (
+    SILU,
+    attention,
+    decoder,
+    experts_used,
+    gated_mlp,
+    heads,
+    in_runs,
+    router,
+    two_kinds,
+    windows_of,
+)
+from tallystick.blueprint import Config, Experts, Feed, Group, Model, RMSNorm, Routing, Tensor, architecture, natural
+
+
+@architecture(
+    "llama4_text",
+    "Llama4ForCausalLM",
+    running={
+        **SILU,
+        "attention_chunk_size": natural(8192, nullable=True),
+        "no_rope_layers": None,
+        "no_rope_layer_interval": 4,
+        "layer_types": None,
+        "use_qk_norm": True,
+        "attn_temperature_tuning": True,
+    },
+    vocab_size=202048,
+    hidden_size=5120,
+    intermediate_size=8192,
+    intermediate_size_mlp=16384,
+    num_hidden_layers=48,
+    num_attention_heads=40,
+    num_key_value_heads=8,
+    head_dim=128,
+    num_local_experts=16,
+    num_experts_per_tok=1,
+    moe_layers=None,
+    interleave_moe_layer_step=1,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def llama4_text(c: Config) -> Model:
+    d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
+    used = experts_used(c, "num_local_experts")
+    sparse = Group(
+        experts=Experts(used, of, gate_up_proj=Tensor((of, d, 2 * inner)), down_proj=Tensor((of, inner, d))),
+        router=router(Routing(Feed(d, inner, c.hidden_act, gated=True, fused=True), of, used, "scaled")),
+        shared_expert=gated_mlp(d, inner, c.hidden_act),
+    )
+    dense = gated_mlp(d, c.intermediate_size_mlp, c.hidden_act)
+    return decoder(c, two_kinds(c, _sparse(c), _block(c, sparse), _block(c, dense)))
+
+
+def _block(c: Config, feed_forward: Group) -> Group:
+    d, size = c.hidden_size, c.head_dim
+    runs = heads(c, size, _windows(c))._replace(
+        chunked=True,
+        rotary=int(size) // 2,  # one complex number for a pair
+        precise=True,
+        levelled=c.use_qk_norm,
+        tempered=c.attn_temperature_tuning,
+        softmax="own",
+    )
+    return Group(
+        self_attn=attention(c, size, runs=runs, bias=c.attention_bias),
+        feed_forward=feed_forward,
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+
+
+def _sparse(c: Config) -> Container[int]:
+    """The layers that have experts: those that are listed, or every `interleave_moe_layer_step`-th."""
+    if c.moe_layers is None:
+        step = int(c.interleave_moe_layer_step)
+        return range(step - 1, int(c.num_hidden_layers), step)
+    if not isinstance(c.moe_layers, list):
+        raise c.refuse(f"moe_layers is {c.moe_layers!r}, expected a list of layers, or null")
+    return frozenset(c.moe_layers)
+
+
+def _windows(c: Config) -> Windows:
+    """Chunks, but in every `no_rope_layer_interval`-th layer, or in those listed with a 0, which turn nothing."""
+    chunk, listed = c.attention_chunk_size, c.no_rope_layers
+    if not listed:
+        return windows_of(c, ((chunk, int(c.no_rope_layer_interval) - 1), (None, 1)), "attention_chunk_size")
+    if not isinstance(listed, list) or len(listed) < c.num_hidden_layers:
+        raise c.refuse(f"no_rope_layers must hold a 1 or 0 for each of the {int(c.num_hidden_layers)} layers")
+    return windows_of(c, in_runs(listed, chunk, None), "attention_chunk_size")
