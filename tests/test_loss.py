@@ -1,0 +1,155 @@
+"""The loss in chunks beside the plain one: PyTorch's own where it has it, written out over all logits where it has not."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tallystick.models.loss import linear_cross_entropy
+
+TOKENS, WIDTH, ROWS = 23, 8, 50
+CHUNK = 7 * ROWS * 4  # bytes of seven tokens' logits: chunks that do not divide the tokens
+
+
+def drawn(dtype=torch.float32, *, ignored=()):
+    torch.manual_seed(0)
+    x = torch.randn(TOKENS, WIDTH, dtype=dtype).requires_grad_()
+    weight = torch.randn(ROWS, WIDTH, dtype=dtype).requires_grad_()
+    targets = torch.randint(ROWS, (TOKENS,))
+    targets[list(ignored)] = -100
+    return x, weight, targets
+
+
+def written_out(x, weight, targets, *, z_loss=0.0, label_smoothing=0.0, scale=1.0, cap=None):
+    logits = x @ weight.T * scale
+    if cap is not None:
+        logits = torch.tanh(logits / cap) * cap
+    counted = targets != -100
+    loss = F.cross_entropy(logits, targets, label_smoothing=label_smoothing)
+    return loss + z_loss * logits.logsumexp(-1)[counted].square().mean()
+
+
+def with_gradients(loss, x, weight, targets, **options):
+    value = loss(x, weight, targets, **options)
+    return value, *torch.autograd.grad(value, (x, weight))
+
+
+CASES = {
+    "plain": {},
+    "smoothed": {"label_smoothing": 0.1},
+    "z-loss": {"z_loss": 0.03},
+    "capped": {"cap": 2.0},
+    "scaled": {"scale": 0.3},
+    "all": {"label_smoothing": 0.1, "z_loss": 0.03, "cap": 2.0, "scale": 0.3},
+}
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("ignored", [(), (0, 5, 22)])
+@pytest.mark.parametrize("chunk", [CHUNK, 1, 1 << 27])
+def test_loss_and_gradients_are_those_of_all_logits(options, ignored, chunk):
+    found = with_gradients(linear_cross_entropy, *drawn(ignored=ignored), chunk=chunk, **options)
+    wanted = with_gradients(written_out, *drawn(ignored=ignored), **options)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_gradients_are_those_of_small_steps(options):
+    x, weight, targets = drawn(torch.float64, ignored=(3,))
+    assert torch.autograd.gradcheck(
+        lambda x, weight: linear_cross_entropy(x, weight, targets, chunk=2 * CHUNK, **options), (x, weight)
+    )
+
+
+def test_logits_far_apart_overflow_nothing():
+    x, weight, targets = drawn()
+    found = with_gradients(linear_cross_entropy, x, weight, targets, scale=1e3)
+    wanted = with_gradients(written_out, x, weight, targets, scale=1e3)
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.isfinite(one).all()
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-5)
+
+
+def test_where_no_target_counts_there_is_no_mean():
+    x, weight, targets = drawn(ignored=range(TOKENS))
+    assert linear_cross_entropy(x, weight, targets).isnan()
+    assert F.cross_entropy(x @ weight.T, targets).isnan()
+
+
+def test_what_comes_after_the_loss_scales_its_gradients():
+    found = with_gradients(lambda *of: linear_cross_entropy(*of, chunk=CHUNK) / 4, *drawn())
+    wanted = with_gradients(lambda *of: written_out(*of) / 4, *drawn())
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+
+
+def test_under_autocast_products_are_rounded_and_sums_are_not():
+    x, weight, targets = drawn()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = with_gradients(linear_cross_entropy, x, weight, targets, chunk=CHUNK)
+    assert [one.dtype for one in found] == [torch.float32] * 3
+    rounded = (x @ weight.T).to(torch.bfloat16).float()
+    assert found[0].item() == pytest.approx(F.cross_entropy(rounded, targets).item(), rel=2e-3)
+    for one, other in zip(found, with_gradients(written_out, x, weight, targets), strict=True):
+        torch.testing.assert_close(one, other, atol=0.01 * other.abs().max().item(), rtol=0)
+
+
+def test_a_model_in_sixteen_bits_gets_gradients_in_sixteen_bits():
+    x, weight, targets = drawn(torch.bfloat16)
+    found = with_gradients(linear_cross_entropy, x, weight, targets, chunk=CHUNK)
+    assert [one.dtype for one in found] == [torch.float32, torch.bfloat16, torch.bfloat16]
+
+
+class Largest(TorchDispatchMode):
+    """Elements of the largest tensor that any operation returned."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor):
+            self.elements = max(self.elements, out.numel())
+        return out
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_no_more_logits_are_made_at_once_than_a_chunk_has(options):
+    x, weight, targets = drawn()
+    with Largest() as plain:
+        written_out(x, weight, targets, **options).backward()
+    assert plain.elements == TOKENS * ROWS
+    with Largest() as chunked:
+        linear_cross_entropy(x, weight, targets, chunk=WIDTH * ROWS * 4, **options).backward()
+    assert chunked.elements == WIDTH * ROWS  # eight tokens' logits, as many as the weight has elements
+
+
+def test_without_gradients_it_makes_none():
+    x, weight, targets = drawn()
+    with torch.no_grad(), Largest() as made:
+        loss = linear_cross_entropy(x, weight, targets, chunk=ROWS * 4)
+    assert made.elements <= WIDTH * ROWS
+    assert not loss.requires_grad
+    torch.testing.assert_close(loss, F.cross_entropy(x @ weight.T, targets))
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_compiled_it_is_one_graph_and_the_same(autocast):
+    x, weight, targets = drawn(ignored=(1,))
+
+    def loss(x, weight, targets):
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            return linear_cross_entropy(x, weight, targets, chunk=CHUNK, **CASES["all"])
+
+    wanted = with_gradients(loss, x, weight, targets)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for own in ("`torch.jit.script_method` is deprecated", ".*Function'> should not be instantiated"):
+            warnings.filterwarnings("ignore", own)  # what torch.compile itself does
+        found = with_gradients(torch.compile(loss, fullgraph=True), x, weight, targets)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3 if autocast else 1e-6, rtol=1e-2 if autocast else 1e-5)
