@@ -87,7 +87,7 @@ def test_two_parameters_on_one_memory_are_refused_with_the_remedy():
 
 def test_muon_steps_the_matrices_of_the_layers_and_adamw_the_rest():
     decoder = decoder_of("mixtral")
-    (muon, adamw), groups = optimizers_of(TrainConfig(optimizer="muon"), decoder)
+    (muon, adamw), _ = optimizers_of(TrainConfig(optimizer="muon"), decoder)
     assert isinstance(muon, torch.optim.Muon)
     by_muon = {id(one) for group in muon.param_groups for one in group["params"]}
     assert id(decoder.layers[0].attention.q_proj.weight) in by_muon
