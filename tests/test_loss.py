@@ -9,6 +9,8 @@ import torch
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from decoders import KINDS, VOCABULARY
+from tallystick.models import Decoder
 from tallystick.models.loss import linear_cross_entropy
 
 TOKENS, WIDTH, ROWS = 23, 8, 50
@@ -153,3 +155,85 @@ def test_compiled_it_is_one_graph_and_the_same(autocast):
         found = with_gradients(torch.compile(loss, fullgraph=True), x, weight, targets)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-3 if autocast else 1e-6, rtol=1e-2 if autocast else 1e-5)
+
+
+# -- in a decoder ---------------------------------------------------------------------------------
+
+
+def decoder_and_text(*, tied=True):
+    torch.manual_seed(0)
+    decoder = Decoder.of({**KINDS["gemma2"], "model_type": "gemma2", "tie_word_embeddings": tied})
+    tokens = torch.randint(VOCABULARY, (2, 31))
+    return decoder, tokens[:, :-1], tokens[:, 1:]
+
+
+def gradients(decoder):
+    return {name: one.grad.clone() for name, one in decoder.named_parameters()}
+
+
+def from_all_logits(decoder, inputs, targets):
+    return F.cross_entropy(decoder(inputs).flatten(0, 1), targets.flatten())
+
+
+def assert_same(found, wanted):
+    assert found.keys() == wanted.keys()
+    for name, one in found.items():
+        torch.testing.assert_close(
+            one, wanted[name], atol=1e-6, rtol=1e-4, msg=lambda said, name=name: f"{name}: {said}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("tied", "compiled", "recompute"),
+    [(True, False, False), (False, False, False), (True, False, True), (True, True, False)],
+    ids=["tied", "untied", "recomputed", "compiled"],
+)
+def test_a_decoder_gets_the_gradients_of_both_uses_over_several_batches(tied, compiled, recompute):
+    decoder, inputs, targets = decoder_and_text(tied=tied)
+    decoder.recompute = recompute
+    for row in range(2):
+        from_all_logits(decoder, inputs[row : row + 1], targets[row : row + 1]).backward()
+    wanted = gradients(decoder)
+    decoder.zero_grad()
+    called = torch.compile(decoder, fullgraph=True) if compiled else decoder
+    for row in range(2):
+        called(inputs[row : row + 1], targets[row : row + 1]).backward()
+    assert_same(gradients(decoder), wanted)
+
+
+def test_a_tied_gradient_is_one_buffer():
+    decoder, inputs, targets = decoder_and_text()
+    shapes: list[torch.Size] = []
+
+    class Made(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if "embedding_dense_backward" in str(func):
+                shapes.append(args[0].shape)
+            return func(*args, **(kwargs or {}))
+
+    with Made():
+        decoder(inputs, targets).backward()
+    assert not shapes
+    with Made():
+        from_all_logits(decoder, inputs, targets).backward()
+    assert shapes
+
+
+def test_a_hook_on_the_embedding_is_called_and_a_frozen_matrix_stays_so():
+    decoder, inputs, targets = decoder_and_text()
+    wanted = decoder(inputs, targets)
+    wanted.backward()
+    expected = gradients(decoder)
+    decoder.zero_grad()
+    called: list[int] = []
+    hook = decoder.embedding.register_forward_hook(lambda *_: called.append(1))
+    decoder(inputs, targets).backward()
+    hook.remove()
+    assert called == [1]
+    assert_same(gradients(decoder), expected)
+    decoder.embedding.weight.requires_grad_(False)
+    decoder.zero_grad()
+    torch.testing.assert_close(decoder(inputs, targets), wanted)
+    decoder(inputs, targets).backward()
+    assert decoder.embedding.weight.grad is None
+    assert decoder.layers[0].mlp.up_proj.weight.grad is not None

@@ -25,6 +25,7 @@ from tallystick.models.loss import linear_cross_entropy
 from tallystick.models.mlp import Experts
 from tallystick.models.norm import RMSNorm, norm
 from tallystick.models.rotary import check_rope, rotation
+from tallystick.models.tied import looked_up, one_gradient
 
 if TYPE_CHECKING:
     from tallystick.ledger import Ledger
@@ -127,19 +128,36 @@ class Decoder(nn.Module):
             last: whether only the last token's logits are wanted.
             **loss: what else the loss is made of, as in `loss.Options`.
         """
-        x = self.hidden(tokens, cache=cache, padding=padding)
-        if targets is not None:
-            c = self.config
-            return linear_cross_entropy(x, self.head.weight, targets, scale=c.logit_scale, cap=c.logit_cap, **loss)
-        return self.logits(x[:, -1:] if last else x)
+        if targets is None:
+            x = self.hidden(tokens, cache=cache, padding=padding)
+            return self.logits(x[:, -1:] if last else x)
+        c, embedded, matrix = self.config, None, self.head.weight
+        if one_gradient(self.embedding, self.head):
+            embedded, matrix = looked_up(matrix, tokens)
+        x = self.hidden(tokens, cache=cache, padding=padding, embedded=embedded)
+        return linear_cross_entropy(x, matrix, targets, scale=c.logit_scale, cap=c.logit_cap, **loss)
 
-    def hidden(self, tokens: Tensor, *, cache: Cache | None = None, padding: Tensor | None = None) -> Tensor:
-        """What the head reads: (B, T) -> (B, T, d). The arguments are those of `forward`."""
+    def hidden(
+        self,
+        tokens: Tensor,
+        *,
+        cache: Cache | None = None,
+        padding: Tensor | None = None,
+        embedded: Tensor | None = None,
+    ) -> Tensor:
+        """What the head reads: (B, T) -> (B, T, d).
+
+        Args:
+            tokens: ids, (B, T).
+            cache: what was read before; it takes these tokens in.
+            padding: (B,), how many tokens at the left of each sequence stand for nothing.
+            embedded: (B, T, d), what `embedding` gives for the tokens, where it was looked up already.
+        """
         c, count = self.config, tokens.shape[1]
         start = cache.read if cache else 0
         here = torch.arange(start, start + count, device=tokens.device)  # (T,)
         positions = here[None] if padding is None else (here - padding[:, None]).clamp(min=0)  # (B or 1, T)
-        x = self.embedding(tokens)
+        x = self.embedding(tokens) if embedded is None else embedded
         if c.embedding_scale != 1:  # rounded as Gemma rounds it
             x = x * torch.tensor(c.embedding_scale, dtype=x.dtype, device=x.device)
         if self.positions is not None:
