@@ -21,6 +21,7 @@ bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/exactness.py
 	$(BIN)/python benchmarks/memory.py --write docs/memory-peers.md
 	$(BIN)/python benchmarks/decoder_memory.py
+	$(BIN)/python benchmarks/generation.py
 
 survival: .venv/ready
 	$(BIN)/tallystick survive --format markdown > .survival.md
