@@ -22,6 +22,7 @@ bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/memory.py --write docs/memory-peers.md
 	$(BIN)/python benchmarks/decoder_memory.py
 	$(BIN)/python benchmarks/training.py $(if $(NANOGPT),--nanogpt $(NANOGPT))
+	$(BIN)/python benchmarks/generation.py
 
 survival: .venv/ready
 	$(BIN)/tallystick survive --format markdown > .survival.md

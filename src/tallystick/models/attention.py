@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from tallystick.models.cache import LayerCache
 from tallystick.models.config import DecoderConfig
+from tallystick.models.linear import Linear
 from tallystick.models.norm import RMSNorm, norm
 from tallystick.models.rotary import Rotation, rotate
 
@@ -57,10 +58,10 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.kv_heads, self.head_size = c.heads, c.kv_count, c.head_size
         queries, keys = c.heads * c.head_size, c.kv_count * c.head_size
-        self.q_proj = nn.Linear(c.width, queries, bias=c.qkv_bias)
-        self.k_proj = nn.Linear(c.width, keys, bias=c.qkv_bias)
-        self.v_proj = nn.Linear(c.width, keys, bias=c.qkv_bias)
-        self.o_proj = nn.Linear(queries, c.width, bias=c.output_bias)
+        self.q_proj = Linear(c.width, queries, bias=c.qkv_bias)
+        self.k_proj = Linear(c.width, keys, bias=c.qkv_bias)
+        self.v_proj = Linear(c.width, keys, bias=c.qkv_bias)
+        self.o_proj = Linear(queries, c.width, bias=c.output_bias)
         self.qk_norm = c.qk_norm
         if c.qk_norm == "turned":
             self.q_norm = self.k_norm = RMSNorm(c.head_size, eps=c.norm_eps, scale=False)

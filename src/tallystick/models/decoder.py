@@ -21,6 +21,7 @@ from tallystick.models.attention import sight
 from tallystick.models.block import Block
 from tallystick.models.cache import Cache
 from tallystick.models.config import DecoderConfig
+from tallystick.models.linear import Linear
 from tallystick.models.loss import linear_cross_entropy
 from tallystick.models.mlp import Experts
 from tallystick.models.norm import RMSNorm, norm
@@ -49,7 +50,7 @@ class Decoder(nn.Module):
         self.dropout = nn.Dropout(c.embedding_dropout)
         self.layers = nn.ModuleList(Block(c, layer) for layer in range(c.layers))
         self.norm = norm(c) if c.final_norm else None
-        self.head = nn.Linear(c.width, c.vocab_size, bias=False)
+        self.head = Linear(c.width, c.vocab_size, bias=False)
         self.recompute = False  # whether training keeps each layer's input alone, and computes the rest again
         self.tie()
         self.reset_parameters()

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.models import config
 from tallystick.models.config import DecoderConfig
+from tallystick.models.linear import Linear
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:
@@ -52,9 +53,9 @@ class MLP(nn.Module):
 
     def __init__(self, c: DecoderConfig) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(c.width, c.inner, bias=c.mlp_bias) if c.gated else None
-        self.up_proj = nn.Linear(c.width, c.inner, bias=c.mlp_bias)
-        self.down_proj = nn.Linear(c.inner, c.width, bias=c.mlp_bias)
+        self.gate_proj = Linear(c.width, c.inner, bias=c.mlp_bias) if c.gated else None
+        self.up_proj = Linear(c.width, c.inner, bias=c.mlp_bias)
+        self.down_proj = Linear(c.inner, c.width, bias=c.mlp_bias)
         self.activation = activation(c.activation)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,7 +70,7 @@ class SparseMLP(nn.Module):
     def __init__(self, c: DecoderConfig, experts: config.Experts) -> None:
         super().__init__()
         self.used, self.normalised = experts.used, experts.normalised
-        self.router = nn.Linear(c.width, experts.count, bias=False)
+        self.router = Linear(c.width, experts.count, bias=False)
         self.experts = Experts(experts.count, c.width, experts.inner, activation(c.activation))
 
     def forward(self, x: Tensor) -> Tensor:
