@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 CHUNK = 1 << 27
 BLOCK = 1 << 18  # logits at a time on their way to gradients: a core's cache holds them
@@ -96,6 +97,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return total
 
     @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         grads = ctx.saved_tensors
         if torch.compiler.is_compiling() or upstream.device.type != "cpu" or upstream != 1:  # a pass over the weight
