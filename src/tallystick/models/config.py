@@ -55,6 +55,7 @@ class DecoderConfig:
     norm_scale: bool = True
     norm_bias: bool = False
     norm_offset: float = 0.0  # added to the scale: Gemma stores what differs from one
+    norm_rounds_last: bool = False  # to the model's dtype after scaling, as Gemma and OLMo 2 do, not before
     norm_eps: float = 1e-6
     embedding_norm: bool = False
     final_norm: bool = True

@@ -41,7 +41,7 @@ class Decoder(nn.Module):
         super().__init__()
         c = self.config = config
         if c.rope is not None:
-            check_rope(c.rope)
+            check_rope(c, c.rope)
         self.embedding = nn.Embedding(c.vocab_size, c.width)
         self.positions = nn.Embedding(c.context, c.width) if c.rope is None else None
         self.embedding_norm = norm(c) if c.embedding_norm else None
@@ -83,7 +83,7 @@ class Decoder(nn.Module):
         """Draw all weights anew; one that two modules hold is drawn once, as the embedding's.
 
         Normal with the config's deviation; smaller by 1/√(2·layers) where a sublayer adds to the residual stream
-        (Radford et al. 2019, section 2.3). Biases are zero.
+        (Radford et al. 2019, section 2.3), unless it goes by the inputs. Biases are zero.
         """
         std = self.config.init_std
         for name, module in self.named_modules():
@@ -105,7 +105,8 @@ class Decoder(nn.Module):
                 nn.init.normal_(table.weight, std=1.0 if std is None else std)
 
     def _damping(self, name: str) -> float:
-        return 1 / math.sqrt(2 * self.config.layers) if name.endswith(("o_proj", "down_proj")) else 1.0
+        adds = name.endswith(("o_proj", "down_proj"))
+        return 1 / math.sqrt(2 * self.config.layers) if adds and self.config.init_std is not None else 1.0
 
     def forward(
         self,
@@ -147,7 +148,7 @@ class Decoder(nn.Module):
         x = self.dropout(x)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
-        turn = None if c.rope is None else rotation(c, c.rope, positions, start + count)
+        turn = None if c.rope is None else rotation(c, c.rope, positions)
         sees = {}
         for layer in range(c.layers):
             window = c.window(layer)
