@@ -58,3 +58,9 @@ def ours(model: Any) -> Decoder:
     filled = {part.ours for name in held for part in stored[name].parts}
     assert filled == tensors.keys(), filled ^ tensors.keys()
     return decoder
+
+
+def tied() -> Decoder:
+    """The smallest decoder whose head is its embedding."""
+    sizes = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return Decoder.of({"model_type": "llama", "vocab_size": 64, **sizes, "tie_word_embeddings": True})

@@ -106,6 +106,11 @@ class DecoderConfig:
             raise BadInput(f"rotary positions turn pairs of channels, and {self.rotated} of a head are to turn")
 
     @property
+    def model_type(self) -> str:
+        """The family that it was read by; empty where it was written by hand."""
+        return str(self.origin.get("model_type", ""))
+
+    @property
     def head_size(self) -> int:
         """Channels of one head."""
         return self.head_dim or self.width // self.heads

@@ -74,6 +74,20 @@ class Decoder(nn.Module):
         if self.config.tied:
             self.head.weight = self.embedding.weight
 
+    # Under these names whoever knows transformers' models finds embedding and head, and learns what is meant to be one.
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The token embedding."""
+        return self.embedding
+
+    def get_output_embeddings(self) -> nn.Linear:
+        """The head."""
+        return self.head
+
+    def get_expanded_tied_weights_keys(self, all_submodels: bool = False) -> dict[str, str]:
+        """The name of the tensor that the config ties, and that of the one that it is."""
+        return {"head.weight": "embedding.weight"} if self.config.tied else {}
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Decoder:
         super()._apply(fn, recurse)  # replaces the Parameters of each module in turn, knowing nothing of the others
         self.tie()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
@@ -70,7 +71,7 @@ class SparseMLP(nn.Module):
         super().__init__()
         self.used, self.normalised = experts.used, experts.normalised
         self.router = nn.Linear(c.width, experts.count, bias=False)
-        self.experts = Experts(experts.count, c.width, experts.inner, activation(c.activation))
+        self.experts = Experts(c.width, experts, activation(c.activation))
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = x.reshape(-1, x.shape[-1])  # (N, d)
@@ -82,10 +83,12 @@ class SparseMLP(nn.Module):
 
 
 class Experts(nn.Module):
-    """Gated MLPs, stacked: E of them in one tensor for each projection."""
+    """Gated MLPs, stacked: E of them in one tensor for each projection. A token uses the share `active`."""
 
-    def __init__(self, count: int, width: int, inner: int, act: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, width: int, experts: config.Experts, act: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
+        count, inner = experts.count, experts.inner
+        self.active = Fraction(experts.used, count)
         self.gate_proj = nn.Parameter(torch.empty(count, inner, width))
         self.up_proj = nn.Parameter(torch.empty(count, inner, width))
         self.down_proj = nn.Parameter(torch.empty(count, width, inner))
