@@ -223,6 +223,31 @@ def test_norms_round_to_bfloat16_where_those_of_transformers_do(kind):
     assert torch.equal(decoder.norm(x), model.bfloat16().model.norm(x))
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_experts_work_in_every_dtype(dtype):
+    torch.manual_seed(0)
+    decoder = Decoder.of({**KINDS["mixtral"], "model_type": "mixtral"})
+    tokens = torch.randint(VOCABULARY, (2, 30))
+    wanted = decoder(tokens)
+    found = decoder.to(dtype)(tokens)
+    assert found.dtype == dtype
+    # A rounded score may send a token to other experts: most of them go where they went.
+    near = ((found - wanted).abs().amax(-1) < 0.02 * wanted.abs().max()).float().mean()
+    assert near > 0.9
+
+
+def test_under_autocast_the_products_of_experts_are_of_its_dtype(monkeypatch):
+    seen = []
+    products = F.grouped_mm
+    monkeypatch.setattr(F, "grouped_mm", lambda x, *rest, **more: seen.append(x.dtype) or products(x, *rest, **more))
+    decoder = Decoder.of({**KINDS["mixtral"], "model_type": "mixtral"}, num_hidden_layers=1)
+    with torch.autocast("cpu", torch.bfloat16):
+        decoder(torch.tensor([[1, 2, 3]])).float().sum().backward()
+    assert seen == [torch.bfloat16] * 3
+    assert decoder.layers[0].mlp.experts.up_proj.grad.dtype == torch.float32
+
+
 # -- what its configs refuse ----------------------------------------------------------------------
 
 
