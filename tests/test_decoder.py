@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from configs import drawn
 from decoder_configs import drawn_config
-from decoders import KINDS, VOCABULARY, ours, theirs
+from decoders import KINDS, SIZES, VOCABULARY, ours, theirs
 from tallystick.errors import BadInput
 from tallystick.models import Decoder, families
 
@@ -67,6 +67,27 @@ def test_padding_at_the_left_changes_nothing_that_counts(pair):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("length", [19, 20])
+@pytest.mark.parametrize(
+    "rope",
+    [
+        {"rope_type": "dynamic", "factor": 4.0},
+        {"rope_type": "longrope", "short_factor": [1.0] * 6, "long_factor": [3.0] * 6},
+    ],
+    ids=lambda rope: rope["rope_type"],
+)
+def test_a_text_is_long_by_its_own_tokens_and_not_by_the_padding(rope, length):
+    """Both scalings turn other angles in texts of more than 16 tokens; three at the left are padding in each."""
+    model = theirs("llama", **SIZES, max_position_embeddings=16, rope_parameters=rope)
+    decoder = ours(model)
+    tokens, padding = torch.randint(VOCABULARY, (2, length)), torch.tensor([3, 5])
+    real = torch.arange(length) >= padding[:, None]
+    positions = (real.cumsum(-1) - 1).clamp(min=0)
+    expected = model(tokens, attention_mask=real.long(), position_ids=positions).logits
+    assert_close(decoder(tokens, padding=padding)[real], expected[real])
+
+
+@torch.no_grad()
 def test_padding_at_the_right_needs_no_mask(pair):
     model, decoder = pair
     tokens = torch.randint(VOCABULARY, (2, 40))
@@ -101,15 +122,17 @@ def test_the_logits_are_those_of_transformers_for_drawn_configs(kind):
     def same(data):
         values = data.draw(drawn_config(kind))
         length = data.draw(st.integers(1, 40))
-        side, pads = data.draw(st.sampled_from(["left", "right"])), data.draw(st.integers(0, length - 1))
+        side = data.draw(st.sampled_from(["left", "right", None]))
+        pads = torch.tensor([data.draw(st.integers(0, length - 1)) if side else 0 for _ in range(2)])
         model = theirs(kind, **values)
         decoder = ours(model)
         assert stated(decoder.config) == stated(families.config_of({"model_type": kind, **values})), values
         torch.manual_seed(data.draw(st.integers(0, 1000)))
         tokens = torch.randint(VOCABULARY, (2, length))
-        padding = torch.tensor([0, pads]) if side == "left" else None
-        read = {"attention_mask": mask(length, torch.tensor([0, pads]), side)} if pads else {}
-        real = read.get("attention_mask", torch.ones(2, length)).bool()
+        padding = pads if side == "left" else None
+        places = torch.arange(length)
+        real = places >= pads[:, None] if side == "left" else places < length - pads[:, None]
+        read = {"attention_mask": real.long()} if side else {}
         if side == "left":
             read["position_ids"] = (real.cumsum(-1) - 1).clamp(min=0)
         expected, found = model(tokens, **read).logits, decoder(tokens, padding=padding)
@@ -133,11 +156,6 @@ def test_a_key_left_out_is_what_transformers_says_it_is(kind):
 def stated(config):
     """A config with what `None` stands for."""
     return replace(config, kv_heads=config.kv_count, head_dim=config.head_size)
-
-
-def mask(length, pads, side):
-    places = torch.arange(length)
-    return (places >= pads[:, None] if side == "left" else places < length - pads[:, None]).long()
 
 
 def at_one_speed(config):
