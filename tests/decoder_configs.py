@@ -134,6 +134,8 @@ def rope(draw: DrawFn, model_type: str, size: int) -> Config:
         made_for = {"original_max_position_embeddings": draw(st.sampled_from([8, 32]))}
         inside = model_type != "phi3" and draw(FLAG)
         says, outside = ({**says, **made_for}, outside) if inside else (says, {**outside, **made_for})
+    if model_type == "phi3" and kind == "longrope":
+        kind = draw(st.sampled_from(["longrope", "yarn"]))  # both are the first, in a Phi-3
     theta = _present(draw, rope_theta=st.sampled_from([100.0, 10000.0]))
     if draw(FLAG):
         return {"rope_parameters": {"rope_type": kind, **theta, **says}, **outside}
