@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ KINDS = {
 
 def theirs(model_type: str, **settings: Any) -> Any:
     """A model of transformers with weights large enough for a wrong one to show, written-out attention, no dropout."""
-    config = transformers.AutoConfig.for_model(model_type, **settings)
+    config = transformers.AutoConfig.for_model(model_type, **copy.deepcopy(settings))  # it writes into what it gets
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
@@ -57,3 +58,9 @@ def ours(model: Any) -> Decoder:
     filled = {part.ours for name in held for part in stored[name].parts}
     assert filled == tensors.keys(), filled ^ tensors.keys()
     return decoder
+
+
+def tied() -> Decoder:
+    """The smallest decoder whose head is its embedding."""
+    sizes = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return Decoder.of({"model_type": "llama", "vocab_size": 64, **sizes, "tie_word_embeddings": True})

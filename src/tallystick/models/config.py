@@ -55,6 +55,7 @@ class DecoderConfig:
     norm_scale: bool = True
     norm_bias: bool = False
     norm_offset: float = 0.0  # added to the scale: Gemma stores what differs from one
+    norm_rounds_last: bool = False  # to the model's dtype after scaling, as Gemma and OLMo 2 do, not before
     norm_eps: float = 1e-6
     embedding_norm: bool = False
     final_norm: bool = True
@@ -103,6 +104,11 @@ class DecoderConfig:
             raise BadInput(f"windows says how far {len(self.windows)} layers see, and there are {self.layers}")
         if self.rope is not None and self.rotated % 2:
             raise BadInput(f"rotary positions turn pairs of channels, and {self.rotated} of a head are to turn")
+
+    @property
+    def model_type(self) -> str:
+        """The family that it was read by; empty where it was written by hand."""
+        return str(self.origin.get("model_type", ""))
 
     @property
     def head_size(self) -> int:

@@ -43,7 +43,7 @@ class Decoder(nn.Module):
         super().__init__()
         c = self.config = config
         if c.rope is not None:
-            check_rope(c.rope)
+            check_rope(c, c.rope)
         self.embedding = nn.Embedding(c.vocab_size, c.width)
         self.positions = nn.Embedding(c.context, c.width) if c.rope is None else None
         self.embedding_norm = norm(c) if c.embedding_norm else None
@@ -76,6 +76,20 @@ class Decoder(nn.Module):
         if self.config.tied:
             self.head.weight = self.embedding.weight
 
+    # Under these names whoever knows transformers' models finds embedding and head, and learns what is meant to be one.
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The token embedding."""
+        return self.embedding
+
+    def get_output_embeddings(self) -> nn.Linear:
+        """The head."""
+        return self.head
+
+    def get_expanded_tied_weights_keys(self, all_submodels: bool = False) -> dict[str, str]:
+        """The name of the tensor that the config ties, and that of the one that it is."""
+        return {"head.weight": "embedding.weight"} if self.config.tied else {}
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Decoder:
         super()._apply(fn, recurse)  # replaces the Parameters of each module in turn, knowing nothing of the others
         self.tie()
@@ -85,7 +99,7 @@ class Decoder(nn.Module):
         """Draw all weights anew; one that two modules hold is drawn once, as the embedding's.
 
         Normal with the config's deviation; smaller by 1/√(2·layers) where a sublayer adds to the residual stream
-        (Radford et al. 2019, section 2.3). Biases are zero.
+        (Radford et al. 2019, section 2.3), unless it goes by the inputs. Biases are zero.
         """
         std = self.config.init_std
         for name, module in self.named_modules():
@@ -107,7 +121,8 @@ class Decoder(nn.Module):
                 nn.init.normal_(table.weight, std=1.0 if std is None else std)
 
     def _damping(self, name: str) -> float:
-        return 1 / math.sqrt(2 * self.config.layers) if name.endswith(("o_proj", "down_proj")) else 1.0
+        adds = name.endswith(("o_proj", "down_proj"))
+        return 1 / math.sqrt(2 * self.config.layers) if adds and self.config.init_std is not None else 1.0
 
     def forward(
         self,
@@ -166,7 +181,7 @@ class Decoder(nn.Module):
         x = self.dropout(x)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
-        turn = None if c.rope is None else rotation(c, c.rope, positions, start + count)
+        turn = None if c.rope is None else rotation(c, c.rope, positions)
         sees = {}
         for layer in range(c.layers):
             window = c.window(layer)

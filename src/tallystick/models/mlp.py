@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
@@ -71,7 +72,7 @@ class SparseMLP(nn.Module):
         super().__init__()
         self.used, self.normalised = experts.used, experts.normalised
         self.router = Linear(c.width, experts.count, bias=False)
-        self.experts = Experts(experts.count, c.width, experts.inner, activation(c.activation))
+        self.experts = Experts(c.width, experts, activation(c.activation))
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = x.reshape(-1, x.shape[-1])  # (N, d)
@@ -83,10 +84,12 @@ class SparseMLP(nn.Module):
 
 
 class Experts(nn.Module):
-    """Gated MLPs, stacked: E of them in one tensor for each projection."""
+    """Gated MLPs, stacked: E of them in one tensor for each projection. A token uses the share `active`."""
 
-    def __init__(self, count: int, width: int, inner: int, act: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, width: int, experts: config.Experts, act: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
+        count, inner = experts.count, experts.inner
+        self.active = Fraction(experts.used, count)
         self.gate_proj = nn.Parameter(torch.empty(count, inner, width))
         self.up_proj = nn.Parameter(torch.empty(count, inner, width))
         self.down_proj = nn.Parameter(torch.empty(count, width, inner))
@@ -94,24 +97,28 @@ class Experts(nn.Module):
 
     def forward(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
         """(N, d), and for each token the experts chosen and their weights, (N, used), -> (N, d)."""
-        return (self._grouped if self._groups() else self._each)(tokens, weights, chosen)
+        device = tokens.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else tokens.dtype
+        if self._groups(dtype):  # autocast does not know grouped products
+            gate, up, down = (stack.to(dtype) for stack in (self.gate_proj, self.up_proj, self.down_proj))
+            return self._grouped(tokens.to(dtype), weights, chosen, gate, up, down).to(tokens.dtype)
+        return self._each(tokens, weights, chosen)
 
-    def _groups(self) -> bool:
-        """Whether `grouped_mm` takes our weights: rows of a multiple of 16 bytes, and 16 bits where it is compiled."""
-        size = self.gate_proj.element_size()
-        return not any(length * size % 16 for length in self.gate_proj.shape[1:]) and not (
-            torch.compiler.is_compiling() and self.gate_proj.dtype != torch.bfloat16
-        )
+    def _groups(self, dtype: torch.dtype) -> bool:
+        """Whether `grouped_mm` takes such numbers: in rows of a multiple of 16 bytes; compiled, bfloat16 alone."""
+        known = (torch.bfloat16,) if torch.compiler.is_compiling() else (torch.bfloat16, torch.float16, torch.float32)
+        return dtype in known and not any(length * dtype.itemsize % 16 for length in self.gate_proj.shape[1:])
 
-    def _grouped(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    def _grouped(
+        self, tokens: Tensor, weights: Tensor, chosen: Tensor, gate: Tensor, up: Tensor, down: Tensor
+    ) -> Tensor:
         """Tokens sorted by expert, so that those of one lie together."""
         used = chosen.shape[1]
         order = chosen.flatten().argsort(stable=True)  # (N · used,)
-        ends = torch.bincount(chosen.flatten(), minlength=len(self.gate_proj)).cumsum(0).to(torch.int32)
+        ends = torch.bincount(chosen.flatten(), minlength=len(gate)).cumsum(0).to(torch.int32)
         mine = tokens[order // used]
-        up = F.grouped_mm(mine, self.up_proj.mT, offs=ends)
-        inner = self.activation(F.grouped_mm(mine, self.gate_proj.mT, offs=ends)) * up
-        said = F.grouped_mm(inner, self.down_proj.mT, offs=ends) * weights.flatten()[order, None]
+        inner = self.activation(F.grouped_mm(mine, gate.mT, offs=ends)) * F.grouped_mm(mine, up.mT, offs=ends)
+        said = F.grouped_mm(inner, down.mT, offs=ends) * weights.flatten()[order, None].to(tokens.dtype)
         return torch.zeros_like(tokens).index_add(0, order // used, said)
 
     def _each(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:

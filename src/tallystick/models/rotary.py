@@ -19,7 +19,7 @@ class Rotation(NamedTuple):
     sin: Tensor
 
 
-def rotation(c: DecoderConfig, rope: Rope, positions: Tensor, length: int) -> Rotation:
+def rotation(c: DecoderConfig, rope: Rope, positions: Tensor) -> Rotation:
     """The angles of a decoder.
 
     Nothing is kept between calls: no table to be lost on the meta device, or to be rounded with the model's dtype.
@@ -27,18 +27,17 @@ def rotation(c: DecoderConfig, rope: Rope, positions: Tensor, length: int) -> Ro
     Args:
         c: of the decoder.
         rope: its rotary positions.
-        positions: (B or 1, T), in tokens.
-        length: of the longest sequence so far; two of the scalings depend on it.
+        positions: (B or 1, T), in tokens. On the last of all depend two of the scalings.
     """
-    frequencies, factor = _frequencies(c, rope, length, positions.device)
+    frequencies, factor = _frequencies(c, rope, positions)
     angles = positions[:, None, :, None].float() * frequencies  # (B, 1, T, pairs)
     angles = torch.cat((angles, angles), dim=-1)
     sign = -1 if rope.backwards else 1
     return Rotation(angles.cos() * factor, angles.sin() * (factor * sign))
 
 
-def check_rope(rope: Rope) -> None:
-    """Refuse a scaling that is not known, and one that lacks a number that it needs."""
+def check_rope(c: DecoderConfig, rope: Rope) -> None:
+    """Refuse a scaling that is not known, and one that lacks a number that it needs, or has too many."""
     kind = rope.scaling.get("rope_type", "default")
     if kind not in _SCALINGS:
         raise BadInput(f"rope_type {quoted(kind)} is not known{nearest(str(kind), _SCALINGS)}")
@@ -46,6 +45,8 @@ def check_rope(rope: Rope) -> None:
         value = rope.scaling.get(key)
         if not isinstance(value, list if key.endswith("_factor") and kind == "longrope" else int | float):
             raise BadInput(f"rope_type {kind} needs {key}, and it is {shown(value)}")
+        if isinstance(value, list) and len(value) != c.rotated // 2:
+            raise BadInput(f"{key} has {len(value)} numbers, and {c.rotated // 2} pairs of channels turn")
 
 
 def rotate(x: Tensor, by: Rotation) -> Tensor:
@@ -57,45 +58,45 @@ def rotate(x: Tensor, by: Rotation) -> Tensor:
     return turned if rest.shape[-1] == 0 else torch.cat((turned, rest), dim=-1)
 
 
-def _frequencies(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+def _frequencies(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
     """Radians per token of each pair, and what cosine and sine are multiplied by."""
-    return _SCALINGS[rope.scaling.get("rope_type", "default")](c, rope, length, device)
+    return _SCALINGS[rope.scaling.get("rope_type", "default")](c, rope, positions)
 
 
-def _plain(theta: float, size: int, device: torch.device) -> Tensor:
+def _plain(theta: float | Tensor, size: int, device: torch.device) -> Tensor:
     return 1.0 / theta ** (torch.arange(0, size, 2, device=device).float() / size)
 
 
-def _default(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
-    return _plain(rope.theta, c.rotated, device), 1.0
+def _default(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
+    return _plain(rope.theta, c.rotated, positions.device), 1.0
 
 
-def _linear(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+def _linear(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
     """Every position divided (Chen et al. 2023, "Extending Context Window … via Positional Interpolation")."""
-    return _plain(rope.theta, c.rotated, device) / rope.scaling["factor"], 1.0
+    return _plain(rope.theta, c.rotated, positions.device) / rope.scaling["factor"], 1.0
 
 
-def _dynamic(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+def _dynamic(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
     """Theta grown with a sequence that is longer than the model was made for (NTK-aware scaling)."""
     factor, size = rope.scaling["factor"], c.rotated
-    grown = factor * max(length, c.context) / c.context - (factor - 1)
-    return _plain(rope.theta * grown ** (size / (size - 2)), size, device), 1.0
+    grown = factor * (positions.max() + 1).clamp(min=c.context) / c.context - (factor - 1)
+    return _plain(rope.theta * grown ** (size / (size - 2)), size, positions.device), 1.0
 
 
-def _llama3(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+def _llama3(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
     """Slow turns divided, fast ones kept, those between blended (Llama 3.1)."""
     says = rope.scaling
-    plain, made_for = _plain(rope.theta, c.rotated, device), says["original_max_position_embeddings"]
+    plain, made_for = _plain(rope.theta, c.rotated, positions.device), says["original_max_position_embeddings"]
     turns = made_for * plain / (2 * math.pi)  # over the context that the model was first trained on
     low, high = says["low_freq_factor"], says["high_freq_factor"]
     kept = ((turns - low) / (high - low)).clamp(0, 1)
     return plain * kept + plain / says["factor"] * (1 - kept), 1.0
 
 
-def _yarn(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+def _yarn(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
     """As Llama 3.1's, with a ramp over the channels, and sharper scores (Peng et al. 2023, "YaRN")."""
     says, size = rope.scaling, c.rotated
-    made_for = says.get("original_max_position_embeddings") or c.context
+    made_for = says["original_max_position_embeddings"]
     stretch = says.get("factor") or c.context / made_for
 
     def channel(turns: float) -> float:  # that turns so often within the old context
@@ -105,9 +106,9 @@ def _yarn(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tu
     if says.get("truncate", True):
         first, last = math.floor(first), math.ceil(last)
     first, last = max(first, 0), min(last, size - 1)
-    ramp = (torch.arange(size // 2, device=device).float() - first) / ((last - first) or 0.001)
+    ramp = (torch.arange(size // 2, device=positions.device).float() - first) / ((last - first) or 0.001)
     kept = 1 - ramp.clamp(0, 1)
-    plain = _plain(rope.theta, size, device)
+    plain = _plain(rope.theta, size, positions.device)
 
     def sharpened(by: float = 1.0) -> float:
         return 0.1 * by * math.log(stretch) + 1.0 if stretch > 1 else 1.0
@@ -119,16 +120,17 @@ def _yarn(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tu
     return plain * kept + plain / stretch * (1 - kept), factor
 
 
-def _longrope(c: DecoderConfig, rope: Rope, length: int, device: torch.device) -> tuple[Tensor, float]:
+def _longrope(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
     """A factor for each pair, others where the sequence is long (Ding et al. 2024, "LongRoPE"; Phi-3)."""
     says = rope.scaling
-    made_for = says.get("original_max_position_embeddings") or c.context
+    made_for = says["original_max_position_embeddings"]
     stretch = says.get("factor") or c.context / made_for
     factor = says.get("attention_factor")
     if factor is None:
         factor = math.sqrt(1 + math.log(stretch) / math.log(made_for)) if stretch > 1 else 1.0
-    each = says["long_factor" if length > made_for else "short_factor"]
-    return _plain(rope.theta, c.rotated, device) / torch.tensor(each, device=device), factor
+    short, long = (positions.new_tensor(says[key], dtype=torch.float32) for key in ("short_factor", "long_factor"))
+    each = torch.where(positions.max() + 1 > made_for, long, short)
+    return _plain(rope.theta, c.rotated, positions.device) / each, factor
 
 
 _SCALINGS = {
@@ -143,5 +145,6 @@ _NEEDS = {
     "linear": ("factor",),
     "dynamic": ("factor",),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
-    "longrope": ("short_factor", "long_factor"),
+    "yarn": ("original_max_position_embeddings",),
+    "longrope": ("original_max_position_embeddings", "short_factor", "long_factor"),
 }

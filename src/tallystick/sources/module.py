@@ -7,6 +7,7 @@ and the elements of it that they see. Addresses are never compared: on the meta 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -97,6 +98,7 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
                 identity=identity,
                 trainable=bool(item.tensor.requires_grad),
                 buffer=item.buffer,
+                active=_active(item),
             )
         )
     return entries
@@ -120,6 +122,12 @@ def _role(item: Found, head: nn.Module | None) -> str:
     if kind.startswith("Conv") and kind != "Conv1D":
         return "conv"
     return "attention" if "Attention" in kind else "other"
+
+
+def _active(item: Found) -> Fraction | None:
+    """The share that one token uses, where the module says it, as our own experts do; None is not known."""
+    share = getattr(item.owner, "active", None)
+    return share if isinstance(share, Fraction) else None
 
 
 def _described(config: object) -> Ledger | None:

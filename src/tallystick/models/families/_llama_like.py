@@ -8,7 +8,7 @@ from typing import Any
 
 from tallystick.anatomy import Windows
 from tallystick.architectures._decoder import head_dim
-from tallystick.config import Config
+from tallystick.config import Config, maybe
 from tallystick.models.config import DecoderConfig, Rope
 from tallystick.models.names import Rule
 
@@ -21,6 +21,7 @@ KEYS: dict[str, Any] = {
     "rope_parameters": None,
     "rope_scaling": None,
     "rope_theta": 10000.0,
+    "original_max_position_embeddings": maybe(),
 }
 
 FRAME = (
@@ -50,6 +51,8 @@ RULES = (*FRAME, *ATTENTION, *MLP, *NORMS)
 
 def llama_like(c: Config, **more: Any) -> DecoderConfig:
     """The config of a family that differs from Llama by `more`."""
+    if c.states("use_bidirectional_attention"):
+        raise c.refuse("use_bidirectional_attention lets tokens see those after them, which no decoder does")
     return DecoderConfig(
         **{
             "vocab_size": c.vocab_size,
@@ -70,23 +73,29 @@ def llama_like(c: Config, **more: Any) -> DecoderConfig:
     )
 
 
-def rope_of(c: Config, *, made_for: int | None = None, share: float = 1.0) -> Rope:
+STRETCHED = ("llama3", "yarn", "longrope")  # the scalings that depend on the context that the model was made for
+
+
+def rope_of(c: Config, *, share: float | None = None) -> Rope:
     """Rotary positions as the config has them, in the keys of transformers 5 or in the older ones.
 
-    `made_for` and `share` are what the type says outside of them: the context before it was stretched, and the channels
-    that turn.
+    Args:
+        c: of the model.
+        share: of the channels that turn, where nothing inside says it; None in a family that turns all, whatever is said.
     """
-    says = c.rope_parameters or c.rope_scaling or {}
+    says = c.rope_scaling or c.rope_parameters or {}  # with both, transformers takes the older
     if not isinstance(says, Mapping):
         raise c.refuse(f"rope_parameters is {says!r}, expected an object with a rope_type")
-    scaling = {key: value for key, value in says.items() if key not in ("type", "rope_theta", "partial_rotary_factor")}
     kind = says.get("rope_type") or says.get("type") or "default"
+    kind = "longrope" if kind == "su" else kind  # its older name
+    scaling = {key: value for key, value in says.items() if key not in ("type", "rope_theta", "partial_rotary_factor")}
+    if kind in STRETCHED:
+        made_for = c.original_max_position_embeddings or says.get("original_max_position_embeddings")
+        scaling["original_max_position_embeddings"] = int(made_for or c.max_position_embeddings)
     return Rope(
         theta=says.get("rope_theta") or c.rope_theta,
-        share=says.get("partial_rotary_factor") or share,
-        scaling={}
-        if kind == "default"
-        else {"original_max_position_embeddings": made_for, **scaling, "rope_type": kind},
+        share=1.0 if share is None else says.get("partial_rotary_factor") or share,
+        scaling={} if kind == "default" else {**scaling, "rope_type": kind},
     )
 
 

@@ -10,9 +10,10 @@ from tallystick.models.families._llama_like import KEYS, RULES, llama_like
 def gemma(c: Config) -> DecoderConfig:
     return llama_like(
         c,
-        activation=c.hidden_act,
+        activation="gelu_pytorch_tanh" if c.hidden_act == "gelu" else c.hidden_act,  # the first files say it wrongly
         qkv_bias=c.attention_bias,
         output_bias=c.attention_bias,
         norm_offset=1.0,
+        norm_rounds_last=True,
         embedding_scale=int(c.hidden_size) ** 0.5,
     )

@@ -28,6 +28,7 @@ def gemma2(c: Config) -> DecoderConfig:
         output_bias=c.attention_bias,
         norm_place="both",
         norm_offset=1.0,
+        norm_rounds_last=True,
         embedding_scale=int(c.hidden_size) ** 0.5,
         attention_scale=c.query_pre_attn_scalar**-0.5,
         attention_cap=c.attn_logit_softcapping or None,

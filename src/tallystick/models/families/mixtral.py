@@ -26,7 +26,7 @@ HELD = (  # as transformers 5 has them in memory
 @family(
     "mixtral",
     (*FRAME, *ATTENTION, *NORMS, *PUBLISHED, *HELD),
-    **{**KEYS, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5},
+    **{**KEYS, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "rope_theta": 1000000.0},
 )
 def mixtral(c: Config) -> DecoderConfig:
     return llama_like(

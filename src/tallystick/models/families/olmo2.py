@@ -21,4 +21,5 @@ def olmo2(c: Config) -> DecoderConfig:
         output_bias=c.attention_bias,
         qk_norm="all",
         norm_place="after",
+        norm_rounds_last=True,
     )

@@ -1,7 +1,9 @@
 """Phi-3 and Phi-4: Llama with its projections stored as one."""
 
+from dataclasses import replace
+
 from tallystick.config import Config
-from tallystick.models.config import DecoderConfig
+from tallystick.models.config import DecoderConfig, Rope
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, NORMS, each_layer, llama_like, rope_of
 from tallystick.models.names import Rule
@@ -35,6 +37,13 @@ def phi3(c: Config) -> DecoderConfig:
         activation=c.hidden_act,
         dropout=c.resid_pdrop,
         embedding_dropout=c.embd_pdrop,
-        rope=rope_of(c, made_for=c.original_max_position_embeddings, share=c.partial_rotary_factor),
+        rope=_rope(c),
         windows=each_layer(c, ((c.sliding_window, 1),)),
     )
+
+
+def _rope(c: Config) -> Rope:
+    rope = rope_of(c, share=c.partial_rotary_factor)
+    if rope.scaling.get("rope_type") == "yarn":  # as transformers reads it in a Phi-3
+        return replace(rope, scaling={**rope.scaling, "rope_type": "longrope"})
+    return rope

@@ -1,0 +1,76 @@
+"""A compiled decoder: one graph, the same logits and gradients, no warning, and the head still the embedding."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from decoders import KINDS, VOCABULARY
+from tallystick.models import Decoder
+
+NO_DROPOUT = {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
+LONGROPE = {"rope_type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}
+WHOLE = {
+    **{kind: {"model_type": kind, **values} for kind, values in KINDS.items()},
+    "palm": {"model_type": "palm", "vocab_size": VOCABULARY, "d_model": 48, "n_layers": 2, "n_heads": 3, "head_dim": 8},
+    "dynamic": {"model_type": "llama", **KINDS["llama"], "rope_scaling": {"type": "dynamic", "factor": 2.0}},
+    "longrope": {"model_type": "phi3", **KINDS["phi3"], "rope_scaling": LONGROPE},
+}
+# Code is generated for few: it takes seconds. Rows of 16 bytes, so that experts can be grouped.
+SMALL = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "vocab_size": 97,
+}
+COMPILED = {
+    "gpt2": {"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, "vocab_size": 97, **NO_DROPOUT},
+    "gemma2": {"model_type": "gemma2", **SMALL, "num_hidden_layers": 1, "head_dim": 8, "sliding_window": 7},
+    "mixtral": {"model_type": "mixtral", **SMALL, "num_hidden_layers": 1, "num_local_experts": 4},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def quiet_and_anew():
+    """Every warning is an error, but for one of torch's about itself; nothing was compiled before."""
+    torch.compiler.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "`torch.jit.script_method` is deprecated")
+        yield
+
+
+def assert_the_same(values, *, backend, lower=False, atol=1e-5):
+    torch.manual_seed(0)
+    decoder = Decoder.of(values, **({} if "tie_word_embeddings" in values else {"tie_word_embeddings": True}))
+    tokens, padding = torch.randint(VOCABULARY, (2, 20)), torch.tensor([0, 3])
+    found = []
+    for model in (decoder, torch.compile(decoder, fullgraph=True, backend=backend)):
+        decoder.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=lower):
+            logits = model(tokens, padding=padding)
+        logits.float().square().mean().backward()
+        found.append((logits.detach().float(), decoder.embedding.weight.grad))
+    assert decoder.head.weight is decoder.embedding.weight
+    for one, other in zip(*found, strict=True):
+        largest = one.abs().max()
+        assert largest > 0
+        torch.testing.assert_close(other / largest, one / largest, atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_every_family_is_one_graph(kind):
+    values = {**WHOLE[kind], **(NO_DROPOUT if kind == "gpt2" else {}), "tie_word_embeddings": True}
+    assert_the_same(values, backend="eager")
+
+
+@pytest.mark.parametrize("kind", COMPILED)
+def test_compiled_it_says_and_learns_the_same(kind):
+    assert_the_same(COMPILED[kind], backend="inductor")
+
+
+def test_compiled_under_autocast_it_says_and_learns_the_same():
+    assert_the_same(COMPILED["mixtral"], backend="inductor", lower=True, atol=0.03)
