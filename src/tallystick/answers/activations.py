@@ -13,6 +13,7 @@ ATTENTION = ("flash", "eager")
 RECOMPUTE = ("none", "selective", "full")
 LOSS = ("full", "chunked")
 
+AGAIN = "one block, computed again"  # of one batch, however many wait
 HALF = 2  # bytes of an element in autocast's copies
 CAST = ("attention", "mlp", "router", "head", "other")  # the roles of the matrices that it copies
 
@@ -35,6 +36,7 @@ def saved(
     attention: str = "flash",
     recompute: str = "none",
     precision: str = "pure",
+    waiting: int = 1,
 ) -> list[Line]:
     """What a training step keeps for its backward pass, the logits left out.
 
@@ -47,6 +49,7 @@ def saved(
         recompute: ``"none"``; ``"selective"``, the scores of the attention are computed again; ``"full"``, each block
             is, from its input.
         precision: ``"mixed"`` is torch.autocast over weights in float32; any other computes in `dtype` throughout.
+        waiting: batches for which a stage of a pipeline keeps them at once.
     """
     parts = parts_of(ledger)
     scores = "fused" if attention == "flash" else "again" if recompute == "selective" else "kept"
@@ -64,7 +67,7 @@ def saved(
         for part in parts:
             if isinstance(part.what, Reading) and part.start is not None:
                 kept.add("inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream)
-        kept.add("one block, computed again", 1, _largest_block(parts, step))
+        kept.add(AGAIN, 1, _largest_block(parts, step))
         windows = {window for part in parts for window in windows_of(part)}
         if attention == "eager":
             kept.add("masks", 1, len(windows) * batch * sequence**2 * step.stream)
@@ -73,7 +76,7 @@ def saved(
     kept.add("rotary positions", 1, max(_rotary(part, step) for part in parts))
     if step.mixed:
         _add_copies(kept, ledger, recompute == "full")
-    return kept.lines()
+    return kept.lines(waiting)
 
 
 def logits(ledger: Ledger, batch: int, sequence: int, *, dtype: str, loss: str = "full") -> list[Line]:
@@ -171,17 +174,15 @@ class _Sum:
             sizes = self.found.setdefault(what, {})
             sizes[int(layers)] = sizes.get(int(layers), 0) + int(size)
 
-    def lines(self) -> list[Line]:
-        return [
-            Line(
-                "activations",
-                what,
-                sum(layers * size for layers, size in sizes.items()),
-                " + ".join(self._product(layers, size) for layers, size in sizes.items()),
-                SOURCES.get(what, ""),
-            )
-            for what, sizes in self.found.items()
-        ]
+    def lines(self, waiting: int) -> list[Line]:
+        return [self._line(what, sizes, 1 if what == AGAIN else waiting) for what, sizes in self.found.items()]
+
+    def _line(self, what: str, sizes: dict[int, int], times: int) -> Line:
+        total = times * sum(layers * size for layers, size in sizes.items())
+        formula = " + ".join(self._product(layers, size) for layers, size in sizes.items())
+        if times > 1:
+            formula = f"{times:,} micro-batches × ({formula})"
+        return Line("activations", what, total, formula, SOURCES.get(what, ""))
 
     def _product(self, layers: int, size: int) -> str:
         each, rest = divmod(size, self.step.tokens)
@@ -222,6 +223,6 @@ def _add_copies(kept: _Sum, ledger: Ledger, again: bool) -> None:
             layers = entry.axes[0].length if entry.axes else 1
             size = int(entry.size) * entry.copies // int(layers) * HALF
             if again and entry.axes:
-                kept.add("one block, computed again", 1, size)
+                kept.add(AGAIN, 1, size)
             else:
                 kept.add("autocast's copies of weights", layers, size)
