@@ -127,7 +127,10 @@ def rank_notes(ledger: Ledger, shards: Shards, *, training: bool) -> list[str]:
             "each tensor parallel rank gathers all logits, as transformers' plans have it; a loss that is parallel keeps"
             f" 1/{shards.tp:,} of them (Shoeybi et al. 2019, Megatron-LM, section 3)"
         )
-    if shards.tp > 1 and (ledger.described or ledger).recurring:
+    described = ledger.described or ledger
+    if shards.tp > 1 and any(one.heads.latent is not None for one in described.attending):
+        notes.append("heads of latent attention are cut as any, which transformers' plans leave whole")
+    if shards.tp > 1 and described.recurring:
         notes.append("scans are whole on each tensor parallel rank, weights and states: transformers' plans cut none")
     if shards.pp > 1 and training:
         notes.append(
