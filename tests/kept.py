@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 import transformers
 from torch import nn
+from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -91,16 +92,39 @@ def as_on_cuda() -> Iterator[None]:
         nn.functional.dropout, torch.pow, torch.square = dropout, power, square
 
 
+def local(tensor: torch.Tensor) -> torch.Tensor:
+    """What this rank holds of a tensor."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def allocated(tensors: Iterable[torch.Tensor]) -> int:
+    """Bytes of the storages behind what this rank holds, each once: the padding of shards too."""
+    storages = [local(tensor).untyped_storage() for tensor in tensors]
+    return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
+
+
+def most_allocated(run: Callable[[], Any]) -> int:
+    """The most bytes that torch's allocator gave out while `run` ran, beyond those at its start."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        run()
+    events = [event for event in recorded.profiler.kineto_results.events() if event.name() == "[memory]"]
+    most = now = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        now += event.nbytes()
+        most = max(most, now)
+    return most
+
+
 def saved_bytes(model: nn.Module, batch: int, sequence: int, *, mixed: bool = False, recompute: bool = False) -> int:
     """Bytes of the storages kept for backward, each once, parameters and buffers left out.
 
     Where blocks are computed again, what they are called with beside their input is kept too, by reference.
     """
-    own = {tensor.untyped_storage()._cdata for tensor in (*model.parameters(), *model.buffers())}
+    own = {local(tensor).untyped_storage()._cdata for tensor in (*model.parameters(), *model.buffers())}
     kept: dict[int, torch.UntypedStorage] = {}
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
+        storage = local(tensor).untyped_storage()
         if storage._cdata not in own:
             kept[storage._cdata] = storage  # held, so that no other storage takes its place
         return tensor

@@ -10,7 +10,7 @@ import tallystick
 from kept import EAGER_ONLY, SMALL, Alive, as_on_cuda, build, config_of, saved_bytes
 from tallystick.answers.activations import logits, recomputed, saved, untold
 from tallystick.answers.kv_cache import kept
-from tallystick.answers.prefill import prefill
+from tallystick.answers.prefill import last_logits, prefill
 from tallystick.errors import BadInput
 
 BATCH, SEQUENCE = 2, 48
@@ -253,7 +253,8 @@ def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how)
     with torch.no_grad(), Alive() as alive:
         model(ids, use_cache=True, logits_to_keep=1)
     ledger = tallystick.count(config)
-    layer, last = prefill(ledger, batch, sequence, dtype=how, attention=attention)
+    [layer] = prefill(ledger, batch, sequence, dtype=how, attention=attention)
+    [last] = last_logits(ledger, batch, dtype=how)
     cache = batch * sum(one.total for one in kept(ledger.attending, sequence)) * (4 if how == "float32" else 2)
     assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.025)
     assert last.bytes == batch * 211 * (4 if how == "float32" else 2)
@@ -303,7 +304,7 @@ def test_kernels_that_cap_scores_take_a_window_without_a_mask():
 def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
     ledger = tallystick.count({"model_type": "nanogpt"})
     assert saved(ledger, 1, 8, dtype="float32") == []
-    assert prefill(ledger, 1, 8, dtype="float32") == []
+    assert prefill(ledger, 1, 8, dtype="float32") == last_logits(ledger, 1, dtype="float32") == []
     assert untold(ledger) == (f"{ledger.source} does not tell how its layers run, so activations are left out",)
     assert untold(tallystick.count("gpt2")) == ()
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch.profiler import ProfilerActivity, profile
 
 import configs
 import tallystick
 from checkpoints import write
+from kept import most_allocated
 from tallystick import BadInput
 from tallystick.cli.main import main
 from truth import build
@@ -84,18 +84,6 @@ def stepped(model: torch.nn.Module, make: Any) -> torch.optim.Optimizer:
 
 def told(source: Any, **options: Any) -> dict[str, Any]:
     return tallystick.memory(source, mode="training", sequence=1, **options).to_dict()
-
-
-def peak(run: Any) -> int:
-    """The most bytes that torch's allocator gave out while `run` ran, beyond those at its start."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
-        run()
-    events = [event for event in recorded.profiler.kineto_results.events() if event.name() == "[memory]"]
-    most = now = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        now += event.nbytes()
-        most = max(most, now)
-    return most
 
 
 # -- model states ---------------------------------------------------------------------------------
@@ -226,7 +214,7 @@ def test_the_end_of_a_backward_pass_is_as_full_as_torch_makes_it(tied):
 
     for _ in range(2):  # the first call makes what stays
         model.zero_grad()
-        measured = peak(run)
+        measured = most_allocated(run)
     answer = told(values)
     predicted = answer["gradients_bytes"] + answer["backward_buffers_bytes"]
     assert answer["backward_buffers_bytes"] == (2 * 2000 * 64 * 4 if tied else 0)
@@ -248,7 +236,7 @@ def test_the_end_of_a_backward_pass_is_as_full_as_torch_makes_it(tied):
 def test_a_step_needs_as_much_as_torch_takes(name, make, least, dtype):
     model = real(LLAMA, getattr(torch, dtype))
     optimizer = stepped(model, make)
-    measured = peak(optimizer.step)
+    measured = most_allocated(optimizer.step)
     predicted = told(LLAMA, optimizer=name, dtype=dtype)["step_buffers_bytes"]
     if least is None:
         assert predicted == 0
@@ -280,7 +268,7 @@ def test_the_peak_of_training_is_that_of_torchs_allocator(values, attention, bat
 
     for _ in range(2):  # the first makes the optimizer's state
         optimizer.zero_grad()
-        measured = peak(run)
+        measured = most_allocated(run)
     answer = tallystick.memory(values, mode="training", batch=batch, sequence=tokens, attention=attention)
     standing = sum(line.bytes for line in answer.lines if line.part in ("weights", "optimizer"))
     assert answer.peak.phase == fullest
@@ -303,7 +291,7 @@ def test_the_peak_where_blocks_are_computed_again_is_that_of_torchs_allocator(to
         output.loss.backward()
 
     optimizer.zero_grad()
-    measured = peak(run)
+    measured = most_allocated(run)
     answer = tallystick.memory(values, mode="training", optimizer="sgd", sequence=tokens, recompute="full")
     standing = answer.to_dict()["weights_bytes"]
     assert answer.peak.phase == fullest

@@ -49,6 +49,7 @@ def saved(
     attention: str = "flash",
     recompute: str = "none",
     precision: str = "pure",
+    waiting: int = 1,
 ) -> list[Line]:
     """What a training step keeps for its backward pass, the logits left out.
 
@@ -61,6 +62,7 @@ def saved(
         recompute: ``"none"``; ``"selective"``, the scores of the attention are computed again; ``"full"``, each block
             is, from its input.
         precision: ``"mixed"`` is torch.autocast over weights in float32; any other computes in `dtype` throughout.
+        waiting: batches for which a stage of a pipeline keeps them at once.
     """
     parts = parts_of(ledger)
     scores = "fused" if attention == "flash" else "again" if recompute == "selective" else "kept"
@@ -88,7 +90,7 @@ def saved(
         for layers, size in _copies(ledger):
             if layers is None or recompute != "full":
                 kept.add("autocast's copies of weights", layers or 1, size)
-    return kept.lines()
+    return kept.lines(waiting)
 
 
 def recomputed(
@@ -222,17 +224,15 @@ class _Sum:
             sizes = self.found.setdefault(what, {})
             sizes[int(layers)] = sizes.get(int(layers), 0) + int(size)
 
-    def lines(self) -> list[Line]:
-        return [
-            Line(
-                "activations",
-                what,
-                sum(layers * size for layers, size in sizes.items()),
-                " + ".join(self._product(layers, size) for layers, size in sizes.items()),
-                SOURCES.get(what, ""),
-            )
-            for what, sizes in self.found.items()
-        ]
+    def lines(self, waiting: int) -> list[Line]:
+        return [self._line(what, sizes, waiting) for what, sizes in self.found.items()]
+
+    def _line(self, what: str, sizes: dict[int, int], times: int) -> Line:
+        total = times * sum(layers * size for layers, size in sizes.items())
+        formula = " + ".join(self._product(layers, size) for layers, size in sizes.items())
+        if times > 1:
+            formula = f"{times:,} micro-batches × ({formula})"
+        return Line("activations", what, total, formula, SOURCES.get(what, ""))
 
     def _product(self, layers: int, size: int) -> str:
         each, rest = divmod(size, self.step.tokens)

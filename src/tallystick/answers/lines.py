@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# In the order of the table. `recomputed`, `backward_buffers` and `step_buffers` are there for a moment: see PHASES in memory.py.
+# In the order of the table. Not all are there at once: see PHASES in memory.py.
 PARTS = (
     "weights",
     "gradients",
+    "buckets",  # in which gradients are sent
     "optimizer",
     "activations",
     "logits",
     "recomputed",
     "kv_cache",
+    "gathered",  # weights that ranks share
+    "reduced",  # a layer in the middle of backward whose weights ranks share
     "backward_buffers",
     "step_buffers",
 )

@@ -10,13 +10,15 @@ from tallystick.answers import model_states
 from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, recomputed, saved, untold
 from tallystick.answers.devices import Device
 from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named, scales_of_tensors
+from tallystick.answers.gathering import gathered
 from tallystick.answers.kv_cache import carried, kept
 from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.lora import with_adapters
 from tallystick.answers.model_states import PRECISIONS, Precision
 from tallystick.answers.optimizers import OPTIMIZERS
-from tallystick.answers.prefill import prefill
-from tallystick.answers.sharding import Shards, checked, gathered, per_rank, rank_notes, shard
+from tallystick.answers.prefill import last_logits, prefill
+from tallystick.answers.sharding import WHAT, Shards, checked, divided, rank_notes, shard
+from tallystick.answers.stages import Stage, of_stage, on_stage, stages
 from tallystick.answers.workload import workload
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import BITS, Entry, Ledger
@@ -31,12 +33,19 @@ PHASES: dict[str, dict[str, tuple[str, ...]]] = {
         "decoding": ("weights", "kv_cache"),
     },
     "training": {
-        "start of backward": ("weights", "optimizer", "activations", "logits"),
-        "first block computed again": ("weights", "optimizer", "activations", "recomputed"),
-        "last block computed again": ("weights", "optimizer", "gradients", "recomputed"),
-        "end of backward": ("weights", "optimizer", "gradients", "backward_buffers"),
-        "optimizer step": ("weights", "optimizer", "gradients", "step_buffers"),
+        "start of backward": ("weights", "buckets", "optimizer", "activations", "logits", "gathered"),
+        "backward of a layer": ("weights", "optimizer", "activations", "gathered", "reduced"),
+        "first block computed again": ("weights", "buckets", "optimizer", "activations", "recomputed", "gathered"),
+        "last block computed again": ("weights", "buckets", "optimizer", "gradients", "recomputed", "gathered"),
+        "end of backward": ("weights", "gradients", "buckets", "optimizer", "backward_buffers"),
+        "optimizer step": ("weights", "gradients", "buckets", "optimizer", "step_buffers"),
     },
+}
+# Without that part there is no such moment, or another is fuller.
+ONLY_WITH = {
+    "backward of a layer": "reduced",
+    "first block computed again": "recomputed",
+    "last block computed again": "recomputed",
 }
 MODES = tuple(PHASES)
 
@@ -70,11 +79,11 @@ class Memory:
     @property
     def phases(self) -> tuple[Phase, ...]:
         """Bytes at each moment that can be the fullest."""
-        again = any(line.part == "recomputed" for line in self.lines)
+        there = {line.part for line in self.lines}
         return tuple(
             Phase(phase, sum(line.bytes for line in self.lines if line.part in parts))
             for phase, parts in PHASES[self.mode].items()
-            if again or "recomputed" not in parts
+            if phase not in ONLY_WITH or ONLY_WITH[phase] in there
         )
 
     @property
@@ -165,44 +174,50 @@ def memory(
     if targets and lora is None:
         raise BadInput("targets are the modules that LoRA's adapters stand beside: say the rank with lora")
     form = None if dtype is None else format_named(dtype)
-    cached = None if kv_dtype is None else cache_format_named(kv_dtype)
+    asked = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
-    entries = list(ledger.parameters) if lora is None else with_adapters(ledger, lora, targets)
     shards = checked(Shards(dp, zero, tp, pp, ep), ledger)
-    if mode == "inference" and zero:
-        raise BadInput("zero shares what training keeps: inference spreads a model with tp, pp and ep")
-    ledger = per_rank(ledger, shards)
-    per_token = None
+    notes += [*untold(ledger), *rank_notes(ledger, shards, training=mode == "training")]
+    part = divided(ledger, shards)
+    entries = list(part.parameters) if lora is None else with_adapters(part, lora, targets)
     if mode == "training":
-        if cached:
+        if asked:
             raise BadInput("training keeps no cache of keys and values: kv_dtype is for inference")
         how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
         computed = how.products
         run = {"attention": attention, "recompute": recompute, "precision": precision}
-        lines = [
-            *_model_states(ledger, entries, how, optimizer, shards),
-            *gathered(entries, how.weights, shards),
-            *saved(ledger, batch, sequence, dtype=computed, **run),
-            *logits(ledger, batch, sequence, dtype=computed, loss=loss),
-            *recomputed(ledger, batch, sequence, dtype=computed, loss=loss, **run),
-        ]
         if lora is not None:
             notes += _adapter_notes(ledger)
     else:
+        if zero:
+            raise BadInput("zero shares what training keeps: inference spreads a model with tp, pp and ep")
         computed = _computed(ledger, form)
-        cached = cached or computed
-        per_token = _per_token(ledger, cached, computed)
-        lines = [
-            *model_states.weights(shard(entries, shards, "weights"), form),
-            *model_states.buffers(ledger, form),
-            *_cache(ledger, cached, computed, batch, sequence),
-            *_states(ledger, computed, batch),
-            *prefill(ledger, batch, sequence, dtype=computed, attention=attention),
-        ]
-        notes += _cache_notes(ledger, cached, computed)
-    notes += [*untold(ledger), *rank_notes(ledger, shards, training=mode == "training")]
-    lines.sort(key=lambda line: PARTS.index(line.part))
-    return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
+        notes += _cache_notes(ledger, asked or computed, computed)
+    cached = asked or computed
+
+    def held(stage: Stage) -> Memory:
+        one, own = of_stage(part, stage), on_stage(entries, stage)
+        if mode == "training":
+            lines = [
+                *_model_states(one, own, how, optimizer, shards),
+                *saved(one, batch, sequence, dtype=computed, waiting=stage.waiting, **run),
+                *(logits(ledger, batch, sequence, dtype=computed, loss=loss) if stage.last else ()),
+                *recomputed(one, batch, sequence, dtype=computed, loss=loss if stage.last else "chunked", **run),
+            ]
+        else:
+            lines = [
+                *model_states.weights(own, form),
+                *model_states.buffers(one, form),
+                *_cache(one, cached, computed, batch, sequence),
+                *_states(one, computed, batch),
+                *prefill(one, batch, sequence, dtype=computed, attention=attention),
+                *(last_logits(ledger, batch, dtype=computed) if stage.last else ()),
+            ]
+        lines.sort(key=lambda line: PARTS.index(line.part))
+        per_token = None if mode == "training" else _per_token(one, cached, computed)
+        return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
+
+    return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total)
 
 
 def _one_of(what: str, word: str, known: Iterable[str]) -> None:
@@ -221,18 +236,20 @@ def _own(ledger: Ledger) -> str:
 
 
 def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimizer: str, shards: Shards) -> list[Line]:
-    live = ledger.kind == "module"
+    parameters = model_states.parameters_of(entries, live=ledger.kind == "module")
+    trained = model_states.trained(parameters, how, ledger.source)
 
-    def trained(what: str) -> list[tuple[Entry, str]]:
-        parameters = model_states.parameters_of(shard(entries, shards, what), live=live)
-        return model_states.trained(parameters, how, ledger.source)
+    def share(what: str) -> list[tuple[Entry, str]]:
+        parts = shard([entry for entry, _ in trained], shards, what)
+        return [(part, dtype) for part, (_, dtype) in zip(parts, trained, strict=True)]
 
     return [
         *model_states.weights(shard(entries, shards, "weights"), how.weights),
         *model_states.buffers(ledger, how.weights),
-        model_states.gradients(trained("gradients")),
-        *model_states.optimizer(trained("optimizer"), optimizer, how),
-        *model_states.backward_buffers(ledger, trained("optimizer" if shards.zero == 3 else "gradients")),
+        model_states.gradients(share("gradients")),
+        *model_states.optimizer(share("optimizer"), optimizer, how),
+        *(model_states.backward_buffers(ledger, trained) if shards.zero < WHAT["weights"] else ()),
+        *gathered(ledger, entries, how.weights, trained, shards),
     ]
 
 

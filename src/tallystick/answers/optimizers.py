@@ -133,6 +133,6 @@ def step_bytes(moments: Iterable[tuple[Entry, str]], optimizer: str) -> int:
 
 
 def _apply(rule: Rule, entry: Entry, dtype: str) -> int:
-    if not entry.unique or not entry.trainable:
+    if not entry.trainable or (entry.size and not entry.unique):  # of no elements, a shard has its step count yet
         return 0
     return rule(tuple(int(dim) for dim in entry.shape), BITS[dtype] // 8, entry.role)

@@ -30,7 +30,7 @@ WIDEST = {"relu2": 3, "gelu_new": 4, "bloom_gelu": 5, "clamped_swiglu": 9}
 
 
 def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention: str = "flash") -> list[Line]:
-    """The largest set of tensors alive at once in one layer, and the logits of the last position.
+    """The largest set of tensors alive at once in one layer.
 
     Counted is what transformers holds in inference: the tensors that go from layer to layer, and those of the MLP at
     its product, of the experts at theirs, or of the attention, whichever is most. The cache is not.
@@ -49,13 +49,23 @@ def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention:
     layers = [part for part in parts if isinstance(part.what, Reading | Feed | Routing)]
     beside = _for_all_layers(parts, step)
     size, name = max((int(beside + _alive(part, parts, step)), part.name) for part in layers)
-    lines = [Line("activations", f"the tensors of {name} at once", size, f"{size:,} B")]
+    return [Line("activations", f"the tensors of {name} at once", size, f"{size:,} B")]
+
+
+def last_logits(ledger: Ledger, batch: int, *, dtype: str) -> list[Line]:
+    """The logits of the last position.
+
+    Args:
+        ledger: one that tells how its model runs; of any other there is no line.
+        batch: prompts at once.
+        dtype: of the matrix products.
+    """
     head = head_of(ledger)
-    if head is not None:
-        vocabulary = int(head.shape[0])
-        formula = f"{batch:,} × {vocabulary:,} × {width} B"
-        lines.append(Line("logits", "logits of the last position", batch * vocabulary * width, formula))
-    return lines
+    if head is None or not parts_of(ledger):
+        return []
+    vocabulary, width = int(head.shape[0]), BITS[dtype] // 8
+    formula = f"{batch:,} × {vocabulary:,} × {width} B"
+    return [Line("logits", "logits of the last position", batch * vocabulary * width, formula)]
 
 
 def _for_all_layers(parts: tuple[Part, ...], step: Step) -> int:
