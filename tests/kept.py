@@ -76,19 +76,23 @@ def build(config: dict[str, Any], *, attention: str = "flash", dtype: str = "flo
 
 @contextlib.contextmanager
 def as_on_cuda() -> Iterator[None]:
-    """Two things that torch does otherwise on a CPU: dropout keeps a mask of bools, and autocast powers in float32."""
-    dropout, power, square = nn.functional.dropout, torch.pow, torch.square
+    """What torch does otherwise on a CPU: dropout keeps a mask of bools, and autocast has powers and softmax in float32."""
+    dropout, power, square, softmax = nn.functional.dropout, torch.pow, torch.square, torch.softmax
 
     def masked(x: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
         return torch.native_dropout(x, p, training)[0] if training and p else x
 
+    def wide(x: Any) -> Any:
+        return x.float() if torch.is_autocast_enabled("cpu") and isinstance(x, torch.Tensor) else x
+
     nn.functional.dropout = masked
-    torch.pow = lambda x, exponent: power(x.float() if torch.is_autocast_enabled("cpu") else x, exponent)
+    torch.pow = lambda x, exponent: power(wide(x), exponent)
     torch.square = lambda x: torch.pow(x, 2)
+    torch.softmax = lambda x, dim: softmax(wide(x), dim)
     try:
         yield
     finally:
-        nn.functional.dropout, torch.pow, torch.square = dropout, power, square
+        nn.functional.dropout, torch.pow, torch.square, torch.softmax = dropout, power, square, softmax
 
 
 def saved_bytes(model: nn.Module, batch: int, sequence: int, *, mixed: bool = False, recompute: bool = False) -> int:

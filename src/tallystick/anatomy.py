@@ -32,6 +32,7 @@ class Heads(NamedTuple):
     capped: bool = False  # a tanh bounds the scores
     sinks: bool = False  # one more score for each query, which attends to nothing
     dropout: bool = False  # of the probabilities
+    stored_mask: int = 0  # positions of a mask that each layer holds, and turns into bools each time
     handed_on: bool = False  # by hand: the probabilities live until the next layer has run
     held: bool = (
         False  # GPT-2: what it gives lives on beside its sum with the block's input, as do the positions' vectors
@@ -118,6 +119,7 @@ class Norm(NamedTuple):
     """Elements brought to one scale."""
 
     # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: in float32 | gemma: float32, 1 + scale | bare: none
+    # own: RMSNorm, all in the model's dtype | centred: LayerNorm written by hand
     kind: str
     width: int  # elements that share one mean
     times: int = 1  # such groups in a token

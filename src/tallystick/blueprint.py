@@ -41,6 +41,7 @@ __all__ = [
     "Mixer",
     "Model",
     "Node",
+    "Norm",
     "Parallel",
     "PositionEmbedding",
     "RMSNorm",
@@ -232,11 +233,11 @@ def PositionEmbedding(rows: int, width: int) -> Group:
     return Group(weight=Tensor((rows, width), "position_embedding"))
 
 
-def LayerNorm(width: int, *, bias: bool = True, times: int = 1) -> Group:
+def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int = 1) -> Group:
     """Scale `weight` and shift `bias`, each (width); `times` groups of a token share them."""
     return Norm(
         anatomy.Norm("layer", width, times),
-        weight=Tensor((width,), "norm"),
+        weight=Tensor((width,), "norm") if scale else None,
         bias=Tensor((width,), "norm") if bias else None,
     )
 
@@ -340,7 +341,9 @@ def _found(model: Model, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
 def parts(model: Model) -> tuple[Part, ...]:
     """What runs, stacks rolled up, in printing order; nothing where the MLPs do not say how they run."""
 
-    def walk(node: Node, name: str, layers: int, start: int | None, again: bool = False) -> Iterator[Part]:
+    def walk(
+        node: Node, name: str, layers: int, start: int | None, again: bool = False, within: bool = False
+    ) -> Iterator[Part]:
         if isinstance(node, Tensor | ExpertStack):
             return
         if isinstance(node, Stack):
@@ -353,10 +356,11 @@ def parts(model: Model) -> tuple[Part, ...]:
         if what := _runs(node):
             yield Part(name, layers, what, start, again)
         for child, inside in node.children.items():
-            if isinstance(inside, Projection) and isinstance(node, Attention | MLP):
+            part_of = within or isinstance(node, Attention | MLP)
+            if isinstance(inside, Projection) and part_of:
                 continue  # a part of what that one runs
             shared = isinstance(node, Parallel) and _reads_again(node, inside)
-            yield from walk(inside, f"{name}.{child}" if name else child, layers, start, shared)
+            yield from walk(inside, f"{name}.{child}" if name else child, layers, start, shared, part_of)
 
     found = tuple(walk(model, "", 1, None))
     return found if any(isinstance(part.what, Feed | Routing) for part in found) else ()

@@ -77,11 +77,14 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
     """Its input and its statistics: mean and deviation (LayerNorm), or one root (RMSNorm).
 
     LayerNorm is one kernel. transformers writes RMSNorm by hand, in float32: so a copy of the input where that has 16
-    bits, and the normed elements before they are scaled. Gemma's scale, 1 + weight, is a tensor of its own.
+    bits, and the normed elements before they are scaled. Gemma's scale, 1 + weight, is a tensor of its own. The book
+    writes both norms in the model's dtype; its LayerNorm keeps what is left of the input without its mean as well.
     """
     given = step.width if norm.inner else step.stream
     if norm.kind == "layer":
         each = norm.width * (0 if again else step.stream) + 2 * FLOAT
+    elif norm.kind in ("own", "centred"):
+        each = given * (norm.width * (3 if norm.kind == "centred" else 2) + 1)
     else:
         scaled = {"bare": 0, "rms": given}.get(norm.kind, FLOAT)
         each = norm.width * (FLOAT + scaled) + FLOAT
@@ -105,7 +108,8 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
         kept = (read + given) * width + given * (FLOAT if fallback else width) + 2 * queries * upcast
         if reading.fused and heads.rotary != 0 and step.batch == 1 and heads.keys == heads.queries:
             kept += 2 * queries * width  # the values are a slice as they are, and keep the whole
-        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
+        found = {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
+        return {**found, "masks": heads.stored_mask * heads.stored_mask * MASK} if heads.stored_mask else found
     grouped = heads.keys * (heads.size + heads.value_size)
     if reading.fused:  # values are a slice, which keeps the whole; so are queries and keys where nothing turns them
         turned = 0 if heads.rotary == 0 else queries + heads.keys * heads.size
