@@ -86,12 +86,39 @@ class Attending(NamedTuple):
         return counts
 
 
+class Scanning(NamedTuple):
+    """How a layer of Mamba 2 reads token after token, in chunks."""
+
+    reads: int  # elements of a token
+    heads: int
+    size: int  # elements of a token in one head
+    rows: int  # elements of the state for each of those
+    groups: int  # of heads that share what writes into the state, and what reads it
+    kernel: int  # tokens that the convolution reads at once
+    chunk: int  # tokens that are multiplied with each other
+
+    @property
+    def inner(self) -> int:
+        """Elements of a token in all heads."""
+        return self.heads * self.size
+
+    @property
+    def convolved(self) -> int:
+        """Elements of a token that go through the convolution: those of the heads, what writes and what reads."""
+        return self.inner + 2 * self.groups * self.rows
+
+    def chunks(self, sequence: int) -> int:
+        """How many chunks a sequence is cut into, the last one filled up."""
+        return -(-sequence // int(self.chunk))
+
+
 class Recurrence(NamedTuple):
     """What one layer that reads token after token keeps of a sequence, however long it is."""
 
     inputs: int  # elements of the last inputs of its convolution
     state: int  # elements of its state, which is in float32 whatever the dtype of the model
     source: str  # where this is from
+    runs: Scanning | None = None  # None: nobody said how
 
 
 class Recurring(NamedTuple):

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tallystick import anatomy
-from tallystick.anatomy import Attending, Feed, Heads, Mixing, Part, Recurrence, Recurring, Routing
+from tallystick.anatomy import Attending, Feed, Heads, Mixing, Part, Recurrence, Recurring, Routing, Scanning
 from tallystick.config import REQUIRED, Config, for_layers, maybe, natural
 from tallystick.dims import expression_of
 from tallystick.ledger import Axis, Entry
@@ -50,6 +50,7 @@ __all__ = [
     "Router",
     "Routing",
     "Scan",
+    "Scanning",
     "Stack",
     "Tensor",
     "architecture",

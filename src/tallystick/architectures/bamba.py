@@ -11,6 +11,7 @@ from tallystick.blueprint import (
     Recurrence,
     RMSNorm,
     Scan,
+    Scanning,
     Stack,
     Tensor,
     architecture,
@@ -22,7 +23,7 @@ from tallystick.errors import shown
 @architecture(
     "bamba",
     "BambaForCausalLM",
-    running={"mamba_d_head": "auto"},
+    running={"mamba_d_head": "auto", "mamba_chunk_size": 256},
     vocab_size=128000,
     hidden_size=4096,
     intermediate_size=14336,
@@ -94,6 +95,15 @@ def _mamba(c: Config) -> Scan:
             inputs=convolved * c.mamba_d_conv,
             state=inner * c.mamba_d_state,
             source="Dao and Gu 2024, Transformers are SSMs, section 7",
+            runs=Scanning(
+                reads=d,
+                heads=heads,
+                size=size,
+                rows=c.mamba_d_state,
+                groups=c.mamba_n_groups,
+                kernel=c.mamba_d_conv,
+                chunk=c.mamba_chunk_size,
+            ),
         ),
         conv1d=Group(
             weight=Tensor((convolved, 1, c.mamba_d_conv), "conv"),
