@@ -46,6 +46,10 @@ SMALL: dict[str, dict[str, Any]] = {
         "mlp_only_layers": [0],
     },
     "nanochat": {**GROUPED, "head_dim": 16},
+    "bamba": {
+        **GROUPED, "num_hidden_layers": 3, "attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 16,
+        "mamba_d_state": 16, "mamba_chunk_size": 16,
+    },
     "gpt_oss": {**GROUPED, "head_dim": 16, "num_local_experts": 4},
     "llama4_text": {
         **GROUPED, "head_dim": 16, "num_local_experts": 4, "num_hidden_layers": 4, "attention_chunk_size": 20,

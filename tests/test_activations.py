@@ -67,7 +67,8 @@ def test_to_the_byte_what_autograd_saves(model_type, attention, how, recompute):
 def test_near_what_autograd_saves(model_type, attention, how, recompute):
     config = config_of(model_type)
     settings = {"attention": attention, "how": how, "recompute": recompute}
-    near = 0.02 if model_type == "olmo2" and how == "bfloat16" else 0.008  # its rotary positions are in float32
+    loose = {("olmo2", "bfloat16"), ("bamba", "autocast")}  # positions in float32; factors that two products share
+    near = 0.02 if (model_type, how) in loose else 0.008
     assert ours(config, **settings) == pytest.approx(real(config, **settings), rel=near)
 
 
@@ -282,9 +283,11 @@ def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how)
         model(ids, use_cache=True, logits_to_keep=1)
     ledger = tallystick.count(config)
     layer, last = prefill(ledger, batch, sequence, dtype=how, attention=attention)
-    cache = batch * sum(one.total for one in kept(ledger.attending, sequence)) * (4 if how == "float32" else 2)
+    width = 4 if how == "float32" else 2
+    cache = batch * sum(one.total for one in kept(ledger.attending, sequence)) * width
+    cache += batch * sum(one.layers * (one.keeps.inputs * width + one.keeps.state * 4) for one in ledger.recurring)
     assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.025)
-    assert last.bytes == batch * 211 * (4 if how == "float32" else 2)
+    assert last.bytes == batch * 211 * width
 
 
 def test_gpt2_at_full_size_by_hand():
@@ -329,11 +332,12 @@ def test_kernels_that_cap_scores_take_a_window_without_a_mask():
 
 
 def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
-    ledger = tallystick.count({"model_type": "bamba"})
+    ledger = tallystick.count(torch.nn.Linear(3, 4))
     assert saved(ledger, 1, 8, dtype="float32") == []
     assert prefill(ledger, 1, 8, dtype="float32") == []
     assert untold(ledger) == (f"{ledger.source} does not tell how its layers run, so activations are left out",)
     assert untold(tallystick.count("gpt2")) == ()
+    assert untold(tallystick.count({"model_type": "bamba"}))[0].startswith("scans are those that transformers runs in")
 
 
 def test_a_live_model_tells_by_its_config():

@@ -34,6 +34,7 @@ class Heads(NamedTuple):
     dropout: bool = False  # of the probabilities
     stored_mask: int = 0  # positions of a mask that each layer holds, and turns into bools each time
     handed_on: bool = False  # by hand: the probabilities live until the next layer has run
+    unmasked: bool = False  # by hand: the scores as they were before the mask live beside those after it
     held: bool = (
         False  # GPT-2: what it gives lives on beside its sum with the block's input, as do the positions' vectors
     )
@@ -208,6 +209,6 @@ class Part(NamedTuple):
 
     name: str  # with {} for the layers' numbers
     layers: int
-    what: Norm | Reading | Feed | Routing | Projection | Dropout
+    what: Norm | Reading | Feed | Routing | Projection | Dropout | Scanning
     start: int | None = None  # number of the first layer, None outside of numbered blocks
     again: bool = False  # what it reads is read by an earlier part too

@@ -356,6 +356,8 @@ def parts(model: Model) -> tuple[Part, ...]:
             return
         if what := _runs(node):
             yield Part(name, layers, what, start, again)
+        if isinstance(node, Scan):
+            return  # its projections and its norm are parts of it
         for child, inside in node.children.items():
             part_of = within or isinstance(node, Attention | MLP)
             if isinstance(inside, Projection) and part_of:
@@ -371,6 +373,8 @@ def _runs(node: Group) -> Any:
     """How a group runs by itself, None where only its children do."""
     if isinstance(node, Attention) and node.heads:
         return _reading(node, node.heads)
+    if isinstance(node, Scan):
+        return node.keeps.runs
     return getattr(node, "runs", None)
 
 

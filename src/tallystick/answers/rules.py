@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing
+from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing, Scanning
 
 FLOAT, INDEX, MASK = 4, 8, 1  # bytes of a float32, of an index (int64), of an element of a mask (bool)
 
@@ -301,6 +301,30 @@ def _dropout(dropout: Dropout, step: Step, again: bool) -> Bytes:
     return {"dropout": step.tokens * dropout.width * MASK}
 
 
+def _scan(scan: Scanning, step: Step, again: bool) -> Bytes:
+    """Mamba 2 as transformers runs it where no kernel is installed, in chunks, the last one filled up.
+
+    Kept are what the projections read, all that the first gives, the convolution before its activation, and in float32
+    the gate and the norm behind it; of each chunk, both factors of each of its products and what decays in it.
+    """
+    heads, inner, convolved, rows = scan.heads, scan.inner, scan.convolved, scan.heads * scan.rows
+    product = step.width if step.mixed else FLOAT  # bytes of a factor
+    chunks = scan.chunks(step.sequence)
+    carried = chunks + 1  # states: of the chunks, and the one before them
+    filled = step.batch * chunks * scan.chunk
+    given = step.width * (scan.reads + 2 * inner + convolved + 3 * heads)
+    wide = FLOAT * (heads + 3 * inner + scan.groups + (convolved if step.width == FLOAT else 2 * inner + heads))
+    sums = {
+        "tokens": step.tokens * (given + wide),
+        "convolution": step.batch * (step.sequence + scan.kernel - 1) * convolved * step.width,
+        "factors": filled * (FLOAT * (2 * inner + rows + 2 * heads) + product * (3 * inner + 4 * rows)),
+        "pairs": filled * scan.chunk * heads * (FLOAT + 2 * product) + 2 * scan.chunk * scan.chunk * MASK,
+        "states": step.batch * (carried + chunks) * scan.inner * scan.rows * product,
+        "decays": carried * carried * (step.batch * heads * FLOAT + 2 * MASK),
+    }
+    return {"scans": sum(sums.values())}
+
+
 RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
     Norm: _norm,
     Reading: _attention,
@@ -308,6 +332,7 @@ RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
     Routing: _routing,
     Projection: _projection,
     Dropout: _dropout,
+    Scanning: _scan,
 }
 
 
