@@ -340,7 +340,7 @@ def _found(model: Model, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
 
 
 def parts(model: Model) -> tuple[Part, ...]:
-    """What runs, stacks rolled up, in printing order; nothing where the MLPs do not say how they run."""
+    """What runs, stacks rolled up, in printing order; nothing where MLPs or scans do not say how they run."""
 
     def walk(
         node: Node, name: str, layers: int, start: int | None, again: bool = False, within: bool = False
@@ -366,7 +366,8 @@ def parts(model: Model) -> tuple[Part, ...]:
             yield from walk(inside, f"{name}.{child}" if name else child, layers, start, shared, part_of)
 
     found = tuple(walk(model, "", 1, None))
-    return found if any(isinstance(part.what, Feed | Routing) for part in found) else ()
+    told = any(isinstance(part.what, Feed | Routing) for part in found)
+    return found if told and all(one.keeps.runs for one in recurring(model)) else ()
 
 
 def _runs(node: Group) -> Any:

@@ -16,6 +16,7 @@ from tallystick.blueprint import (
     Tensor,
     architecture,
     maybe,
+    natural,
 )
 from tallystick.errors import shown
 
@@ -23,7 +24,7 @@ from tallystick.errors import shown
 @architecture(
     "bamba",
     "BambaForCausalLM",
-    running={**SILU, "mamba_d_head": "auto", "mamba_chunk_size": 256},
+    running={**SILU, "mamba_d_head": "auto", "mamba_chunk_size": natural(256)},
     vocab_size=128000,
     hidden_size=4096,
     intermediate_size=14336,
@@ -113,7 +114,9 @@ def _mamba(c: Config) -> Scan:
                 groups=c.mamba_n_groups,
                 kernel=c.mamba_d_conv,
                 chunk=c.mamba_chunk_size,
-            ),
+            )
+            if c.mamba_chunk_size
+            else None,  # it can be built, but does not run
         ),
         conv1d=Group(
             weight=Tensor((convolved, 1, c.mamba_d_conv), "conv"),
