@@ -47,6 +47,10 @@ SMALL: dict[str, dict[str, Any]] = {
         "mlp_only_layers": [0],
     },
     "nanochat": {**GROUPED, "head_dim": 16},
+    "bamba": {
+        **GROUPED, "num_hidden_layers": 3, "attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 16,
+        "mamba_d_state": 16, "mamba_chunk_size": 16,
+    },
     "gpt_oss": {**GROUPED, "head_dim": 16, "num_local_experts": 4},
     "llama4_text": {
         **GROUPED, "head_dim": 16, "num_local_experts": 4, "num_hidden_layers": 4, "attention_chunk_size": 20,
@@ -77,19 +81,23 @@ def build(config: dict[str, Any], *, attention: str = "flash", dtype: str = "flo
 
 @contextlib.contextmanager
 def as_on_cuda() -> Iterator[None]:
-    """Two things that torch does otherwise on a CPU: dropout keeps a mask of bools, and autocast powers in float32."""
-    dropout, power, square = nn.functional.dropout, torch.pow, torch.square
+    """What torch does otherwise on a CPU: dropout keeps a mask of bools, and autocast has powers and softmax in float32."""
+    dropout, power, square, softmax = nn.functional.dropout, torch.pow, torch.square, torch.softmax
 
     def masked(x: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
         return torch.native_dropout(x, p, training)[0] if training and p else x
 
+    def wide(x: Any) -> Any:
+        return x.float() if torch.is_autocast_enabled("cpu") and isinstance(x, torch.Tensor) else x
+
     nn.functional.dropout = masked
-    torch.pow = lambda x, exponent: power(x.float() if torch.is_autocast_enabled("cpu") else x, exponent)
+    torch.pow = lambda x, exponent: power(wide(x), exponent)
     torch.square = lambda x: torch.pow(x, 2)
+    torch.softmax = lambda x, dim: softmax(wide(x), dim)
     try:
         yield
     finally:
-        nn.functional.dropout, torch.pow, torch.square = dropout, power, square
+        nn.functional.dropout, torch.pow, torch.square, torch.softmax = dropout, power, square, softmax
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -127,7 +127,7 @@ def test_a_target_that_is_read_only(folder, monkeypatch, capsys):
         raise OSError(30, "Read-only file system")
 
     before = contents(folder.parent)
-    monkeypatch.setattr(tempfile, "mkdtemp", read_only)
+    monkeypatch.setattr(Path, "mkdir", read_only)
     assert fix(folder, folder.parent / "out") == 2
     assert "Read-only file system" in capsys.readouterr().err
     assert contents(folder.parent) == before
@@ -137,7 +137,7 @@ def test_a_target_that_is_read_only(folder, monkeypatch, capsys):
 def test_a_target_where_nobody_may_write(folder, capsys):
     assert fix(folder, "/proc/self/out") == 2
     error = capsys.readouterr().err
-    assert error.startswith("tallystick: /proc/self/out: ")
+    assert error.startswith("tallystick: /proc/self/out could not be written: ")
     assert error.count("\n") == 1
 
 

@@ -111,14 +111,42 @@ def test_experts_that_transformers_runs_for_nothing_are_not_counted():
 
 
 def test_what_is_left_out_of_a_scan_is_said():
-    values = {**WIDTHS, "num_key_value_heads": 2, "mamba_n_heads": 4, "num_hidden_layers": 2}
-    for attending in (None, [1]):
-        answer = compute(
-            tallystick.count({"model_type": "bamba", **values, "attn_layer_indices": attending}), sequence=5
-        )
-        assert not answer.complete
-        assert any("the scans of recurrent layers are not counted" in note for note in answer.notes)
-        assert not any("does not tell" in note for note in answer.notes)
+    answer = compute(tallystick.count({"model_type": "qwen3_next"}), sequence=5)
+    assert not answer.complete
+    assert any("the scans of recurrent layers are not counted" in note for note in answer.notes)
+    assert not any("does not tell" in note for note in answer.notes)
+
+
+BAMBA = {
+    **WIDTHS, "num_key_value_heads": 2, "num_hidden_layers": 3, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 8,
+    "mamba_chunk_size": 4, "pad_token_id": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"attn_layer_indices": [1]}, {"mamba_n_groups": 2, "mamba_d_conv": 3}, {"mamba_chunk_size": 256}],
+    ids=str,
+)
+@pytest.mark.parametrize(("batch", "sequence"), [(1, 8), (3, 10), (2, 3)])
+def test_scans_take_as_many_as_torch_counts(values, batch, sequence):
+    """But for the gradient of a convolution's weight: torch counts it as if each channel read all channels."""
+    model = built("bamba", {**BAMBA, **values}, "eager")
+    tokens = torch.randint(3, 60, (batch, sequence))
+    with FlopCounterMode(display=False) as counter:
+        loss = model(tokens, use_cache=False).logits.sum()
+        forward = counter.get_total_flops()
+        loss.backward()
+    of = counter.get_flop_counts()["Global"]
+    convolved = of[aten.convolution]
+    channels = model.model.layers[0].mamba.conv1d.in_channels
+    assert of[aten.convolution_backward] == (channels + 1) * convolved
+    answer = compute(tallystick.count({"model_type": "bamba", **BAMBA, **values}), batch=batch, sequence=sequence)
+    assert answer.complete
+    assert not answer.notes
+    assert answer.forward == forward
+    assert answer.backward == counter.get_total_flops() - forward - (channels - 1) * convolved
+    assert answer.needed < answer.forward
 
 
 # -- what is trained ------------------------------------------------------------------------------

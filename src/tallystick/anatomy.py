@@ -32,7 +32,9 @@ class Heads(NamedTuple):
     capped: bool = False  # a tanh bounds the scores
     sinks: bool = False  # one more score for each query, which attends to nothing
     dropout: bool = False  # of the probabilities
+    stored_mask: int = 0  # positions of a mask that each layer holds, and turns into bools each time
     handed_on: bool = False  # by hand: the probabilities live until the next layer has run
+    unmasked: bool = False  # by hand: the scores as they were before the mask live beside those after it
     held: bool = (
         False  # GPT-2: what it gives lives on beside its sum with the block's input, as do the positions' vectors
     )
@@ -85,12 +87,39 @@ class Attending(NamedTuple):
         return counts
 
 
+class Scanning(NamedTuple):
+    """How a layer of Mamba 2 reads token after token, in chunks."""
+
+    reads: int  # elements of a token
+    heads: int
+    size: int  # elements of a token in one head
+    rows: int  # elements of the state for each of those
+    groups: int  # of heads that share what writes into the state, and what reads it
+    kernel: int  # tokens that the convolution reads at once
+    chunk: int  # tokens that are multiplied with each other
+
+    @property
+    def inner(self) -> int:
+        """Elements of a token in all heads."""
+        return self.heads * self.size
+
+    @property
+    def convolved(self) -> int:
+        """Elements of a token that go through the convolution: those of the heads, what writes and what reads."""
+        return self.inner + 2 * self.groups * self.rows
+
+    def chunks(self, sequence: int) -> int:
+        """How many chunks a sequence is cut into, the last one filled up."""
+        return -(-sequence // int(self.chunk))
+
+
 class Recurrence(NamedTuple):
     """What one layer that reads token after token keeps of a sequence, however long it is."""
 
     inputs: int  # elements of the last inputs of its convolution
     state: int  # elements of its state, which is in float32 whatever the dtype of the model
     source: str  # where this is from
+    runs: Scanning | None = None  # None: nobody said how
 
 
 class Recurring(NamedTuple):
@@ -118,6 +147,7 @@ class Norm(NamedTuple):
     """Elements brought to one scale."""
 
     # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: in float32 | gemma: float32, 1 + scale | bare: none
+    # own: RMSNorm, all in the model's dtype | centred: LayerNorm written by hand
     kind: str
     width: int  # elements that share one mean
     times: int = 1  # such groups in a token
@@ -179,6 +209,6 @@ class Part(NamedTuple):
 
     name: str  # with {} for the layers' numbers
     layers: int
-    what: Norm | Reading | Feed | Routing | Projection | Dropout
+    what: Norm | Reading | Feed | Routing | Projection | Dropout | Scanning
     start: int | None = None  # number of the first layer, None outside of numbered blocks
     again: bool = False  # what it reads is read by an earlier part too

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tallystick import anatomy
-from tallystick.anatomy import Attending, Feed, Heads, Mixing, Part, Recurrence, Recurring, Routing
+from tallystick.anatomy import Attending, Feed, Heads, Mixing, Part, Recurrence, Recurring, Routing, Scanning
 from tallystick.config import REQUIRED, Config, for_layers, maybe, natural
 from tallystick.dims import expression_of
 from tallystick.ledger import Axis, Entry
@@ -41,6 +41,7 @@ __all__ = [
     "Mixer",
     "Model",
     "Node",
+    "Norm",
     "Parallel",
     "PositionEmbedding",
     "RMSNorm",
@@ -49,6 +50,7 @@ __all__ = [
     "Router",
     "Routing",
     "Scan",
+    "Scanning",
     "Stack",
     "Tensor",
     "architecture",
@@ -232,11 +234,11 @@ def PositionEmbedding(rows: int, width: int) -> Group:
     return Group(weight=Tensor((rows, width), "position_embedding"))
 
 
-def LayerNorm(width: int, *, bias: bool = True, times: int = 1) -> Group:
+def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int = 1) -> Group:
     """Scale `weight` and shift `bias`, each (width); `times` groups of a token share them."""
     return Norm(
         anatomy.Norm("layer", width, times),
-        weight=Tensor((width,), "norm"),
+        weight=Tensor((width,), "norm") if scale else None,
         bias=Tensor((width,), "norm") if bias else None,
     )
 
@@ -338,9 +340,11 @@ def _found(model: Model, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
 
 
 def parts(model: Model) -> tuple[Part, ...]:
-    """What runs, stacks rolled up, in printing order; nothing where the MLPs do not say how they run."""
+    """What runs, stacks rolled up, in printing order; nothing where MLPs or scans do not say how they run."""
 
-    def walk(node: Node, name: str, layers: int, start: int | None, again: bool = False) -> Iterator[Part]:
+    def walk(
+        node: Node, name: str, layers: int, start: int | None, again: bool = False, within: bool = False
+    ) -> Iterator[Part]:
         if isinstance(node, Tensor | ExpertStack):
             return
         if isinstance(node, Stack):
@@ -352,20 +356,26 @@ def parts(model: Model) -> tuple[Part, ...]:
             return
         if what := _runs(node):
             yield Part(name, layers, what, start, again)
+        if isinstance(node, Scan):
+            return  # its projections and its norm are parts of it
         for child, inside in node.children.items():
-            if isinstance(inside, Projection) and isinstance(node, Attention | MLP):
+            part_of = within or isinstance(node, Attention | MLP)
+            if isinstance(inside, Projection) and part_of:
                 continue  # a part of what that one runs
             shared = isinstance(node, Parallel) and _reads_again(node, inside)
-            yield from walk(inside, f"{name}.{child}" if name else child, layers, start, shared)
+            yield from walk(inside, f"{name}.{child}" if name else child, layers, start, shared, part_of)
 
     found = tuple(walk(model, "", 1, None))
-    return found if any(isinstance(part.what, Feed | Routing) for part in found) else ()
+    told = any(isinstance(part.what, Feed | Routing) for part in found)
+    return found if told and all(one.keeps.runs for one in recurring(model)) else ()
 
 
 def _runs(node: Group) -> Any:
     """How a group runs by itself, None where only its children do."""
     if isinstance(node, Attention) and node.heads:
         return _reading(node, node.heads)
+    if isinstance(node, Scan):
+        return node.keeps.runs
     return getattr(node, "runs", None)
 
 

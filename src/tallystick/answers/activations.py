@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tallystick.anatomy import Part, Projection, Reading
+from tallystick.anatomy import Part, Projection, Reading, Scanning
 from tallystick.answers.again import block_again, scores_again
 from tallystick.answers.lines import Line
 from tallystick.answers.rules import (
@@ -28,7 +28,7 @@ RECOMPUTE = ("none", "selective", "full")
 LOSS = ("full", "chunked")
 
 HALF = 2  # bytes of an element in autocast's copies
-CAST = ("attention", "mlp", "router", "head", "other")  # the roles of the matrices that it copies
+CAST = ("attention", "mlp", "router", "head", "ssm", "conv", "other")  # the roles of the matrices that it copies
 
 HSU = "Hsu et al. 2024, Liger Kernel, section 3.2"
 KORTHIKANTI = "Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models, section 4"
@@ -78,7 +78,7 @@ def saved(
             _add(kept, part, step)
     if recompute == "full":
         for part in parts:
-            if isinstance(part.what, Reading) and part.start is not None:
+            if isinstance(part.what, Reading | Scanning) and part.start is not None:
                 kept.add("inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream)
         windows = {window for part in parts for window in windows_of(part)}
         if attention == "eager":
@@ -201,7 +201,9 @@ def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
 
 
 def untold(ledger: Ledger) -> tuple[str, ...]:
-    """The note that says why there are no activations, if there are none."""
+    """Notes: why there are no activations, if there are none; and of which way to run scans they are."""
+    if any(isinstance(part.what, Scanning) for part in parts_of(ledger)):
+        return ("scans are those that transformers runs in plain torch: kernels of mamba_ssm keep less",)
     if parts_of(ledger):
         return ()
     return (f"{ledger.source} does not tell how its layers run, so activations are left out",)
@@ -250,6 +252,6 @@ def _add(kept: _Sum, part: Part, step: Step) -> None:
 def _copies(ledger: Ledger) -> Iterator[tuple[int | None, int]]:
     """Autocast's copy of each matrix that is no expert's: in how many layers, None outside of them, and its bytes in one."""
     for entry in (ledger.described or ledger).parameters:
-        if entry.role in CAST and len(entry.shape) == 2:
+        if entry.role in CAST and len(entry.shape) > 1:
             layers = entry.axes[0].length if entry.axes else 1
             yield (int(layers) if entry.axes else None), int(entry.size) * entry.copies // int(layers) * HALF

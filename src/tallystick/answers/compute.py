@@ -16,7 +16,9 @@ from typing import Any
 from tallystick.anatomy import Attending, Mixing
 from tallystick.answers.devices import Device
 from tallystick.answers.parts import kind_of
+from tallystick.answers.product import Product
 from tallystick.answers.rate import Rate, rate
+from tallystick.answers.scan import scan
 from tallystick.answers.workload import workload
 from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger, template_of
@@ -44,19 +46,6 @@ PALM = "Chowdhery et al. 2022, PaLM, appendix B"
 
 # Run only where an encoder stands beside the decoder.
 _CROSS = re.compile(r"(^|\.)cross_?att\w*\.")
-
-
-@dataclass(frozen=True)
-class Product:
-    """Matrix products of one kind, in all layers."""
-
-    part: str  # one of PARTS
-    what: str  # the weight's name, with {} for the layers' numbers, or what is multiplied
-    forward_flops: int
-    backward_flops: int  # for the gradients of both factors, as far as training wants them
-    needed_flops: int  # of forward_flops those that the result depends on: a causal mask and windows discard the rest
-    formula: str  # of forward_flops, in numbers
-    source: str = ""  # where the formula is from
 
 
 @dataclass(frozen=True)
@@ -193,9 +182,10 @@ def compute(
             " does)"
         )
     entries = [entry for entry in entries if entry not in untold]
-    if recurring:
+    unscanned = any(one.keeps.runs is None for one in recurring)
+    if unscanned:
         notes.append("the scans of recurrent layers are not counted, only the products with their weights")
-    elif not attending:
+    elif not attending and not recurring:
         notes.append(
             "scores and values of attention are not counted, nor a scan if there is one: the source does not tell how"
             " the model attends (a config of a native type does)"
@@ -207,6 +197,11 @@ def compute(
         *_weights(learning.entries, learning, batch, sequence),
         *(product for one in attending for product in _attention(one, learning, batch, sequence)),
         *(_mixing(one, learning, batch, sequence) for one in described.mixing),
+        *(
+            product
+            for one in recurring
+            for product in scan(one, learning.layers(one.start, one.layers)[1], batch, sequence)
+        ),
     ]
     if not products:
         raise BadInput(f"{ledger.source} holds no matrix: there is nothing to multiply")
@@ -217,7 +212,7 @@ def compute(
         sequence,
         tuple(products),
         (),
-        bool(attending) and not recurring and not untold,
+        bool(attending or recurring) and not untold and not unscanned,
         (*notes, *_notes(entries, attending, sequence, learning)),
     )
     thumb = () if learning.frozen else tuple(_rules_of_thumb(running, answer))
@@ -300,13 +295,16 @@ def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence
         if part == _LOOKED_UP:
             products.append(Product(part, template, 0, 0, 0, "0: rows are looked up", KAPLAN))
             continue
-        flops = [int(2 * tokens * entry.size * entry.copies * (entry.active or 1)) for entry, _ in stack]
+        # A causal convolution reads on past the end, and cuts off what comes of that.
+        read = tokens + batch * (int(shape[-1]) - 1) if part == "conv" else tokens
+        flops = [int(2 * read * entry.size * entry.copies * (entry.active or 1)) for entry, _ in stack]
         backward = sum(count * gradients for count, (_, gradients) in zip(flops, stack, strict=True))
-        factors = ["2", f"{tokens:,} tokens", *([f"{copies:,}"] if copies > 1 else [])]
+        factors = ["2", f"{read:,} tokens", *([f"{copies:,}"] if copies > 1 else [])]
         factors += [f"{int(dim):,}" for dim in shape]
         if entry.active is not None:
             factors.append(f"{entry.active} of the experts")
-        products.append(Product(part, template, sum(flops), backward, sum(flops), " × ".join(factors), KAPLAN))
+        needed = sum(flops) // read * tokens
+        products.append(Product(part, template, sum(flops), backward, needed, " × ".join(factors), KAPLAN))
     return products
 
 

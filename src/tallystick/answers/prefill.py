@@ -6,7 +6,7 @@ of a running function holds it.
 
 from __future__ import annotations
 
-from tallystick.anatomy import Feed, Norm, Part, Reading, Routing
+from tallystick.anatomy import Feed, Norm, Part, Reading, Routing, Scanning
 from tallystick.answers.activations import head_of, parts_of
 from tallystick.answers.lines import Line
 from tallystick.answers.rules import (
@@ -46,7 +46,7 @@ def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention:
     if not parts:
         return []
     step = Step(batch, sequence, width, mixed=False, scores="fused" if attention == "flash" else "kept")
-    layers = [part for part in parts if isinstance(part.what, Reading | Feed | Routing)]
+    layers = [part for part in parts if isinstance(part.what, Reading | Scanning | Feed | Routing)]
     beside = _for_all_layers(parts, step)
     size, name = max((int(beside + _alive(part, parts, step)), part.name) for part in layers)
     return [Line("activations", f"the tensors of {name} at once", size, f"{size:,} B")]
@@ -86,15 +86,23 @@ def _for_all_layers(parts: tuple[Part, ...], step: Step) -> int:
 def _alive(part: Part, parts: tuple[Part, ...], step: Step) -> int:
     """Bytes alive in one layer while a part of it runs."""
     what, streams = part.what, STREAM + any(_normed(other) for other in parts)
-    if isinstance(what, Reading):
-        left = _probabilities(what, step) if what.heads.handed_on else 0  # of the layer before
-        return step.tokens * what.reads * streams * step.width + _attention(what, step) + left
+    if isinstance(what, Reading | Scanning):
+        mixer = _attention(what, step) if isinstance(what, Reading) else _scan(what, step)
+        return step.tokens * what.reads * streams * step.width + mixer + _handed_on(part, parts, step)
     readings = [other.what for other in parts if isinstance(other.what, Reading)]
-    left = max((_probabilities(one, step) * (1 + one.heads.handed_on) for one in readings), default=0)
+    left = max((_probabilities(one, step) for one in readings), default=0) + _handed_on(part, parts, step)
     streams += 1 + any(one.heads.held for one in readings)  # the attention's sum, and what it gave
     if isinstance(what, Routing):
         return left + step.tokens * what.feed.reads * streams * step.width + _experts(what, step)
     return left + step.tokens * what.reads * streams * step.width + _inner(what, step) if isinstance(what, Feed) else 0
+
+
+def _handed_on(part: Part, parts: tuple[Part, ...], step: Step) -> int:
+    """Bytes of the probabilities of the layer before, where they live that long; in a hybrid, during a scan, as attention follows scans."""
+    if any(isinstance(other.what, Scanning) for other in parts) and not isinstance(part.what, Scanning):
+        return 0
+    readings = [part.what for part in parts if isinstance(part.what, Reading) and part.what.heads.handed_on]
+    return max((_probabilities(one, step) for one in readings), default=0)
 
 
 def _normed(part: Part) -> bool:
@@ -144,12 +152,21 @@ def _attention(reading: Reading, step: Step) -> int:
         copies = queries + (queries + 2 * heads.keys * heads.size if width != FLOAT else 0)  # scaled, and cast
         mask = step.batch * step.sequence**2 * width
         return pairs * each + step.tokens * (held * width + copies * FLOAT) + mask
-    if heads.handed_on and heads.softmax != "products":  # scores without their mask, as long as the attention runs
+    if heads.unmasked:
         each += scores
     if heads.kernel == "eager":  # Bloom: keys in another order, and where no copy is wider, all up to the block's sum
         held += given * (1 if softmax != scores else 4)
     repeated = queries + given if heads.keys != heads.queries and heads.kernel == "fused" else 0
     return pairs * each + step.tokens * (held + repeated) * width
+
+
+def _scan(scan: Scanning, step: Step) -> int:
+    """Bytes of a scan when its chunks have been read, which is where it is widest: all of them are alive to its end."""
+    filled = step.batch * scan.chunks(step.sequence) * scan.chunk
+    inputs, rows, pairs = 7 * scan.inner, 3 * scan.heads * scan.rows, 3 * scan.heads * scan.chunk
+    states = step.batch * (scan.chunks(step.sequence) + 1) * scan.inner * scan.rows
+    given = step.tokens * (scan.inner + 2 * scan.convolved + 2 * scan.heads)
+    return FLOAT * (filled * (inputs + rows + pairs + 4 * scan.heads) + states) + given * step.width
 
 
 def _queries_and_keys(reading: Reading) -> int:
@@ -162,7 +179,8 @@ def _queries_and_keys(reading: Reading) -> int:
         return 3 * queries + unturned + heads.queries * turned + heads.latent
     if reading.fused:
         return queries + keys + heads.keys * heads.value_size + (queries if turned else 0)
-    if 0 < turned < heads.size and not heads.precise:  # two views of each, and the turned one
+    if 0 < turned < heads.size and (heads.joined or heads.softmax == "products"):
+        # Two views of each, and what is turned.
         return 2 * queries + keys + (heads.queries + heads.keys) * turned
     return queries
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing
+from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing, Scanning
 
 FLOAT, INDEX, MASK = 4, 8, 1  # bytes of a float32, of an index (int64), of an element of a mask (bool)
 
@@ -77,11 +77,14 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
     """Its input and its statistics: mean and deviation (LayerNorm), or one root (RMSNorm).
 
     LayerNorm is one kernel. transformers writes RMSNorm by hand, in float32: so a copy of the input where that has 16
-    bits, and the normed elements before they are scaled. Gemma's scale, 1 + weight, is a tensor of its own.
+    bits, and the normed elements before they are scaled. Gemma's scale, 1 + weight, is a tensor of its own. The book
+    writes both norms in the model's dtype; its LayerNorm keeps what is left of the input without its mean as well.
     """
     given = step.width if norm.inner else step.stream
     if norm.kind == "layer":
         each = norm.width * (0 if again else step.stream) + 2 * FLOAT
+    elif norm.kind in ("own", "centred"):
+        each = given * (norm.width * (3 if norm.kind == "centred" else 2) + 1)
     else:
         scaled = {"bare": 0, "rms": given}.get(norm.kind, FLOAT)
         each = norm.width * (FLOAT + scaled) + FLOAT
@@ -105,7 +108,8 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
         kept = (read + given) * width + given * (FLOAT if fallback else width) + 2 * queries * upcast
         if reading.fused and heads.rotary != 0 and step.batch == 1 and heads.keys == heads.queries:
             kept += 2 * queries * width  # the values are a slice as they are, and keep the whole
-        return {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
+        found = {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
+        return {**found, "masks": heads.stored_mask * heads.stored_mask * MASK} if heads.stored_mask else found
     grouped = heads.keys * (heads.size + heads.value_size)
     if reading.fused:  # values are a slice, which keeps the whole; so are queries and keys where nothing turns them
         turned = 0 if heads.rotary == 0 else queries + heads.keys * heads.size
@@ -297,6 +301,30 @@ def _dropout(dropout: Dropout, step: Step, again: bool) -> Bytes:
     return {"dropout": step.tokens * dropout.width * MASK}
 
 
+def _scan(scan: Scanning, step: Step, again: bool) -> Bytes:
+    """Mamba 2 as transformers runs it where no kernel is installed, in chunks, the last one filled up.
+
+    Kept are what the projections read, all that the first gives, the convolution before its activation, and in float32
+    the gate and the norm behind it; of each chunk, both factors of each of its products and what decays in it.
+    """
+    heads, inner, convolved, rows = scan.heads, scan.inner, scan.convolved, scan.heads * scan.rows
+    product = step.width if step.mixed else FLOAT  # bytes of a factor
+    chunks = scan.chunks(step.sequence)
+    carried = chunks + 1  # states: of the chunks, and the one before them
+    filled = step.batch * chunks * scan.chunk
+    given = step.width * (scan.reads + 2 * inner + convolved + 3 * heads)
+    wide = FLOAT * (heads + 3 * inner + scan.groups + (convolved if step.width == FLOAT else 2 * inner + heads))
+    sums = {
+        "tokens": step.tokens * (given + wide),
+        "convolution": step.batch * (step.sequence + scan.kernel - 1) * convolved * step.width,
+        "factors": filled * (FLOAT * (2 * inner + rows + 2 * heads) + product * (3 * inner + 4 * rows)),
+        "pairs": filled * scan.chunk * heads * (FLOAT + 2 * product) + 2 * scan.chunk * scan.chunk * MASK,
+        "states": step.batch * (carried + chunks) * scan.inner * scan.rows * product,
+        "decays": carried * carried * (step.batch * heads * FLOAT + 2 * MASK),
+    }
+    return {"scans": sum(sums.values())}
+
+
 RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
     Norm: _norm,
     Reading: _attention,
@@ -304,6 +332,7 @@ RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
     Routing: _routing,
     Projection: _projection,
     Dropout: _dropout,
+    Scanning: _scan,
 }
 
 

@@ -1,6 +1,6 @@
 """Bamba (IBM, Princeton, CMU and UIUC 2024, "Bamba: Inference-Efficient Hybrid Mamba2 Model"): Mamba 2, and attention here and there."""
 
-from tallystick.architectures._decoder import attention, gated_mlp, head_dim
+from tallystick.architectures._decoder import SILU, attention, gated_mlp, head_dim, heads
 from tallystick.blueprint import (
     Config,
     Embedding,
@@ -11,10 +11,12 @@ from tallystick.blueprint import (
     Recurrence,
     RMSNorm,
     Scan,
+    Scanning,
     Stack,
     Tensor,
     architecture,
     maybe,
+    natural,
 )
 from tallystick.errors import shown
 
@@ -22,7 +24,7 @@ from tallystick.errors import shown
 @architecture(
     "bamba",
     "BambaForCausalLM",
-    running={"mamba_d_head": "auto"},
+    running={**SILU, "mamba_d_head": "auto", "mamba_chunk_size": natural(256)},
     vocab_size=128000,
     hidden_size=4096,
     intermediate_size=14336,
@@ -50,7 +52,17 @@ def bamba(c: Config) -> Model:
         size = head_dim(c)
         turned = int(size) // 2
         runs.append((number - first, _block(c, mamba=_mamba(c))))
-        runs.append((1, _block(c, self_attn=attention(c, size, bias=c.attention_bias, rotary=turned))))
+        runs.append(
+            (
+                1,
+                _block(
+                    c,
+                    self_attn=attention(
+                        c, size, bias=c.attention_bias, runs=heads(c, size)._replace(rotary=turned, handed_on=True)
+                    ),
+                ),
+            )
+        )
         first = number + 1
     runs.append((c.num_hidden_layers - first if first else c.num_hidden_layers, _block(c, mamba=_mamba(c))))
     return Model(
@@ -71,7 +83,7 @@ def _attending(c: Config) -> list[int]:
 def _block(c: Config, **mixer: Group) -> Group:
     d = c.hidden_size
     return Group(
-        feed_forward=gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),  # how a scan runs is not told, so nothing is
+        feed_forward=gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
         input_layernorm=RMSNorm(d),
         pre_ff_layernorm=RMSNorm(d),
         **mixer,
@@ -94,6 +106,17 @@ def _mamba(c: Config) -> Scan:
             inputs=convolved * c.mamba_d_conv,
             state=inner * c.mamba_d_state,
             source="Dao and Gu 2024, Transformers are SSMs, section 7",
+            runs=Scanning(
+                reads=d,
+                heads=heads,
+                size=size,
+                rows=c.mamba_d_state,
+                groups=c.mamba_n_groups,
+                kernel=c.mamba_d_conv,
+                chunk=c.mamba_chunk_size,
+            )
+            if c.mamba_chunk_size
+            else None,  # it can be built, but does not run
         ),
         conv1d=Group(
             weight=Tensor((convolved, 1, c.mamba_d_conv), "conv"),

@@ -33,7 +33,7 @@ def bloom(c: Config) -> Model:
     block = Group(
         input_layernorm=LayerNorm(d),
         self_attention=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, kernel="eager", handed_on=True),
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, kernel="eager", handed_on=True, unmasked=True),
             query_key_value=Linear(d, 3 * d),
             dense=Linear(d, d),
         ),

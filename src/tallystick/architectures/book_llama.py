@@ -1,5 +1,6 @@
 """The Llama 2, Llama 3 and Qwen3 classes in the notebooks of "Build a Large Language Model (From Scratch)"."""
 
+from tallystick import anatomy
 from tallystick.architectures._decoder import refuse_keys
 from tallystick.blueprint import (
     MLP,
@@ -7,11 +8,13 @@ from tallystick.blueprint import (
     Attention,
     Config,
     Embedding,
+    Feed,
     Group,
     Head,
     Heads,
     Linear,
     Model,
+    Norm,
     Repeat,
     Tensor,
     architecture,
@@ -44,15 +47,20 @@ def book_llama(c: Config) -> Model:
     queries, keys = c.n_heads * size, (c.n_kv_groups or c.n_heads) * size
     block = Group(
         att=Attention(
-            Heads(c.n_heads, c.n_kv_groups or c.n_heads, size),
+            Heads(c.n_heads, c.n_kv_groups or c.n_heads, size, kernel="eager", softmax="own"),
             W_query=Linear(d, queries, bias=bias),
             W_key=Linear(d, keys, bias=bias),
             W_value=Linear(d, keys, bias=bias),
             out_proj=Linear(queries, d, bias=False),
-            q_norm=_norm(c, size) if c.qk_norm else None,
-            k_norm=_norm(c, size) if c.qk_norm else None,
+            q_norm=_norm(c, size, c.n_heads) if c.qk_norm else None,
+            k_norm=_norm(c, size, c.n_kv_groups or c.n_heads) if c.qk_norm else None,
         ),
-        ff=MLP(fc1=Linear(d, inner, bias=False), fc2=Linear(d, inner, bias=False), fc3=Linear(inner, d, bias=False)),
+        ff=MLP(
+            Feed(d, inner, "silu", gated=True),
+            fc1=Linear(d, inner, bias=False),
+            fc2=Linear(d, inner, bias=False),
+            fc3=Linear(inner, d, bias=False),
+        ),
         norm1=_norm(c, d),
         norm2=_norm(c, d),
     )
@@ -65,6 +73,7 @@ def book_llama(c: Config) -> Model:
     )
 
 
-def _norm(c: Config, width: int) -> Group:
+def _norm(c: Config, width: int, times: int = 1) -> Norm:
     """The Llama classes call an RMSNorm's scale `weight`; the Qwen3 class, which alone has qk_norm, `scale`."""
-    return Group(**{"scale" if c.qk_norm else "weight": Tensor((width,), "norm")})
+    runs = anatomy.Norm("rms32" if c.qk_norm else "own", width, times)
+    return Norm(runs, **{"scale" if c.qk_norm else "weight": Tensor((width,), "norm")})

@@ -58,6 +58,7 @@ def falcon(c: Config) -> Model:
                 masked=True,
                 softmax="own",
                 handed_on=True,
+                unmasked=True,
             ),
             query_key_value=Linear(d, d + 2 * keys * size, bias=bias),
             dense=Linear(d, d, bias=bias),

@@ -10,12 +10,12 @@ from tallystick.blueprint import (
     Attention,
     Config,
     Embedding,
-    Group,
     Head,
     Heads,
     LayerNorm,
     Linear,
     Model,
+    Parallel,
     Repeat,
     architecture,
     maybe,
@@ -35,8 +35,8 @@ from tallystick.blueprint import (
 )
 def palm(c: Config) -> Model:
     d, queries, inner = c.d_model, c.n_heads * c.head_dim, c.d_ff or 4 * c.d_model
-    norm = LayerNorm(d, bias=False) if c.norm_scale else None
-    block = Group(
+    norm = LayerNorm(d, scale=bool(c.norm_scale), bias=False)
+    block = Parallel(
         # Attention and MLP run side by side behind one norm; no bias anywhere.
         norm=norm,
         attention=Attention(
@@ -46,7 +46,7 @@ def palm(c: Config) -> Model:
             v_proj=Linear(d, c.head_dim, bias=False),
             o_proj=Linear(queries, d, bias=False),
         ),
-        mlp=gated_mlp(d, inner),
+        mlp=gated_mlp(d, inner, "silu"),
     )
     return Model(
         embedding=Embedding(c.vocab_size, d),

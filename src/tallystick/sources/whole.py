@@ -13,10 +13,11 @@ from tallystick.errors import BadInput
 
 
 @contextmanager
-def written_whole(out: Path, *, replace: bool = False) -> Iterator[Path]:
+def written_whole(out: Path, *, replace: bool = False, parents: bool = False) -> Iterator[Path]:
     """A new folder beside `out` to write into, which takes its name at the end; after any error nothing of it is left.
 
     With `replace` a folder that has the name makes way in that moment, and comes back if the new one cannot have it.
+    With `parents` the folders above it are made too.
 
     Raises:
         BadInput: when `out` exists and is not to be replaced, and what a disk refuses.
@@ -26,7 +27,7 @@ def written_whole(out: Path, *, replace: bool = False) -> Iterator[Path]:
     beside = out.absolute().with_name(f".{out.absolute().name}.{secrets.token_hex(4)}")
     old = beside.with_name(f"{beside.name}.old")
     try:
-        beside.mkdir()
+        beside.mkdir(parents=parents)
         yield beside
         if os.path.lexists(out):
             out.rename(old)

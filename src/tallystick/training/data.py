@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +24,7 @@ from torch import Tensor
 from tallystick.errors import BadInput
 from tallystick.models.tokens import Tokenizer
 from tallystick.sources.files import read_json
+from tallystick.sources.whole import written_whole
 from tallystick.training.documents import Document, documents
 from tallystick.training.vocabulary import tokenizer_of
 
@@ -137,12 +136,7 @@ def corpus_of(data: str, *, tokenizer: str, validation: float, folder: Path, seq
 
 def _make(folder: Path, said: dict[str, Any]) -> None:
     """Tokenise all documents into a folder beside its name, and rename it when it is whole."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror or error}") from None
-    try:
+    with written_whole(folder, parents=True) as partial:
         tokenizer = tokenizer_of(said["tokenizer"], lambda: (document.text for document in documents(said["data"])))
         tokenizer.save(partial)
         dtype = "<u2" if tokenizer.size <= 1 << 16 else "<u4"
@@ -150,12 +144,6 @@ def _make(folder: Path, said: dict[str, Any]) -> None:
         whole = _written(partial, texts, tokenizer, said["validation"], dtype)
         text = json.dumps({"made_from": said, "tokenizer": tokenizer.fingerprint, **whole}, indent=2)
         (partial / WHOLE).write_text(text + "\n", encoding="utf-8")
-        partial.chmod(0o755)
-        partial.rename(folder)
-    except OSError as error:
-        raise BadInput(f"{folder} could not be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _written(
