@@ -6,9 +6,11 @@ import warnings
 
 import pytest
 import torch
+from torch._dynamo.utils import counters
 
 from decoders import KINDS, VOCABULARY
 from tallystick.models import Decoder
+from tallystick.models.generation import generate
 
 NO_DROPOUT = {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}
@@ -74,3 +76,13 @@ def test_compiled_it_says_and_learns_the_same(kind):
 
 def test_compiled_under_autocast_it_says_and_learns_the_same():
     assert_the_same(COMPILED["mixtral"], backend="inductor", lower=True, atol=0.03)
+
+
+@pytest.mark.parametrize("kind", COMPILED)
+def test_the_compiled_step_writes_the_same_text_and_is_compiled_once(kind):
+    torch.manual_seed(0)
+    decoder, prompts = Decoder.of(COMPILED[kind], tie_word_embeddings=True), [[5, 9, 11], [7]]
+    expected = generate(decoder, prompts, tokens=20)
+    counters.clear()
+    assert generate(decoder, prompts, tokens=20, compiled=True) == expected
+    assert counters["stats"]["unique_graphs"] == 1

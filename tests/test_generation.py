@@ -6,7 +6,7 @@ from transformers.generation import logits_process
 
 from decoders import KINDS, VOCABULARY, ours, theirs
 from tallystick.errors import BadInput
-from tallystick.models import sampling
+from tallystick.models import generation, sampling
 from tallystick.models.generation import Unfolding, generate, stream
 from tallystick.models.sampling import Sampling
 from tallystick.models.tokens import Tokenizer
@@ -44,6 +44,22 @@ def test_a_batch_of_unequal_prompts_gives_each_what_it_gets_alone(kind):
     decoder = ours(theirs(kind, **KINDS[kind]))
     alone = [generate(decoder, [prompt], tokens=20)[0] for prompt in PROMPTS]
     assert generate(decoder, PROMPTS, tokens=20) == alone
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_shapes_that_never_change_the_tokens_are_the_same(kind, monkeypatch):
+    """The step that is compiled, as it stands: with rooms that are not full, that roll, and behind padding."""
+    decoder = ours(theirs(kind, **KINDS[kind]))
+    monkeypatch.setattr(generation, "_compiled_step", lambda device: generation._step)
+    for prompts in (PROMPTS[:1], PROMPTS):
+        assert generate(decoder, prompts, tokens=30, compiled=True) == generate(decoder, prompts, tokens=30)
+
+
+def test_without_a_compiler_it_is_said(decoder, monkeypatch):
+    generation._compiled_step.cache_clear()
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(BadInput, match="a C\\+\\+ compiler, and no-such-compiler is not found"):
+        generate(decoder, PROMPTS, tokens=2, compiled=True)
 
 
 def test_the_filters_are_those_of_transformers():

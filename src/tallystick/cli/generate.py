@@ -41,6 +41,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--seed", type=int, metavar="N", help="of the draws; default: a new one each time, which is said"
     )
+    command.add_argument(
+        "--compile", action="store_true", help="compile the step of one token first: for a CUDA device and a long text"
+    )
     add_format(command, "text", "json")
     command.set_defaults(run=_run)
 
@@ -56,7 +59,9 @@ def _run(options: argparse.Namespace) -> int:
     sampling = Sampling(temperature, options.top_k, options.top_p, options.min_p, options.repetition_penalty)
     seed = secrets.randbits(32) if temperature and options.seed is None else options.seed
     prompts = options.prompt or [""]
-    writing = model.write(prompts, tokens=options.tokens, sampling=sampling, stop=options.stop, seed=seed)
+    writing = model.write(
+        prompts, tokens=options.tokens, sampling=sampling, stop=options.stop, seed=seed, compiled=options.compile
+    )
     streamed = options.format == "text" and len(prompts) == 1
     if streamed:
         _show(prompts[0])

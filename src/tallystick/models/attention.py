@@ -27,7 +27,7 @@ class Sight(NamedTuple):
     causal: bool = False
 
 
-def sight(positions: Tensor, seen: Tensor, window: int | None, padding: Tensor | None) -> Sight:
+def sight(positions: Tensor, seen: Tensor, window: int | None, padding: Tensor | None, *, gaps: bool = False) -> Sight:
     """What T tokens at `positions` see of S tokens at `seen`.
 
     Args:
@@ -35,16 +35,20 @@ def sight(positions: Tensor, seen: Tensor, window: int | None, padding: Tensor |
         seen: (S,), in the order of the keys.
         window: how far a token sees, itself included.
         padding: (B,), tokens at the left of each sequence that stand for nothing.
+        gaps: whether some keys may stand for nothing, at positions below 0.
     """
     count, start = len(positions), len(seen) - len(positions)
-    if padding is None and count == 1:  # the keys are those that it sees
-        return Sight(None)
-    if padding is None and start == 0 and (window is None or count <= window):
-        return Sight(None, causal=True)
+    if padding is None and not gaps:
+        if count == 1:  # the keys are those that it sees
+            return Sight(None)
+        if start == 0 and (window is None or count <= window):
+            return Sight(None, causal=True)
     queries, keys = positions[:, None], seen[None, :]  # (T, 1), (1, S)
     mask = keys <= queries
     if window is not None:
         mask = mask & (keys > queries - window)
+    if gaps:
+        mask = mask & (keys >= 0)
     mask = mask[None, None]  # (1, 1, T, S)
     if padding is not None:  # padding sees itself: a softmax over nothing is no number
         mask = mask & ((keys >= padding[:, None, None, None]) | (keys == queries))
@@ -72,7 +76,7 @@ class Attention(nn.Module):
         self.cap, self.dropout = c.attention_cap, c.attention_dropout
 
     def forward(
-        self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int = 0
+        self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int | Tensor = 0
     ) -> Tensor:
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)  # (B, T, d) -> (B, T, H or K times h)
         if self.qk_norm == "all":

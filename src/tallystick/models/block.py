@@ -29,7 +29,7 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(c.dropout)
 
     def forward(
-        self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int = 0
+        self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int | Tensor = 0
     ) -> Tensor:
         if self.norm is not None:
             y = self.norm(x)

@@ -171,7 +171,7 @@ class Decoder(nn.Module):
         """
         c, count = self.config, tokens.shape[1]
         start = cache.read if cache else 0
-        here = torch.arange(start, start + count, device=tokens.device)  # (T,)
+        here = start + torch.arange(count, device=tokens.device)  # (T,)
         positions = here[None] if padding is None else (here - padding[:, None]).clamp(min=0)  # (B or 1, T)
         x = self.embedding(tokens) if embedded is None else embedded
         if c.embedding_scale != 1:  # rounded as Gemma rounds it
@@ -187,7 +187,7 @@ class Decoder(nn.Module):
             window = c.window(layer)
             if window not in sees:
                 seen = cache.layers[layer].positions(start, count).to(here.device) if cache else here
-                sees[window] = sight(here, seen, window, padding)
+                sees[window] = sight(here, seen, window, padding, gaps=cache.gaps if cache else False)
         for layer, block in enumerate(self.layers):
             kept = cache.layers[layer] if cache else None
             if self.recompute and torch.is_grad_enabled():

@@ -7,14 +7,20 @@ generate(decoder, [prompt, other], tokens=50)         # all at once: what follow
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import lru_cache
 
 import torch
+from torch import Tensor
 
 from tallystick.errors import BadInput, shown
+from tallystick.models import compiling
+from tallystick.models.cache import Cache, StillCache
 from tallystick.models.decoder import Decoder
 from tallystick.models.sampling import Sampling
 from tallystick.models.tokens import Tokenizer
+
+Step = Callable[[Decoder, Tensor, Cache, Tensor | None], Tensor]
 
 NOT_A_NUMBER = (
     "the logits are not numbers: the weights hold NaN, which load_pretrained(check_finite=True) names,"
@@ -31,10 +37,20 @@ def generate(
     stop: Iterable[int] = (),
     vocabulary: int | None = None,
     seed: int | None = None,
+    compiled: bool = False,
 ) -> list[list[int]]:
     """What follows each prompt; see `stream`. A token of `stop` ends its sequence and is left out."""
     written: list[list[int]] = [[] for _ in prompts]
-    for step in stream(decoder, prompts, tokens=tokens, sampling=sampling, stop=stop, vocabulary=vocabulary, seed=seed):
+    for step in stream(
+        decoder,
+        prompts,
+        tokens=tokens,
+        sampling=sampling,
+        stop=stop,
+        vocabulary=vocabulary,
+        seed=seed,
+        compiled=compiled,
+    ):
         for row, token in zip(written, step, strict=True):
             if token is not None:
                 row.append(token)
@@ -50,6 +66,7 @@ def stream(
     stop: Iterable[int] = (),
     vocabulary: int | None = None,
     seed: int | None = None,
+    compiled: bool = False,
 ) -> Generator[list[int | None], None, None]:
     """The next token of every sequence, again and again; None for one that has ended.
 
@@ -61,15 +78,18 @@ def stream(
         stop: tokens that end a sequence.
         vocabulary: entries of the tokenizer; rows of the embedding beyond them are padding, and never chosen.
         seed: of the draws, 0 or more; the same one gives the same tokens on the same machine.
+        compiled: whether the step of one token is compiled, in up to a minute, when it is first taken. It is meant for a
+            CUDA device; on a CPU the memory sets the pace, and little is gained.
 
     Raises:
-        BadInput: for a prompt that is empty or has ids without a row, and more tokens than the model has positions.
+        BadInput: for a prompt that is empty or has ids without a row, more tokens than the model has positions, and
+            where nothing can be compiled.
     """
     sampling = sampling or Sampling()
     if seed is not None and not 0 <= seed < 2**63:
         raise BadInput(f"seed is {shown(seed)}, expected 0 or more, below 2^63")
     _check(decoder, prompts, tokens)
-    return _stream(decoder, prompts, tokens, sampling, frozenset(stop), vocabulary, seed)
+    return _stream(decoder, prompts, tokens, sampling, frozenset(stop), vocabulary, seed, compiled)
 
 
 def _stream(
@@ -80,6 +100,7 @@ def _stream(
     stop: frozenset[int],
     vocabulary: int | None,
     seed: int | None,
+    compiled: bool,
 ) -> Generator[list[int | None], None, None]:
     device = decoder.embedding.weight.device
     longest = max(map(len, prompts))
@@ -92,12 +113,16 @@ def _stream(
         row[list(prompt)] = True
     ended = [False] * len(prompts)
     cache = decoder.cache(len(prompts), longest + tokens)
+    step: Step = _step
+    following = _compiled_step(device) if compiled else step
     training = decoder.training
     decoder.eval()
     try:
         for _ in range(tokens):
             with torch.inference_mode():
-                logits = decoder(read, cache=cache, padding=padding, last=True)[:, -1, :vocabulary]  # (B, V)
+                logits = step(decoder, read, cache, padding)[:, :vocabulary]  # (B, V)
+                if step is not following:  # the prompt was read, and from here on no shape changes
+                    cache, step = StillCache(cache), following
                 if logits.isnan().any():
                     raise BadInput(NOT_A_NUMBER)
                 chosen = sampling.choose(logits, seen[:, : logits.shape[-1]], generator)
@@ -109,6 +134,18 @@ def _stream(
             read = chosen[:, None]
     finally:
         decoder.train(training)
+
+
+def _step(decoder: Decoder, read: Tensor, cache: Cache, padding: Tensor | None) -> Tensor:
+    """Logits of the token that comes next in each sequence, (B, V)."""
+    return decoder(read, cache=cache, padding=padding, last=True)[:, -1]
+
+
+@lru_cache
+def _compiled_step(device: torch.device) -> Step:
+    """One for all decoders: torch tells them apart."""
+    step: Step = compiling.compiled(_step, device, fullgraph=True, dynamic=False)
+    return step
 
 
 def _check(decoder: Decoder, prompts: Sequence[Sequence[int]], tokens: int) -> None:

@@ -98,6 +98,7 @@ class TextModel:
         sampling: Sampling | None = None,
         stop: Sequence[str] = (),
         seed: int | None = None,
+        compiled: bool = False,
     ) -> Writing:
         """What follows each prompt, piece by piece.
 
@@ -107,11 +108,12 @@ class TextModel:
             sampling: how a token is chosen; the most probable one by default.
             stop: strings that end a text, and are left out of it.
             seed: of the draws.
+            compiled: whether the step of one token is compiled, as `generation.stream` says.
 
         Raises:
             BadInput: as `generation.stream`.
         """
-        return Writing(self, prompts, tokens, sampling, stop, seed)
+        return Writing(self, prompts, tokens, sampling, stop, seed, compiled)
 
 
 @dataclass
@@ -135,6 +137,7 @@ class Writing:
         sampling: Sampling | None,
         stop: Sequence[str],
         seed: int | None,
+        compiled: bool,
     ) -> None:
         read = [model.prompt(prompt) for prompt in prompts]
         self.read = sum(map(len, read))  # tokens of all prompts
@@ -150,6 +153,7 @@ class Writing:
             stop=model.ends,
             vocabulary=model.tokenizer.size,
             seed=seed,
+            compiled=compiled,
         )
 
     def __iter__(self) -> Iterator[list[str]]:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from tallystick.errors import BadInput
+from tallystick.models.compiling import compiled
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import generate
 from tallystick.models.sampling import Sampling
@@ -231,8 +232,8 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
     model = ranks.wrapped(decoder, config.sharding)
     optimizers, groups = optimizers_of(config, decoder)
     torch.manual_seed(config.seed + ranks.rank)  # of dropout
-    compiled = torch.compile(model) if config.compile else model
-    run = Run(config, ranks, corpus, decoder, compiled, optimizers, groups, peak)
+    called = compiled(model, ranks.device) if config.compile else model
+    run = Run(config, ranks, corpus, decoder, called, optimizers, groups, peak)
     if start is not None:
         restore(run, start)
     run.torn = torn
