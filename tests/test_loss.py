@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from decoders import KINDS, VOCABULARY
 from tallystick.models import Decoder
-from tallystick.models.loss import linear_cross_entropy
+from tallystick.models.loss import _one_node, linear_cross_entropy
 
 TOKENS, WIDTH, ROWS = 23, 8, 50
 CHUNK = 7 * ROWS * 4  # bytes of seven tokens' logits: chunks that do not divide the tokens
@@ -155,6 +156,39 @@ def test_compiled_it_is_one_graph_and_the_same(autocast):
         found = with_gradients(torch.compile(loss, fullgraph=True), x, weight, targets)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-3 if autocast else 1e-6, rtol=1e-2 if autocast else 1e-5)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_the_compiler_takes_for_one_node_is_what_it_says_it_is(dtype, keep):
+    """Shapes, dtypes, gradients, and that it shares and changes nothing: as torch checks operations."""
+    x, weight, targets = drawn(dtype)
+    options = (-100, 0.03, 0.1, 0.3, 2.0, CHUNK)
+    checked = ("test_schema", "test_faketensor") + (
+        ("test_autograd_registration", "test_aot_dispatch_static") if keep else ()
+    )
+    torch.library.opcheck(_one_node, (x, weight, targets, torch.bfloat16, keep, *options), test_utils=checked)
+
+
+def test_compiled_it_is_one_node():
+    """So that no compiler holds what the chunks add to the weight's gradient until it adds them up."""
+    graphs = []
+
+    def look(graph, _):
+        graphs.append([node.target for node in graph.graph.nodes if node.op == "call_function"])
+        return graph
+
+    torch.compile(partial(linear_cross_entropy, chunk=CHUNK), fullgraph=True, backend=look)(*drawn())
+    assert [called for called in graphs[0] if "tallystick" in str(called)] == [_one_node._opoverload]
+    assert not any("matmul" in str(called) for called in graphs[0])
+
+
+def test_compiled_without_gradients_it_makes_none():
+    x, weight, targets = drawn()
+    with torch.no_grad():
+        loss = torch.compile(linear_cross_entropy, fullgraph=True, backend="aot_eager")(x, weight, targets)
+    assert not loss.requires_grad
+    torch.testing.assert_close(loss, F.cross_entropy(x @ weight.T, targets))
 
 
 # -- in a decoder ---------------------------------------------------------------------------------

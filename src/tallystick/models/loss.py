@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-CHUNK = 1 << 27
+CHUNK = 1 << 26
+ROWS = 512  # of the weight's gradient, at a time
 BLOCK = 1 << 18  # logits at a time on their way to gradients: a core's cache holds them
 
 
@@ -46,12 +47,14 @@ def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, **options: 
     Returns:
         A scalar; no number where every target is ignored, as ``F.cross_entropy`` has it.
     """
-    chosen = Options(**options)
     x, targets = x.flatten(0, -2), targets.flatten()
     product = _product_dtype(x)
     keep = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
-    with torch.autocast(x.device.type, enabled=False):
-        return _LinearCrossEntropy.apply(x, weight, targets, chosen, product, keep)
+    chosen = Options(**options)
+    if torch.compiler.is_compiling():
+        loss: Tensor = _one_node(x, weight, targets, product, keep, *chosen)[0]
+        return loss
+    return _LinearCrossEntropy.apply(x, weight, targets, product, keep, chosen)
 
 
 def _product_dtype(x: Tensor) -> torch.dtype:
@@ -64,15 +67,82 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, targets: Tensor, options: Options, product: torch.dtype, keep: bool
+        ctx: Any, x: Tensor, weight: Tensor, targets: Tensor, product: torch.dtype, keep: bool, options: Options
     ) -> Tensor:
-        exact = torch.promote_types(x.dtype, torch.float32)
-        counted = targets != options.ignore_index
-        share = (counted / counted.sum()).to(exact)[:, None]  # of each token in the mean
-        targets = torch.where(counted, targets, 0)[:, None]
+        loss, *grads = _loss_and_gradients(x, weight, targets, product, keep, options)
+        ctx.save_for_backward(*grads)
+        ctx.dtypes = x.dtype, weight.dtype
+        return loss
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        grads = ctx.saved_tensors
+        if upstream.device.type != "cpu" or upstream != 1:  # a pass over the weight
+            grads = [grad * upstream for grad in grads]
+        x_grad, weight_grad = (grad.to(dtype) for grad, dtype in zip(grads, ctx.dtypes, strict=True))
+        return x_grad, weight_grad, None, None, None, None
+
+
+# The compiler would write out every chunk, and hold what each adds to the weight's gradient until it adds up all: so the
+# chunks are one node of its graph.
+
+
+@torch.library.custom_op("tallystick::linear_cross_entropy", mutates_args=())  # type: ignore[untyped-decorator]
+def _one_node(
+    x: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    product: torch.dtype,
+    keep: bool,
+    ignore_index: int,
+    z_loss: float,
+    label_smoothing: float,
+    scale: float,
+    cap: float | None,
+    chunk: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    options = Options(ignore_index, z_loss, label_smoothing, scale, cap, chunk)
+    return _loss_and_gradients(x, weight, targets, product, keep, options)
+
+
+@_one_node.register_fake  # type: ignore[untyped-decorator]
+def _(x: Tensor, weight: Tensor, targets: Tensor, product: torch.dtype, keep: bool, *_: Any) -> tuple[Tensor, ...]:
+    exact = torch.promote_types(x.dtype, torch.float32)
+    loss = x.new_empty((), dtype=exact)
+    if not keep:
+        return loss, x.new_empty(0), x.new_empty(0)
+    return loss, torch.empty_like(x, dtype=product), torch.empty_like(weight, dtype=exact)
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*output[1:])
+    ctx.dtypes = inputs[0].dtype, inputs[1].dtype
+
+
+def _hand_back(ctx: Any, upstream: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    x_grad, weight_grad = (
+        (grad * upstream).to(dtype) for grad, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
+    )
+    return x_grad, weight_grad, *[None] * 9
+
+
+_one_node.register_autograd(_hand_back, setup_context=_remember)
+
+
+def _loss_and_gradients(
+    x: Tensor, weight: Tensor, targets: Tensor, product: torch.dtype, keep: bool, options: Options
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss, and with `keep` its gradients by what the head reads (n, d) and by its weight (V, d)."""
+    exact = torch.promote_types(x.dtype, torch.float32)
+    counted = targets != options.ignore_index
+    share = (counted / counted.sum()).to(exact)[:, None]  # of each token in the mean
+    targets = torch.where(counted, targets, 0)[:, None]
+    total = torch.zeros((), dtype=exact, device=x.device)
+    with torch.autocast(x.device.type, enabled=False):
         inputs, matrix = x.to(product), weight.to(product)
-        total = torch.zeros((), dtype=exact, device=x.device)
-        x_grad, weight_grad = torch.empty_like(inputs) if keep else None, None
+        x_grad = torch.empty_like(inputs) if keep else x.new_empty(0)
+        weight_grad = torch.zeros_like(weight, dtype=exact) if keep else x.new_empty(0)
         rows = _rows(len(x), matrix, options.chunk)
         for start in range(0, len(x), rows):
             part = inputs[start : start + rows]
@@ -82,28 +152,16 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 block = logits[top : top + height]
                 tokens = slice(start + top, start + top + len(block))
                 total += _descend(block, targets[tokens], share[tokens], options, exact, keep=keep)
-            if x_grad is None:
+            if not keep:
                 continue
             x_grad[start : start + rows] = logits @ matrix
-            if weight_grad is None:
-                weight_grad = (logits.T @ part).to(exact)
-            elif product == exact:
+            if product == exact:
                 weight_grad.addmm_(logits.T, part)
             else:
-                weight_grad += logits.T @ part
-        if keep:
-            ctx.save_for_backward(x_grad, weight_grad)
-            ctx.dtypes = x.dtype, weight.dtype
-        return total
-
-    @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        grads = ctx.saved_tensors
-        if torch.compiler.is_compiling() or upstream.device.type != "cpu" or upstream != 1:  # a pass over the weight
-            grads = [grad * upstream for grad in grads]
-        x_grad, weight_grad = (grad.to(dtype) for grad, dtype in zip(grads, ctx.dtypes, strict=True))
-        return x_grad, weight_grad, None, None, None, None
+                added = logits.T @ part
+                for top in range(0, len(added), ROWS):  # widened on its way: a few rows in the cache, not all of them
+                    weight_grad[top : top + ROWS] += added[top : top + ROWS]
+    return total, x_grad, weight_grad
 
 
 def _rows(count: int, matrix: Tensor, chunk: int) -> int:
@@ -114,8 +172,8 @@ def _rows(count: int, matrix: Tensor, chunk: int) -> int:
 
 
 def _block(logits: Tensor) -> int:
-    """Tokens at a time on the way to gradients. What fuses the steps itself, and what has no cache, takes them all."""
-    if torch.compiler.is_compiling() or logits.device.type != "cpu":
+    """Tokens at a time on the way to gradients; where there is no such cache, all."""
+    if logits.device.type != "cpu":
         return len(logits)
     height: int = max(1, BLOCK // logits.shape[1])
     return height
