@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.nn import functional as F
+from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
 from tallystick.models.linear import Linear
 
@@ -28,3 +29,14 @@ def test_gradients_of_a_lone_token_reach_weight_bias_and_input():
     torch.testing.assert_close(layer.weight.grad, token.detach().view(1, 6).expand(4, 6))
     torch.testing.assert_close(layer.bias.grad, torch.ones(4, dtype=torch.bfloat16))
     torch.testing.assert_close(token.grad.view(-1), layer.weight.detach().sum(0), atol=0.01, rtol=0.01)
+
+
+def test_a_quantised_weight_is_multiplied_by_what_it_knows():
+    """torchao's tensors say what `F.linear` does to them, and not what `torch.mv` does."""
+    torch.manual_seed(0)
+    layer = Linear(64, 32, bias=False, dtype=torch.bfloat16)
+    token = torch.randn(1, 1, 64, dtype=torch.bfloat16)
+    before = layer(token)
+    quantize_(layer, Int8WeightOnlyConfig())
+    assert layer.weight.__class__ is not torch.nn.Parameter
+    torch.testing.assert_close(layer(token), before, atol=0.05, rtol=0.05)

@@ -17,7 +17,10 @@ class Linear(nn.Linear):
         """(…, inputs) -> (…, outputs)."""
         weight = self.weight
         alone = x.numel() == weight.shape[1] and x.dtype == torch.bfloat16 == weight.dtype and x.device.type == "cpu"
-        if not alone or torch.compiler.is_compiling():  # what the compiler makes of `mv` is slower than either
+        plain = type(weight) is nn.Parameter  # quantised and sharded ones know F.linear, and not always mv
+        if (
+            not (alone and plain) or torch.compiler.is_compiling()
+        ):  # what the compiler makes of mv is slower than either
             return super().forward(x)
         y = torch.mv(weight, x.reshape(-1)).view(*x.shape[:-1], -1)
         return y if self.bias is None else y + self.bias
