@@ -7,10 +7,12 @@ from functools import partial
 
 import pytest
 import torch
+from peft import LoraConfig, inject_adapter_in_model
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from decoders import KINDS, VOCABULARY
+from tallystick.errors import BadInput
 from tallystick.models import Decoder
 from tallystick.models.loss import _one_node, linear_cross_entropy
 
@@ -271,3 +273,11 @@ def test_a_hook_on_the_embedding_is_called_and_a_frozen_matrix_stays_so():
     decoder(inputs, targets).backward()
     assert decoder.embedding.weight.grad is None
     assert decoder.layers[0].mlp.up_proj.weight.grad is not None
+
+
+def test_an_adapter_around_the_head_is_not_left_out_of_the_loss():
+    decoder, inputs, targets = decoder_and_text(tied=False)
+    adapted = inject_adapter_in_model(LoraConfig(target_modules=["head"]), decoder)
+    with pytest.raises(BadInput, match="the head is a peft.*Linear.*without targets"):
+        adapted(inputs, targets)
+    assert adapted(inputs).requires_grad

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from tallystick.errors import BadInput
 from tallystick.models.attention import sight
 from tallystick.models.block import Block
 from tallystick.models.cache import Cache
@@ -143,10 +144,18 @@ class Decoder(nn.Module):
             padding: (B,), how many tokens at the left of each sequence, from its first on, stand for nothing.
             last: whether only the last token's logits are wanted.
             **loss: what else the loss is made of, as in `loss.Options`.
+
+        Raises:
+            BadInput: for targets where something took the head's place.
         """
         if targets is None:
             x = self.hidden(tokens, cache=cache, padding=padding)
             return self.logits(x[:, -1:] if last else x)
+        if not isinstance(self.head, nn.Linear):  # an adapter around it, which its weight knows nothing of
+            raise BadInput(
+                f"the head is a {type(self.head).__module__}.{type(self.head).__name__}, and the loss is made from the"
+                " weight of a Linear alone: call the decoder without targets, and take the loss of its logits"
+            )
         c, embedded, matrix = self.config, None, self.head.weight
         if one_gradient(self.embedding, self.head):
             embedded, matrix = looked_up(matrix, tokens)
