@@ -278,6 +278,6 @@ def test_a_hook_on_the_embedding_is_called_and_a_frozen_matrix_stays_so():
 def test_an_adapter_around_the_head_is_not_left_out_of_the_loss():
     decoder, inputs, targets = decoder_and_text(tied=False)
     adapted = inject_adapter_in_model(LoraConfig(target_modules=["head"]), decoder)
-    with pytest.raises(BadInput, match="the head is a peft.*Linear.*without targets"):
+    with pytest.raises(BadInput, match=r"the head is a peft.*Linear.*without targets"):
         adapted(inputs, targets)
     assert adapted(inputs).requires_grad
