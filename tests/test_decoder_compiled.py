@@ -1,4 +1,4 @@
-"""A compiled decoder: one graph, the same logits and gradients, no warning, and the head still the embedding."""
+"""A compiled decoder: one graph, the same logits and gradients, no warning, and the head still the embedding; in training too."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 
 from decoders import KINDS, VOCABULARY
 from tallystick.models import Decoder
+from tallystick.training.run import prepared
+from training import small
 
 NO_DROPOUT = {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}
@@ -35,11 +37,13 @@ COMPILED = {
 
 @pytest.fixture(autouse=True)
 def quiet_and_anew():
-    """Every warning is an error, but for one of torch's about itself; nothing was compiled before."""
+    """Every warning is an error, but for torch's about what it does itself; nothing was compiled before."""
     torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "`torch.jit.script_method` is deprecated")
+        warnings.filterwarnings("ignore", "<class 'torch.autograd.function.Function'> should not be instantiated")
         yield
 
 
@@ -74,3 +78,27 @@ def test_compiled_it_says_and_learns_the_same(kind):
 
 def test_compiled_under_autocast_it_says_and_learns_the_same():
     assert_the_same(COMPILED["mixtral"], backend="inductor", lower=True, atol=0.03)
+
+
+@pytest.mark.parametrize(("precision", "atol"), [("float32", 1e-5), ("bfloat16", 1e-3)])
+def test_a_compiled_run_takes_the_steps_of_an_eager_one(tmp_path, precision, atol):
+    """Forward, loss, backward, clipping, and the optimizer's step, as a run takes them."""
+    found = []
+    for compiled in (False, True):
+        run = prepared(
+            small(
+                tmp_path,
+                model={"num_hidden_layers": 1},
+                out=str(tmp_path / str(compiled)),
+                compile=compiled,
+                precision=precision,
+                steps=4,
+            )
+        )
+        found.append([event.values["loss"] for event in run.events() if event.kind == "step"])
+        assert run.decoder.head.weight is run.decoder.embedding.weight
+    assert found[1] == pytest.approx(found[0], abs=atol)
+    assert found[0][3] < found[0][0] - 0.5  # it learns
+    counters = torch._dynamo.utils.counters
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
