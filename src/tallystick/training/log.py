@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.runs import LOG
 from tallystick.training.config import TrainConfig
 from tallystick.training.run import Event
 
-LOG = "log.jsonl"
 WANDB_ID = "wandb.id"  # of the run there, which a run that goes on goes on with
 
 Writer = Callable[[Event], None]

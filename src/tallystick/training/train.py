@@ -12,12 +12,11 @@ from torch import Tensor
 
 from tallystick.models.decoder import Decoder
 from tallystick.models.saving import save_pretrained
+from tallystick.sources.runs import MODEL
 from tallystick.training.config import TrainConfig
 from tallystick.training.log import logging, refuse_missing
 from tallystick.training.plan import Plan, plan_of
 from tallystick.training.run import Event, Run, prepared
-
-MODEL = "model"  # the folder of a run where its decoder is left
 
 
 @dataclass(frozen=True)
