@@ -1,9 +1,9 @@
-# make demo | test | lint | bench | survival: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
+# make demo | test | lint | bench | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test lint bench survival clean
+.PHONY: demo test lint bench survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -29,6 +29,10 @@ survival: .venv/ready
 	sed 's/ *$$//' .survival.md > docs/survival.md
 	rm .survival.md
 
+experiment: .venv/ready
+	$(BIN)/tallystick experiment tying --out .experiment
+	cp .experiment/tying.md .experiment/tying.svg docs/
+
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "tallystick needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."; exit 2; }
@@ -42,4 +46,4 @@ survival: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf .venv .demo .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .demo .experiment .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""A compiled decoder: one graph, the same logits and gradients, no warning, and the head still the embedding."""
+"""A compiled decoder: one graph, the same logits and gradients, no warning, and the head still the embedding; in training too."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from torch._dynamo.utils import counters
 from decoders import KINDS, VOCABULARY
 from tallystick.models import Decoder
 from tallystick.models.generation import generate
+from tallystick.training.run import prepared
+from training import small
 
 NO_DROPOUT = {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}
@@ -37,11 +39,13 @@ COMPILED = {
 
 @pytest.fixture(autouse=True)
 def quiet_and_anew():
-    """Every warning is an error, but for one of torch's about itself; nothing was compiled before."""
+    """Every warning is an error, but for torch's about what it does itself; nothing was compiled before."""
     torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "`torch.jit.script_method` is deprecated")
+        warnings.filterwarnings("ignore", "<class 'torch.autograd.function.Function'> should not be instantiated")
         yield
 
 
@@ -86,3 +90,26 @@ def test_the_compiled_step_writes_the_same_text_and_is_compiled_once(kind):
     counters.clear()
     assert generate(decoder, prompts, tokens=20, compiled=True) == expected
     assert counters["stats"]["unique_graphs"] == 1
+
+
+@pytest.mark.parametrize(("precision", "atol"), [("float32", 1e-5), ("bfloat16", 1e-3)])
+def test_a_compiled_run_takes_the_steps_of_an_eager_one(tmp_path, precision, atol):
+    """Forward, loss, backward, clipping, and the optimizer's step, as a run takes them."""
+    found = []
+    for compiled in (False, True):
+        run = prepared(
+            small(
+                tmp_path,
+                model={"num_hidden_layers": 1},
+                out=str(tmp_path / str(compiled)),
+                compile=compiled,
+                precision=precision,
+                steps=4,
+            )
+        )
+        found.append([event.values["loss"] for event in run.events() if event.kind == "step"])
+        assert run.decoder.head.weight is run.decoder.embedding.weight
+    assert found[1] == pytest.approx(found[0], abs=atol)
+    assert found[0][3] < found[0][0] - 0.5  # it learns
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]

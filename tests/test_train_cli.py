@@ -1,6 +1,7 @@
 """`tallystick train` from the shell: what it says, leaves and refuses."""
 
 import json
+import shutil
 
 import pytest
 
@@ -67,6 +68,25 @@ def test_it_goes_on_where_the_checkpoint_stands(told, capsys):
         line["step"] for line in map(json.loads, (out / "log.jsonl").read_text().splitlines()) if line["kind"] == "step"
     ]
     assert steps == [2, 4]
+
+
+def test_a_runs_folder_is_its_model_as_soon_as_there_is_one(told, capsys):
+    path, out = told
+    main(["train", "--config", str(path)])
+    assert tallystick.count(out).total == tallystick.count(out / "model").total
+    assert main(["generate", str(out), "--prompt", "tally", "--tokens", "1"]) == 0
+    capsys.readouterr()
+    checkpoint = out / "checkpoints" / "step-00000004"
+    shutil.rmtree(out / "model")
+    for command, named, message in (
+        ("count", out, f"{out} is a run that has not ended, and leaves its model in {out / 'model'} when it has"),
+        ("generate", out, f"{out} is a run that has not ended"),
+        ("count", checkpoint, f"is what a run goes on from; its model is in {out / 'model'} when the run has ended"),
+    ):
+        assert main([command, str(named)]) == 2
+        said = capsys.readouterr().err
+        assert message in said
+        assert said.count("\n") == 1
 
 
 def test_a_model_that_was_trained_is_trained_further(told, capsys, tmp_path):

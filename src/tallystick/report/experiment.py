@@ -1,8 +1,9 @@
-"""An experiment as a table, a page and a picture."""
+"""An experiment as tables, a page and a picture."""
 
 from __future__ import annotations
 
 import io
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
@@ -10,70 +11,126 @@ from tallystick.report.numbers import in_bytes
 from tallystick.report.plot import STYLE
 
 if TYPE_CHECKING:
-    from tallystick.training.experiment import Experiment
+    from tallystick.training.experiment import Experiment, Variant
+
+STDLIB = " (the sources of Python's own library)"
 
 
-def page(answer: Experiment, picture: str) -> str:
-    """Markdown: what was run, the table, the picture, what it shows and what it cannot.
+def page(answer: Experiment, picture: str, *, command: str, made_with: str) -> str:
+    """Markdown: what was run, the tables, the picture, what it shows and what it cannot.
 
     Args:
         answer: what came out.
         picture: the name of the picture beside the page.
+        command: what made it.
+        made_with: versions and threads, on which the numbers depend.
     """
-    config, first = answer.config, answer.variants[0]
+    config, first, untied = answer.config, *answer.variants[:2]
+    last, share = first.points[-1], untied.parameters / first.parameters - 1  # a head is as large as an embedding
+    scored = config.eval_batches * config.batch * config.sequence
+    seeds = len(first.ends)
     rows = [
-        f"| {one.name} | {one.width} | {one.parameters:,} | {in_bytes(one.training_bytes)} | {one.loss:.4f} ± {one.points[-1].spread:.4f}"
-        f" | {one.points[-1].cosine:.3f} |"
+        f"| {one.name} | {one.width} | {one.parameters:,} | {in_bytes(one.training_bytes)}"
+        f" | {one.loss:.4f} ± {one.points[-1].spread:.4f} | {one.points[-1].cosine:.3f} |"
         for one in answer.variants
     ]
-    told = [
-        f"- {other.name}: {other.loss - first.loss:+.4f} nats per token beside the tied one at equal steps,"
-        f" with {other.parameters - first.parameters:+,} parameters."
-        for other in answer.variants[1:]
-    ]
-    spread = max(one.points[-1].spread for one in answer.variants)
     return "\n".join(
         [
             "# What does tying do?",
             "",
             "One small decoder three times: tied; with a head of its own; and with a head of its own but narrower, so that it"
             " has as many parameters as the tied one. The same text in the same order, the same number of steps"
-            f" ({answer.steps:,} of {config.batch} × {config.sequence} tokens), {answer.seeds} seeds each.",
+            f" ({last.step:,} of {config.batch} × {config.sequence} tokens, {last.tokens:,} in all), {_counted(seeds, 'seed')} each."
+            " A seed draws the first weights and the order of the text.",
             "",
-            f"`tallystick experiment tying --steps {answer.steps} --seeds {answer.seeds}` made this page and its picture, on text from"
-            f" `{config.data}`, read with the tokenizer `{config.tokenizer}`.",
+            f"`{command}` made this page and its picture, on text from `{config.data}`"
+            f"{STDLIB if config.data == 'stdlib' else ''}, read with the tokenizer `{config.tokenizer}`, with {made_with}: another"
+            " version or number of threads ends a little elsewhere.",
+            "",
+            "## At the end",
             "",
             "| | width | parameters | memory to train | validation loss (nats per token) | cosine of embedding and head |",
             "| --- | --: | --: | --: | --: | --: |",
             *rows,
             "",
-            f"![validation loss, and the likeness of embedding and head, over the steps]({picture})",
+            f"The loss is that of the same tokens for all, at most {scored:,}, of files that no run is trained on; ± is the standard"
+            " deviation between seeds. The memory is predicted, not measured: weights, gradients, the optimizer's state,"
+            " activations. The cosine is that of each token's row in the embedding and its row in the head, on average.",
+            "",
+            f"![validation loss over steps, tokens and parameters, and the likeness of embedding and head over steps]({picture})",
+            "",
+            "## On the way",
+            "",
+            *_on_the_way(answer),
             "",
             "## What it shows",
             "",
-            *told,
-            f"- The seeds of one variant are spread by up to {spread:.4f} (standard deviation): a smaller difference means nothing.",
-            "- The memory is predicted: weights, gradients, AdamW's two moments, activations.",
+            *(_beside(one, first) for one in answer.variants[1:]),
+            *(_likeness(one) for one in answer.variants[1:]),
             "",
             "## What it cannot show",
             "",
-            "This is a small model, a small vocabulary and a short run. Here the embedding is a larger share of the parameters than"
-            " in a large model, and the run ends long before anything has converged: neither the sign nor the size of the"
-            " difference carries over to a large model trained for long. Published large models go both ways.",
+            "This is a small model, a small vocabulary, one text, one learning rate and a short run. Here the embedding is"
+            f" {share:.0%} of the tied one's parameters, and in most models of many billions a few percent; each variant might do better at a learning"
+            " rate of its own; and the run ends long before anything has converged. Neither the sign nor the size of a"
+            " difference carries over to a large model trained for long, and published large models go both ways. Where all"
+            " seeds agree, the seed is not what makes the difference: they say no more than that.",
             "",
         ]
     )
 
 
-def drawn(answer: Experiment, kind: str = "svg") -> bytes:
-    """The picture: loss over steps and over parameters, likeness over steps; means, and a band of one deviation."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise BadInput("the picture is drawn with matplotlib: pip install 'tallystick[plot]'") from None
-    from matplotlib.figure import Figure
+def _on_the_way(answer: Experiment) -> list[str]:
+    """The losses of all variants beside each other, a row for each evaluation."""
+    names = [one.name for one in answer.variants]
+    apart = answer.variants[1:]  # of the tied one the likeness is 1
+    lines = [
+        f"| step | tokens | {' | '.join(names)} | {' | '.join(f'cosine, {one.name}' for one in apart)} |",
+        f"| --: | --: |{' --: |' * (len(names) + len(apart))}",
+    ]
+    for moment in zip(*(one.points for one in answer.variants), strict=True):
+        losses = " | ".join(f"{point.loss:.4f} ± {point.spread:.4f}" for point in moment)
+        likeness = " | ".join(f"{point.cosine:.3f}" for point in moment[1:])
+        lines.append(f"| {moment[0].step:,} | {moment[0].tokens:,} | {losses} | {likeness} |")
+    return lines
 
-    with matplotlib.rc_context(STYLE):
+
+def _beside(one: Variant, first: Variant) -> str:
+    """How a variant ended beside the tied one, seed by seed: both read the same text in the same order."""
+    gaps = [mine - other for mine, other in zip(one.ends, first.ends, strict=True)]
+    higher, seeds = sum(gap > 0 for gap in gaps), len(gaps)
+    spread = f" ± {stdev(gaps):.4f}" if seeds > 1 else ""
+    if higher in (0, seeds):
+        word = "lower" if higher else "higher"
+        verdict = f"the tied one ends {word} in {'every one of them' if seeds > 1 else 'the one seed'}"
+    else:
+        verdict = f"the tied one ends lower in {higher} of {seeds}: they are not told apart"
+    size = one.parameters - first.parameters
+    return (
+        f"- {one.name}: {fmean(gaps):+.4f}{spread} nats per token beside the tied one at equal steps and tokens (the"
+        f" difference within each of {_counted(seeds, 'seed')}), with {size:+,} parameters ({size / first.parameters:+.2%}); {verdict}."
+    )
+
+
+def _likeness(one: Variant) -> str:
+    begun, ended = one.points[0], one.points[-1]
+    return (
+        f"- {one.name}: each token's rows in embedding and head have a cosine of {begun.cosine:.3f} after {begun.step:,} steps"
+        f" and of {ended.cosine:.3f} after {ended.step:,}; tied, it is 1."
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def drawn(answer: Experiment, kind: str = "svg") -> bytes:
+    """The picture: loss over steps, tokens and parameters, likeness over steps; means, and a band of one deviation."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
+
+    with rc_context(STYLE):
         figure = Figure(figsize=(12, 4), layout="constrained")
         losses, sizes, likeness = figure.subplots(1, 3)
         for one in answer.variants:
@@ -88,10 +145,20 @@ def drawn(answer: Experiment, kind: str = "svg") -> bytes:
         tokens = answer.config.batch * answer.config.sequence
         above = losses.secondary_xaxis("top", functions=(lambda step: step * tokens, lambda count: count / tokens))
         above.set_xlabel("tokens")
+        above.xaxis.set_major_formatter(EngFormatter(sep=""))
         losses.set(xlabel="steps", ylabel="validation loss, nats per token")
         losses.legend()
         sizes.set(xlabel="parameters", ylabel="validation loss at the end")
+        sizes.xaxis.set_major_formatter(EngFormatter(sep=""))
         likeness.set(xlabel="steps", ylabel="cosine of embedding and head", ylim=(-0.1, 1.05))
         content = io.BytesIO()
         figure.savefig(content, format=kind, metadata={"Date": None} if kind == "svg" else None)
     return content.getvalue()
+
+
+def drawable() -> None:
+    """Refuse where there is nothing to draw with, before anything is computed for a picture."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise BadInput("the picture is drawn with matplotlib: pip install 'tallystick[plot]'") from None

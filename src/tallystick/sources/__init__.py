@@ -83,8 +83,10 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
     if not os.path.isdir(path):
         return _from_file(path, overrides, str(path))
     from tallystick.sources.checkpoint import find_checkpoint
+    from tallystick.sources.runs import model_in
     from tallystick.sources.tokenizer import row_notes
 
+    path = model_in(path)
     checkpoint = find_checkpoint(path)
     file = checkpoint or path / CONFIG
     if not os.path.lexists(file):  # a link to nothing is named when it is opened

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.runs import model_in
 
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 _ALWAYS = ["*.json", "merges.txt"]  # config, index, tokenizer
@@ -14,7 +15,7 @@ _WEIGHTS = ["*.safetensors"], ["*.bin"]  # pickles only where there is nothing e
 
 
 def local(source: str | os.PathLike[str]) -> Path:
-    """The path itself where it exists; else the folder in the hub's cache that holds the repository of that name.
+    """The path itself where it exists, or the model in it of a run; else the folder in the hub's cache that holds the repository of that name.
 
     Args:
         source: a path, or a repository such as ``"gpt2"`` and ``"org/name"``.
@@ -28,7 +29,7 @@ def local(source: str | os.PathLike[str]) -> Path:
     except ValueError as error:  # an embedded null byte
         raise BadInput(f"{quoted(name)} is no path: {error}") from None
     if exists:
-        return path
+        return model_in(path)
     if not _REPOSITORY.fullmatch(name) or name.startswith("."):
         raise BadInput(f"there is no file or folder {quoted(name)}")
     try:

@@ -31,6 +31,7 @@ from torch.distributed import checkpoint as sharded
 
 from tallystick.errors import BadInput
 from tallystick.sources.files import read_json
+from tallystick.sources.runs import PROGRESS
 from tallystick.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ FREE = frozenset(
     {"out", "tokens", "save_every", "keep", "eval_every", "eval_batches", "sample_every", "sample_prompt", "log_every"}
     | {"tensorboard", "wandb", "device", "sharding", "compile"}
 )
-STATE, PROGRESS, WHOLE = "state", "progress.json", "whole.json"
+STATE, WHOLE = "state", "whole.json"
 
 
 @dataclass

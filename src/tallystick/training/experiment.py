@@ -1,12 +1,13 @@
 """What tying does: one decoder tied, untied, and untied with its width cut to as many parameters as the tied one has.
 
 All see the same text in the same order for as many steps. Each is trained from several seeds, and the validation loss, the
-likeness of embedding and head, and the memory are set side by side.
+likeness of embedding and head, and the memory are set side by side. Each run is a run like any other, in a folder of its
+own: what was cut off is gone on with, and what is done is not done again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -14,12 +15,18 @@ from typing import Any
 
 from torch import nn
 
-from tallystick import count, memory
+from tallystick import count
+from tallystick.errors import BadInput
 from tallystick.models.decoder import Decoder
+from tallystick.sources.runs import LOG
 from tallystick.training.config import TrainConfig
+from tallystick.training.data import corpus_of
+from tallystick.training.log import logging, read_log
+from tallystick.training.plan import predicted_memory
 from tallystick.training.run import prepared
 
 EVALUATIONS = 10  # in one run
+SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")  # that the narrower one is cut by
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Variant:
     parameters: int
     training_bytes: int  # predicted: weights, gradients, optimizer state, activations
     points: tuple[Point, ...]
+    ends: tuple[float, ...]  # the loss at the end, of each seed
 
     @property
     def loss(self) -> float:
@@ -51,11 +59,9 @@ class Variant:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All variants, side by side."""
+    """All variants, side by side, the tied one first."""
 
     variants: tuple[Variant, ...]
-    seeds: int
-    steps: int
     config: TrainConfig
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,49 +69,62 @@ class Experiment:
         return asdict(self)
 
 
+class Interrupted(Exception):
+    """A signal asked to stop; the run that it came in is saved."""
+
+
 def tying(config: TrainConfig, *, seeds: int = 3, told: Callable[[str, int], None] | None = None) -> Experiment:
-    """Train all variants.
+    """Train all variants, or go on with those that were cut off.
 
     Args:
         config: of a run of the tied decoder; `out` gets a folder for each run, and one with the tokens for all.
         seeds: runs of each variant, from the config's own seed on.
         told: called with a run's name and its step after each evaluation.
+
+    Raises:
+        Interrupted: after SIGTERM or Ctrl-C.
+        BadInput: for what cannot be trained, and runs of another config in `out`.
     """
+    missing = next((key for key in SIZES if key not in config.model), None)
+    if missing:
+        raise BadInput(f"the width of the model is cut through {', '.join(SIZES)}, and model.{missing} is not set")
     out = Path(config.out)
     every = max(1, config.steps // EVALUATIONS)
-    base = replace(config, tokens=str(out / "tokens"), eval_every=every, save_every=0, log_every=config.steps, keep=1)
+    base = replace(config, tokens=config.tokens or str(out / "tokens"), eval_every=every, save_every=0, keep=1)
     rows = _vocabulary(base)
     tied = _sized(base, rows, tie_word_embeddings=True)
     untied = _sized(base, rows, tie_word_embeddings=False)
     narrow = _as_large_as(tied, untied)
+    kinds = {"tied": tied, "untied": untied, "untied, narrower": narrow}
+    ledgers = {name: count(_values(one)) for name, one in kinds.items()}
+    memories = {
+        name: predicted_memory(one, ledgers[name]).total for name, one in kinds.items()
+    }  # refused before a step
     variants = []
-    for name, one in (("tied", tied), ("untied", untied), ("untied, narrower", narrow)):
+    for name, one in kinds.items():
         runs = []
         for seed in range(config.seed, config.seed + seeds):
             folder = out / f"{name.replace(', ', '-')}-{seed}"
             runs.append(_run(replace(one, seed=seed, out=str(folder)), told))
-        ledger = count(_values(one))
-        variants.append(
-            Variant(
-                name,
-                int(_values(one)["hidden_size"]),
-                ledger.total,
-                memory(ledger, mode="training", batch=one.batch, sequence=one.sequence, loss="chunked").total,
-                tuple(_point(one, moments) for moments in zip(*runs, strict=True)),
-            )
-        )
-    return Experiment(tuple(variants), seeds, config.steps, config)
+        points = tuple(_point(one, moments) for moments in zip(*runs, strict=True))
+        ends = tuple(moments[-1]["loss"] for moments in runs)
+        width = int(one.model["hidden_size"])
+        variants.append(Variant(name, width, ledgers[name].total, memories[name], points, ends))
+    return Experiment(tuple(variants), config)
 
 
-def _run(config: TrainConfig, told: Callable[[str, int], None] | None) -> list[tuple[int, float, float]]:
+def _run(config: TrainConfig, told: Callable[[str, int], None] | None) -> list[dict[str, Any]]:
     """Step, validation loss and likeness at each evaluation."""
-    run, found = prepared(config), []
-    for event in run.events():
-        if event.kind == "evaluated":
-            found.append((event.step, event.values["loss"], _cosine(run.decoder)))
-            if told is not None:
-                told(Path(config.out).name, event.step)
-    return found
+    run, out = prepared(config, resume="auto"), Path(config.out)
+    with logging(config, run.progress.step) as write:
+        for event in run.events():
+            if event.kind == "stopped":
+                raise Interrupted
+            if event.kind == "evaluated":
+                write(event._replace(values={**event.values, "cosine": _cosine(run.decoder)}))
+                if told is not None:
+                    told(out.name, event.step)
+    return [line for line in read_log(out / LOG) if line["kind"] == "evaluated"]
 
 
 def _cosine(decoder: Decoder) -> float:
@@ -114,21 +133,27 @@ def _cosine(decoder: Decoder) -> float:
     return float(nn.functional.cosine_similarity(*rows).mean())
 
 
-def _point(config: TrainConfig, moments: tuple[tuple[int, float, float], ...]) -> Point:
-    losses = [loss for _, loss, _ in moments]
-    step = moments[0][0]
+def _point(config: TrainConfig, moments: Sequence[Mapping[str, Any]]) -> Point:
+    losses, step = [moment["loss"] for moment in moments], moments[0]["step"]
     return Point(
         step,
         step * config.batch * config.sequence,
         fmean(losses),
         stdev(losses) if len(losses) > 1 else 0.0,
-        fmean(cosine for *_, cosine in moments),
+        fmean(moment["cosine"] for moment in moments),
     )
 
 
 def _vocabulary(config: TrainConfig) -> int:
     """Entries of the tokenizer; the tokens are made on the way."""
-    return prepared(replace(config, out=str(Path(config.out) / "tokens-only"))).corpus.tokenizer.size
+    corpus = corpus_of(
+        config.data,
+        tokenizer=config.tokenizer,
+        validation=config.validation,
+        folder=Path(config.tokens),
+        sequence=config.sequence,
+    )
+    return corpus.tokenizer.size
 
 
 def _sized(config: TrainConfig, rows: int, **model: Any) -> TrainConfig:
@@ -141,8 +166,8 @@ def _values(config: TrainConfig) -> Mapping[str, Any]:
 
 def _as_large_as(wanted: TrainConfig, other: TrainConfig) -> TrainConfig:
     """`other` made as large as `wanted`: the width that comes nearest, with heads of an even size, then the MLP's."""
-    total, step = count(_values(wanted)).total, 2 * int(other.model["num_attention_heads"])
-    widest, inner = int(other.model["hidden_size"]), int(other.model["intermediate_size"])
+    widest, inner, heads = (int(other.model[key]) for key in SIZES)
+    total = count(_values(wanted)).total
 
     def gap(one: TrainConfig) -> int:
         return abs(count(_values(one)).total - total)
@@ -150,6 +175,7 @@ def _as_large_as(wanted: TrainConfig, other: TrainConfig) -> TrainConfig:
     def sized(width: int, inner: int) -> TrainConfig:
         return replace(other, model={**other.model, "hidden_size": width, "intermediate_size": inner})
 
-    nearest = min((sized(width, round(inner * width / widest)) for width in range(step, widest + 1, step)), key=gap)
+    widths = range(2 * heads, widest + 1, 2 * heads)
+    nearest = min((sized(width, round(inner * width / widest)) for width in widths), key=gap)
     width = int(nearest.model["hidden_size"])
     return min((sized(width, size) for size in range(1, 2 * inner)), key=gap)

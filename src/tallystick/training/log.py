@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,11 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, quoted
+from tallystick.sources.runs import LOG
 from tallystick.training.config import TrainConfig
 from tallystick.training.run import Event
 
-LOG = "log.jsonl"
+WANDB_ID = "wandb.id"  # of the run there, which a run that goes on goes on with
 
 Writer = Callable[[Event], None]
 
@@ -31,15 +33,23 @@ def logging(config: TrainConfig, start: int) -> Iterator[Writer]:
     with ExitStack() as stack:
         writers = [_lines(stack, out / LOG, start)]
         if config.tensorboard:
-            writers.append(_tensorboard(stack, out))
+            writers.append(_tensorboard(stack, out, start))
         if config.wandb:
-            writers.append(_wandb(stack, config))
+            writers.append(_wandb(stack, config, start))
 
         def write(event: Event) -> None:
             for one in writers:
                 one(event)
 
         yield write
+
+
+def refuse_missing(config: TrainConfig) -> None:
+    """Refuse a run that is to be logged with what is not installed, before anything is computed."""
+    if config.tensorboard:
+        _summary_writer()
+    if config.wandb:
+        _weights_and_biases(config)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -69,34 +79,49 @@ def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
     return write
 
 
-def _tensorboard(stack: ExitStack, out: Path) -> Writer:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise BadInput("tensorboard = true needs it: pip install tensorboard") from None
-    board = SummaryWriter(out / "tensorboard")
+def _tensorboard(stack: ExitStack, out: Path, start: int) -> Writer:
+    board = _summary_writer()(out / "tensorboard", purge_step=start + 1)  # what came after is drawn anew
     stack.callback(board.close)
 
     def write(event: Event) -> None:
-        for key, value in event.values.items():
-            if isinstance(value, int | float):
-                board.add_scalar(f"{event.kind}/{key}", value, event.step)
+        for key, value in _numbers(event).items():
+            board.add_scalar(key, value, event.step)
 
     return write
 
 
-def _wandb(stack: ExitStack, config: TrainConfig) -> Writer:
+def _wandb(stack: ExitStack, config: TrainConfig, start: int) -> Writer:
+    wandb, remembered = _weights_and_biases(config), Path(config.out) / WANDB_ID
+    name = remembered.read_text(encoding="utf-8") if start and remembered.exists() else secrets.token_hex(4)
+    try:
+        run = wandb.init(project=config.wandb, dir=config.out, config=asdict(config), id=name, resume="allow")
+    except wandb.Error as error:  # no login, a name that cannot be
+        raise BadInput(f"wandb = {quoted(config.wandb)}: {str(error).splitlines()[0]}") from None
+    remembered.write_text(name, encoding="utf-8")
+    stack.push(lambda kind, error, trace: run.finish(exit_code=int(error is not None)))
+
+    def write(event: Event) -> None:
+        if numbers := _numbers(event):
+            run.log(numbers, step=event.step)
+
+    return write
+
+
+def _numbers(event: Event) -> dict[str, float]:
+    return {f"{event.kind}/{key}": value for key, value in event.values.items() if isinstance(value, int | float)}
+
+
+def _summary_writer() -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise BadInput("tensorboard = true needs a package that is not there: pip install tensorboard") from None
+    return SummaryWriter
+
+
+def _weights_and_biases(config: TrainConfig) -> Any:
     try:
         import wandb
     except ImportError:
-        raise BadInput(f"wandb = {config.wandb!r} needs it: pip install wandb") from None
-    run = wandb.init(project=config.wandb, dir=config.out, config=asdict(config))
-    stack.callback(run.finish)
-
-    def write(event: Event) -> None:
-        numbers = {
-            f"{event.kind}/{key}": value for key, value in event.values.items() if isinstance(value, int | float)
-        }
-        run.log(numbers, step=event.step)
-
-    return write
+        raise BadInput(f"wandb = {quoted(config.wandb)} needs a package that is not there: pip install wandb") from None
+    return wandb

@@ -12,6 +12,8 @@ import torch
 from tallystick.answers.compute import compute
 from tallystick.answers.memory import Memory, memory
 from tallystick.errors import BadInput
+from tallystick.ledger import Ledger
+from tallystick.training.config import TrainConfig
 from tallystick.training.run import Run
 
 
@@ -50,19 +52,7 @@ def plan_of(run: Run) -> Plan:
     predicted, why_not, flops = None, "", None
     try:
         flops = compute(ledger, batch=1, sequence=config.sequence).training // config.sequence
-        predicted = memory(
-            ledger,
-            mode="training",
-            dtype="float32",
-            batch=config.batch // config.accumulate // run.ranks.count,
-            sequence=config.sequence,
-            optimizer="muon" if config.optimizer == "muon" else "adamw-fused",
-            precision="mixed" if config.precision == "bfloat16" else "pure",
-            recompute="full" if config.recompute else "none",
-            loss="chunked",
-            dp=run.ranks.count,
-            zero=3 if config.sharding == "fsdp" and run.ranks.count > 1 else 0,
-        )
+        predicted = predicted_memory(config, ledger, ranks=run.ranks.count)
     except BadInput as error:
         why_not = str(error)
     return Plan(
@@ -80,6 +70,23 @@ def plan_of(run: Run) -> Plan:
         peak_flops(run.ranks.device, torch.bfloat16 if config.precision == "bfloat16" else torch.float32),
         predicted,
         why_not,
+    )
+
+
+def predicted_memory(config: TrainConfig, ledger: Ledger, *, ranks: int = 1) -> Memory:
+    """What one rank holds as it trains the model of that ledger; `BadInput` where that is not known of it."""
+    return memory(
+        ledger,
+        mode="training",
+        dtype="float32",
+        batch=config.batch // config.accumulate // ranks,
+        sequence=config.sequence,
+        optimizer="muon" if config.optimizer == "muon" else "adamw-fused",
+        precision="mixed" if config.precision == "bfloat16" else "pure",
+        recompute="full" if config.recompute else "none",
+        loss="chunked",
+        dp=ranks,
+        zero=3 if config.sharding == "fsdp" and ranks > 1 else 0,
     )
 
 

@@ -12,12 +12,11 @@ from torch import Tensor
 
 from tallystick.models.decoder import Decoder
 from tallystick.models.saving import save_pretrained
+from tallystick.sources.runs import MODEL
 from tallystick.training.config import TrainConfig
-from tallystick.training.log import logging
+from tallystick.training.log import logging, refuse_missing
 from tallystick.training.plan import Plan, plan_of
 from tallystick.training.run import Event, Run, prepared
-
-MODEL = "model"  # the folder of a run where its decoder is left
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ def train(
         BadInput: for what is wrong before the first step.
         Diverged: when the loss or a gradient is no number any more.
     """
+    refuse_missing(config)
     run = prepared(config, resume=resume)
     plan = plan_of(run)
     last: dict[str, Event] = {}
