@@ -94,7 +94,7 @@ def _of_weights(what: str, entries: Sequence[Entry], form: str | None) -> Line:
 
 def buffers(ledger: Ledger, form: str | None) -> list[Line]:
     """Tensors of the state dict that are no parameters, such as a causal mask; a cast leaves integers as they are."""
-    if ledger.kind == "safetensors":  # of which what is stored tells nothing: no loader need keep it
+    if ledger.stored is not None:  # of files, of which what is stored tells nothing: no loader need keep it
         return []
     found = [entry for entry in ledger.rolled if entry.buffer]
     dtype = form if form not in PACKED else None
