@@ -187,8 +187,8 @@ def _elements(entries: Iterable[Entry]) -> int:
 
 def _times(elements: int, dtypes: Sequence[str]) -> str:
     """`124,439,808 × 2 B`, where one width holds for all."""
-    widths = {BITS[dtype] for dtype in dtypes}
+    widths = {size_in_bytes(256, dtype) / 32 for dtype in dtypes}  # in bits; 256 elements are whole blocks of any
     if len(widths) != 1:
         return f"{elements:,} elements, each in its dtype"
     bits = widths.pop()
-    return f"{elements:,} × {bits // 8} B" if bits % 8 == 0 else f"{elements:,} × {bits} bits"
+    return f"{elements:,} × {bits // 8:g} B" if bits % 8 == 0 else f"{elements:,} × {bits:g} bits"

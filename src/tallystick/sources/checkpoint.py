@@ -78,15 +78,17 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
     """
     contents = contents_of(path)
     entries = [
-        entry._replace(
-            role=role_of(entry.name),
-            buffer=entry.name in contents.buffers or is_buffer(entry.name, entry.shape),
-        )
+        entry._replace(role=role, buffer=buffer, active=contents.experts_used if role == "experts" else None)
         for entry in _entries(contents)
+        for role, buffer in [(contents.role(entry.name), _is_buffer(entry, contents))]
     ]
     config = path.parent / CONFIG
     if contents.config is not None:
         beside = _described(contents.config, overrides, str(path))
+    elif contents.own_names:
+        if overrides:
+            raise BadInput(f"{path} has no config to set {', '.join(overrides)} in")
+        beside = _Beside()
     else:
         beside = _beside(config, overrides) if config.exists() or overrides else _Beside()
     checkpoint = _Checkpoint(path, source, contents, entries, beside, StoredValues(contents.files))
@@ -124,7 +126,7 @@ class _Checkpoint(NamedTuple):
             entries,
             source=self.source,
             kind=self.contents.kind,
-            architecture=told.described.architecture if told else None,
+            architecture=told.described.architecture if told else self.contents.architecture,
             notes=notes + packed_note(entries),
             relations={**self._overlaps(), **(told.relations if told else {})},
             stored=stored,
@@ -161,6 +163,13 @@ def contents_of(path: Path) -> Contents:
     return Contents(
         shards[0].kind, files, sharing, notes=tuple(dict.fromkeys(note for one in shards for note in one.notes))
     )
+
+
+def _is_buffer(entry: Entry, contents: Contents) -> bool:
+    """By the format itself, which knows single names, or else by the well-known ones."""
+    if contents.own_names:
+        return next(entry.unrolled()).name in contents.buffers
+    return is_buffer(entry.name, entry.shape)
 
 
 def _entries(contents: Contents) -> Iterator[Entry]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput
+from tallystick.sources.names import role_of
 from tallystick.sources.safetensors import LARGEST_TENSOR, MOST_DIMENSIONS, Header
 
 NOWHERE = -1  # where a tensor begins and ends that is not stored in one piece: its values are not compared
@@ -28,6 +30,10 @@ class Contents(NamedTuple):
     sharing: Mapping[str, Sharing] = {}  # the names that share memory, the first of each memory among them
     buffers: frozenset[str] = frozenset()  # which the format itself says to be no parameters
     config: Mapping[str, Any] | None = None  # of the model, where the file holds it
+    architecture: str | None = None  # where the file names it
+    own_names: bool = False  # whether the tensors' names are the format's, which no config beside it describes
+    role: Callable[[str], str] = role_of  # of a tensor, by its name
+    experts_used: Fraction | None = None  # the share of them that a token uses, where the file tells
     notes: tuple[str, ...] = ()
 
 

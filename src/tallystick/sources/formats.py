@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,8 +12,11 @@ from tallystick.sources.contents import Contents
 from tallystick.sources.files import open_regular, refuse_pointer
 
 TORCH = (".bin", ".pt", ".pth", ".ckpt")
-ENDINGS = TORCH
+GGUF = ".gguf"
+ENDINGS = (*TORCH, GGUF)
 INDEX_ENDING = ".bin.index.json"
+
+_PART = re.compile(r"-\d{5}(?=-of-\d{5}\.gguf$)")
 
 # What a folder's weights are called, the likeliest first.
 _USUAL = ("pytorch_model.bin.index.json", "pytorch_model.bin", "model.pt", "model.pth", "ckpt.pt")
@@ -39,6 +43,10 @@ def read_weights(path: Path) -> Contents:
     with file:
         start = file.read(32)
     refuse_pointer(path, start)
+    if path.name.endswith(GGUF):
+        from tallystick.sources.gguf import read_gguf
+
+        return read_gguf(path)
     from tallystick.sources import torch_files
 
     if torch_files.is_torch_file(start):
@@ -58,6 +66,8 @@ def find_other(folder: Path, names: Sequence[str]) -> Path | None:
     files = [name for name in names if is_main(name)]
     if len(indexes) == 1:
         return folder / indexes[0]
+    if len(files) > 1 and len({_PART.sub("", name) for name in files}) == 1:  # the parts of one
+        return folder / files[0]
     if len(files) > 1 and CONFIG in names:
         return None
     if len(files) > 1:
