@@ -179,7 +179,7 @@ class Ledger:
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
-        self.kind = kind  # preset | config | module, or the format of a checkpoint: safetensors | torch | gguf
+        self.kind = kind  # preset | config | module, or the format of a checkpoint, such as safetensors
         self.architecture = architecture
         self.symbols = dict(symbols or {})  # the config keys in the shapes, with their values
         self.notes = tuple(notes)

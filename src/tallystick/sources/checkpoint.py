@@ -167,9 +167,9 @@ def contents_of(path: Path) -> Contents:
 
 def _is_buffer(entry: Entry, contents: Contents) -> bool:
     """By the format itself, which knows single names, or else by the well-known ones."""
-    if contents.own_names:
-        return next(entry.unrolled()).name in contents.buffers
-    return is_buffer(entry.name, entry.shape)
+    if next(entry.unrolled()).name in contents.buffers:
+        return True
+    return not contents.own_names and is_buffer(entry.name, entry.shape)
 
 
 def _entries(contents: Contents) -> Iterator[Entry]:

@@ -13,7 +13,9 @@ from tallystick.sources.files import open_regular, refuse_pointer
 
 TORCH = (".bin", ".pt", ".pth", ".ckpt")
 GGUF = ".gguf"
-ENDINGS = (*TORCH, GGUF)
+NPZ = ".npz"
+ENDINGS = (*TORCH, GGUF, NPZ)
+LLAMA2C = ".bin"
 INDEX_ENDING = ".bin.index.json"
 
 _PART = re.compile(r"-\d{5}(?=-of-\d{5}\.gguf$)")
@@ -47,10 +49,18 @@ def read_weights(path: Path) -> Contents:
         from tallystick.sources.gguf import read_gguf
 
         return read_gguf(path)
+    if path.name.endswith(NPZ):
+        from tallystick.sources.npz import read_npz
+
+        return read_npz(path)
     from tallystick.sources import torch_files
 
     if torch_files.is_torch_file(start):
         return torch_files.read_torch_file(path)
+    if path.name.endswith(LLAMA2C):  # which begins with a size, as anything may
+        from tallystick.sources.llama2c import read_llama2c
+
+        return read_llama2c(path)
     raise BadInput(f"{path} is no file of weights that is known: it begins with {quoted(bytes(start[:8]))}")
 
 
