@@ -59,8 +59,8 @@ def count(source: Any, /, **overrides: Any) -> Ledger:
 
     Args:
         source: a preset's name (``"gpt2"``), the path of a ``config.json``, of weights (``.safetensors``, ``.gguf``,
-            ``.npz``, or a file of ``torch.save``), of an index of shards or of a folder with any of these, a dictionary of config values, a transformers config, an
-            ``nn.Module``, or ``"package.module:factory"``.
+            ``.npz``, or what torch saved), of an index of shards or of a folder with any of these, a dictionary of
+            config values, a transformers config, an ``nn.Module``, or ``"package.module:factory"``.
         **overrides: config keys to set over the source's own; arguments of the factory.
 
     Raises:

@@ -14,6 +14,7 @@ from tallystick.sources.files import open_regular, refuse_pointer
 TORCH = (".bin", ".pt", ".pth", ".ckpt")
 GGUF = ".gguf"
 NPZ = ".npz"
+DISTRIBUTED = ".metadata"
 ENDINGS = (*TORCH, GGUF, NPZ)
 LLAMA2C = ".bin"
 INDEX_ENDING = ".bin.index.json"
@@ -21,13 +22,13 @@ INDEX_ENDING = ".bin.index.json"
 _PART = re.compile(r"-\d{5}(?=-of-\d{5}\.gguf$)")
 
 # What a folder's weights are called, the likeliest first.
-_USUAL = ("pytorch_model.bin.index.json", "pytorch_model.bin", "model.pt", "model.pth", "ckpt.pt")
+_USUAL = ("pytorch_model.bin.index.json", "pytorch_model.bin", "model.pt", "model.pth", "ckpt.pt", DISTRIBUTED)
 _BESIDE_WEIGHTS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")  # what trainers leave beside them
 
 
 def is_weights(name: str) -> bool:
     """Whether a file of that name holds weights, or is an index of such files."""
-    return name.endswith((".safetensors", ".safetensors.index.json", INDEX_ENDING, *ENDINGS))
+    return name == DISTRIBUTED or name.endswith((".safetensors", ".safetensors.index.json", INDEX_ENDING, *ENDINGS))
 
 
 def is_main(name: str) -> bool:
@@ -49,6 +50,10 @@ def read_weights(path: Path) -> Contents:
         from tallystick.sources.gguf import read_gguf
 
         return read_gguf(path)
+    if path.name == DISTRIBUTED:
+        from tallystick.sources.distributed import read_distributed
+
+        return read_distributed(path)
     if path.name.endswith(NPZ):
         from tallystick.sources.npz import read_npz
 

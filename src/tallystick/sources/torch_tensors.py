@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeGuard
 
 from tallystick.errors import BadInput, quoted
 from tallystick.ledger import BITS
@@ -56,7 +56,7 @@ def storage_of(kind: Any, key: Any, elements: Any) -> Storage:
         BadInput: for a class, key or size that none has.
     """
     dtype = _dtype_of_class(kind)
-    if not isinstance(key, str) or dtype is None or not _is_size(elements):
+    if not isinstance(key, str) or dtype is None or not is_size(elements):
         raise BadInput("its pickle asks for memory by what is no storage's id")
     return Storage(key, dtype, elements * BITS[dtype] // 8)
 
@@ -67,22 +67,24 @@ def _dtype_of_class(kind: Any) -> str | None:
     return _STORAGES.get(kind.name.rpartition(".")[2].removesuffix("Storage"))
 
 
-def _is_size(value: Any) -> bool:
+def is_size(value: Any) -> TypeGuard[int]:
+    """Whether a value can be a count or place of elements or bytes."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
-def _sizes(value: Any) -> tuple[int, ...]:
+def sizes_of(value: Any) -> tuple[int, ...]:
+    """A shape or strides, as a tuple or ``torch.Size``."""
     sizes = value.state if isinstance(value, Other) and value.name == "torch.Size" else value
-    if not isinstance(sizes, tuple) or not all(map(_is_size, sizes)):
+    if not isinstance(sizes, tuple) or not all(map(is_size, sizes)):
         raise BadInput("its pickle gives a tensor a shape that is none")
     return sizes
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | None = None) -> SavedTensor:
     """A tensor over a storage, all of it inside."""
-    if not isinstance(storage, Storage) or not _is_size(offset):
+    if not isinstance(storage, Storage) or not is_size(offset):
         raise BadInput("its pickle makes a tensor of what is no storage")
-    shape, strides = _sizes(shape), _sizes(strides)
+    shape, strides = sizes_of(shape), sizes_of(strides)
     try:
         check_shape(shape)
     except BadInput as error:
@@ -168,6 +170,11 @@ def other(name: str) -> Make:
     return lambda arguments: Other(name, arguments[0] if arguments else None)
 
 
+def names_alone(names: Iterable[str]) -> dict[str, Make]:
+    """Names that stand for themselves, as dtypes do: calling one is refused."""
+    return {name: _not_called(name) for name in names}
+
+
 def _not_called(name: str) -> Make:
     def refuse(_: tuple[Any, ...]) -> Any:
         raise BadInput(f"its pickle calls {quoted(name)}, which only names something")
@@ -206,7 +213,7 @@ _NAMES_ALONE = (
 
 # Every name that a file of weights may hold, with what is made where it is called.
 KNOWN: dict[str, Make] = {
-    **{name: _not_called(name) for name in _NAMES_ALONE},
+    **names_alone(_NAMES_ALONE),
     **{name: other(name) for name in _BESIDE},
     **_CALLED,
 }
