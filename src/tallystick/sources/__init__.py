@@ -114,4 +114,4 @@ def _unread(folder: Path) -> tuple[str, ...]:
     from tallystick.sources.formats import is_main
 
     weights = [name for name in sorted(os.listdir(folder)) if name.endswith(_OTHER_WEIGHTS) or is_main(name)]
-    return (f"counted from the config: weights such as {quoted(weights[0])} are not read",) if weights else ()
+    return (f"counted from the config: weights such as {quoted(weights[0])} were not read",) if weights else ()

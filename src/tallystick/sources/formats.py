@@ -18,11 +18,13 @@ DISTRIBUTED = ".metadata"
 ENDINGS = (*TORCH, GGUF, NPZ)
 LLAMA2C = ".bin"
 INDEX_ENDING = ".bin.index.json"
+SINGLE = "pytorch_model.bin"
+INDEX = "pytorch_model.bin.index.json"
 
 _PART = re.compile(r"-\d{5}(?=-of-\d{5}\.gguf$)")
 
 # What a folder's weights are called, the likeliest first.
-_USUAL = ("pytorch_model.bin.index.json", "pytorch_model.bin", "model.pt", "model.pth", "ckpt.pt", DISTRIBUTED)
+_USUAL = (INDEX, SINGLE, "model.pt", "model.pth", "ckpt.pt", DISTRIBUTED)
 _BESIDE_WEIGHTS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")  # what trainers leave beside them
 
 

@@ -26,7 +26,7 @@ from tallystick.sources.safetensors import Header, StoredTensor
 KIND = "gguf"
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_TENSORS = 200_000
+MOST_TENSORS = 100_000
 MOST_KEYS = 100_000
 MOST_WORDS = 4_000_000  # in all lists of the metadata; the largest tokenizers have a million, merges included
 LONGEST_NAME = 1 << 16

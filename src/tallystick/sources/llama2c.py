@@ -60,7 +60,8 @@ def layout_of(path: Path) -> Layout:
     d, inner, layers, heads, kv_heads, vocabulary, context = HEADER.unpack(start[: HEADER.size])
     tied, vocabulary = vocabulary > 0, abs(vocabulary)
     sizes = (d, inner, layers, heads, kv_heads, vocabulary, context)
-    if not all(0 < one < _LARGEST for one in sizes) or layers > _MOST_LAYERS or d % heads or heads % kv_heads:
+    sound = all(0 < one < _LARGEST for one in sizes) and layers <= _MOST_LAYERS
+    if not sound or d % (2 * heads) or heads % kv_heads:  # channels turn two by two
         raise BadInput(f"{path} is no checkpoint that is known: neither safetensors, nor of torch.save, nor llama2.c's")
     keys = d // heads * kv_heads
     kinds = [
