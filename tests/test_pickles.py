@@ -15,6 +15,8 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tallystick import BadInput
 from tallystick.sources import pickles
@@ -56,6 +58,19 @@ def test_plain_values_are_those_that_python_makes_of_them(what: str, protocol: i
     content = pickle.dumps(values, protocol)
     assert follow(content) == pickle.loads(content) == values
     assert follow(pickletools.optimize(content)) == values
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(max_size=300),
+    lambda parts: st.lists(parts) | st.tuples(parts, parts) | st.dictionaries(st.text() | st.integers(0, 99), parts),
+    max_leaves=12,
+)
+
+
+@given(values, st.integers(3, 5))
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+def test_whatever_plain_values_are_drawn(value: Any, protocol: int):
+    assert follow(pickle.dumps(value, protocol)) == value
 
 
 def test_what_holds_itself_is_followed():
@@ -177,6 +192,13 @@ def test_a_short_pickle_takes_no_more_room_than_is_allowed(monkeypatch, what: st
     monkeypatch.setattr(pickles, "MOST_ROOM", pickles.MOST_ROOM // 10)
     monkeypatch.setattr(pickles, "MOST_STEPS", pickles.MOST_STEPS // 10)
     assert room_for(BOMBS[what]) < 20_000_000
+
+
+def test_steps_without_end_and_room_without_end_are_refused(monkeypatch):
+    monkeypatch.setattr(pickles, "MOST_STEPS", 1000)
+    assert refused(BOMBS["steps"]) == "its pickle has more than 1,000 steps"
+    monkeypatch.setattr(pickles, "MOST_ROOM", 10_000)
+    assert refused(BOMBS["tuples"]) == "its pickle would make more than 10,000 bytes of names and numbers"
 
 
 def test_a_text_of_wide_letters_takes_what_it_may():

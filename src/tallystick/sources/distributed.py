@@ -72,19 +72,13 @@ def read_distributed(path: Path) -> Contents:
         whole = _fields(followed(BytesIO(content), _KNOWN, _no_memory), "Metadata")
         _check_files(path.parent, whole.get("storage_data"))
         nested = _by_path(whole)
+        optimizers = {key: one for key, one in nested.items() if key in _OPTIMIZERS}
+        found = tensors_in({key: one for key, one in nested.items() if key not in optimizers}, _is_tensor)
     except BadInput as error:
         raise BadInput(f"{path} cannot be read: {error}") from None
-    notes = []
-    if left := [key for key in nested if key in _OPTIMIZERS]:
-        notes.append(f"what is under {', '.join(map(quoted, left))} was not counted")
-    try:
-        found = tensors_in({key: one for key, one in nested.items() if key not in left}, _is_tensor)
-    except BadInput as error:
-        raise BadInput(f"{path} cannot be read: {error}") from None
-    if found.key is not None:
-        notes.append(f"the tensors under {quoted(found.key)} were counted")
+    found = found._replace(beside={**found.beside, **optimizers})
     tensors = [StoredTensor(name, one.dtype, one.shape, NOWHERE, NOWHERE) for name, one in found.tensors.items()]
-    return Contents(KIND, [(path, Header(tensors, {}))], notes=tuple(notes))
+    return Contents(KIND, [(path, Header(tensors, {}))], notes=found.notes())
 
 
 def _is_tensor(value: Any) -> bool:

@@ -22,6 +22,20 @@ class Found(NamedTuple):
     beside: dict[str, Any]  # what stands beside it under other keys
     left_out: int  # values among the tensors that are none
 
+    def notes(self) -> tuple[str, ...]:
+        """Which tensors were counted, where a file holds others too."""
+        notes = []
+        beside = ", ".join(map(quoted, list(self.beside)[:5])) + (", …" if len(self.beside) > 5 else "")
+        if self.key is not None:
+            notes.append(
+                f"the tensors under {quoted(self.key)} were counted" + f", not what is beside: {beside}" * bool(beside)
+            )
+        elif beside:
+            notes.append(f"what is under {beside} was not counted")
+        if self.left_out:
+            notes.append(f"{self.left_out} values among the tensors are none, and were left out")
+        return tuple(notes)
+
 
 def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
     """The state dict in what a file holds.

@@ -147,7 +147,7 @@ def _contents(path: Path, found: Found, places: Mapping[str, int | None]) -> Con
         if groups[one.owner] > 1 or one.new != tensors[name].elements
     }
     header = Header([_stored(name, one, places) for name, one in tensors.items()], {})
-    return Contents(KIND, [(path, header)], sharing, config=_arguments(found.beside), notes=_notes(found))
+    return Contents(KIND, [(path, header)], sharing, config=_arguments(found.beside), notes=found.notes())
 
 
 def _stored(name: str, tensor: SavedTensor, places: Mapping[str, int | None]) -> StoredTensor:
@@ -181,15 +181,3 @@ def _arguments(beside: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
     plain = {name: one for name, one in arguments.items() if isinstance(name, str) and isinstance(one, int | float)}
     return {"model_type": "nanogpt", **plain} if {"n_layer", "n_embd"} <= plain.keys() else None
-
-
-def _notes(found: Found) -> tuple[str, ...]:
-    notes = []
-    if found.key is not None:
-        others = ", ".join(map(quoted, list(found.beside)[:5])) + (", …" if len(found.beside) > 5 else "")
-        notes.append(
-            f"the tensors under {quoted(found.key)} were counted" + (f", not what is beside: {others}" * bool(others))
-        )
-    if found.left_out:
-        notes.append(f"{found.left_out} values among the tensors are none, and were left out")
-    return tuple(notes)
