@@ -19,7 +19,7 @@ from tallystick.blocks import BLOCKS, Block
 from tallystick.errors import BadInput, quoted
 from tallystick.ledger import BITS
 from tallystick.sources.contents import Contents, check_shape
-from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.files import open_regular, read_all_of, refuse_pointer
 from tallystick.sources.gguf_names import buffers_among, experts_used, role_of, tied_output
 from tallystick.sources.safetensors import Header, StoredTensor
 
@@ -119,7 +119,7 @@ class _Reader:
 
     def take(self, length: int, what: str) -> bytes:
         self._check(length, what)
-        return self._file.read(length)
+        return read_all_of(self._file, length)
 
     def skip(self, length: int, what: str) -> None:
         self._check(length, what)

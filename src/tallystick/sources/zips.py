@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.files import read_all_of
 
 MAGIC = b"PK\x03\x04"
 STORED, DEFLATED = 0, 8  # methods
@@ -48,7 +49,7 @@ def members(file: BufferedReader, size: int) -> dict[str, Member]:
     """
     start, length, count = _directory(file, size)
     file.seek(start)
-    content = file.read(length)
+    content = read_all_of(file, length)
     found: list[Member] = []
     position = 0
     for _ in range(count):
@@ -129,7 +130,7 @@ def _directory(file: BufferedReader, size: int) -> tuple[int, int, int]:
         if place + _END_64.size > end:
             raise BadInput("it is a zip archive whose end is not where it says")
         file.seek(place)
-        magic, _, _, _, disk, _, _, count, length, start = _END_64.unpack(file.read(_END_64.size))
+        magic, _, _, _, disk, _, _, count, length, start = _END_64.unpack(read_all_of(file, _END_64.size))
         if magic != b"PK\x06\x06":
             raise BadInput("it is a zip archive whose end is not where it says")
         end = place
