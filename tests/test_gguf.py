@@ -160,12 +160,13 @@ def test_a_head_stored_beside_an_equal_embedding_is_a_copy(tmp_path: Path):
 def test_experts_that_a_token_leaves_idle_are_told_by_the_metadata(tmp_path: Path):
     tensors = {
         "blk.0.ffn_gate_inp.weight": ((8, 32), F32), "blk.0.ffn_gate_exps.weight": ((8, 64, 32), MXFP4),
-        "blk.0.ffn_gate_shexp.weight": ((64, 32), Q8_0),
+        "blk.0.ffn_gate_shexp.weight": ((64, 32), Q8_0), "blk.0.exp_probs_b.bias": ((8,), F32),
     }  # fmt: skip
     metadata = {"general.architecture": "qwen3moe", "qwen3moe.expert_count": 8, "qwen3moe.expert_used_count": 2}
     ledger = count(written(tmp_path / "a.gguf", tensors, metadata))
     assert ledger.by("role") == {"mlp": 64 * 32, "experts": 8 * 64 * 32, "router": 8 * 32}
     assert ledger.totals["active"] == 64 * 32 + 2 * 64 * 32 + 8 * 32
+    assert ledger.totals["buffers"] == 8  # what balances the experts
     assert ledger.totals["bytes"] == 64 * 34 * 1 + 8 * 64 * 17 + 4 * 8 * 32
     assert count(written(tmp_path / "a.gguf", tensors, {"general.architecture": "qwen3moe"})).totals["active"] is None
 

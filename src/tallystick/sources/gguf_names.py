@@ -18,7 +18,7 @@ _RULES = tuple(
         ("head", r"^output\.|shared_head_head"),
         ("token_embedding", r"(^|\.)(token_embd|token_types|per_layer_token_embd|embed_tokens)\."),
         ("position_embedding", r"(^|\.)(position_embd|pos_embd)\."),
-        ("router", r"ffn_gate_inp|exp_probs_b"),
+        ("router", r"ffn_gate_inp|exp_probs_b\."),
         ("mlp", r"_shexp\."),
         ("experts", r"_(ch)?exps\."),
         ("conv", r"conv"),
@@ -28,8 +28,8 @@ _RULES = tuple(
     )
 )
 
-# Of rotary positions: computed when a model is converted, and trained by nobody.
-_BUFFER = re.compile(r"(^|\.)(rope_freqs|rope_factors_(long|short)|attn_rot_embd)\.")
+# Trained by nobody: rotary positions, computed when a model is converted, and what balances experts.
+_BUFFER = re.compile(r"(^|\.)(rope_freqs|rope_factors_(long|short)|attn_rot_embd|exp_probs_b)\.")
 
 
 @lru_cache(maxsize=4096)
