@@ -277,6 +277,12 @@ def test_an_archive_that_is_packed_is_counted(tmp_path: Path):
     assert "data.pkl' is packed by method 12" in refusal(rewritten(path, change={}, method=zipfile.ZIP_BZIP2))
 
 
+def test_a_pickle_that_is_not_that_of_its_checksum_is_refused(tmp_path: Path):
+    path = save(tmp_path / "a.pt", STATE)
+    path.write_bytes(path.read_bytes().replace(b"wte.weight", b"wtf.weight"))
+    assert "data.pkl' is damaged: its bytes are not those of its size and checksum" in refusal(path)
+
+
 def test_a_tensor_beyond_its_storage_is_refused(tmp_path: Path):
     save(tmp_path / "a.pt", STATE)
     with zipfile.ZipFile(tmp_path / "a.pt") as archive:
