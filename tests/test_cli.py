@@ -187,8 +187,12 @@ def test_weights_that_are_not_read_are_said(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     (tmp_path / "training_args.bin").touch()
     assert tallystick.count(tmp_path).notes == ()
-    (tmp_path / "pytorch_model.bin").touch()
-    assert "pytorch_model.bin" in tallystick.count(tmp_path).notes[0]
+    (tmp_path / "tf_model.h5").touch()
+    assert "tf_model.h5" in tallystick.count(tmp_path).notes[0]
+    (tmp_path / "tf_model.h5").unlink()
+    for name in ("one.pt", "two.pt"):  # either could be it
+        (tmp_path / name).touch()
+    assert "one.pt" in tallystick.count(tmp_path).notes[0]
 
 
 def test_numpy_integers_are_integers():

@@ -58,9 +58,9 @@ def count(source: Any, /, **overrides: Any) -> Ledger:
     """The ledger of a model: how many parameters, and where.
 
     Args:
-        source: a preset's name (``"gpt2"``), the path of a ``config.json``, a ``.safetensors`` file, an index of
-            shards or a folder with any of these, a dictionary of config values, a transformers config, an
-            ``nn.Module``, or ``"package.module:factory"``.
+        source: a preset's name (``"gpt2"``), the path of a ``config.json``, of weights (``.safetensors``, ``.gguf``,
+            ``.npz``, or what torch saved), of an index of shards or of a folder with any of these, a dictionary of
+            config values, a transformers config, an ``nn.Module``, or ``"package.module:factory"``.
         **overrides: config keys to set over the source's own; arguments of the factory.
 
     Raises:

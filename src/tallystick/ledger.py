@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tallystick.anatomy import Attending, Mixing, Part, Recurring
+from tallystick.blocks import BLOCKS, Block
 from tallystick.errors import BadInput
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class Ledger:
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
-        self.kind = kind  # preset | config | safetensors | module
+        self.kind = kind  # preset | config | module, or the format of a checkpoint, such as safetensors
         self.architecture = architecture
         self.symbols = dict(symbols or {})  # the config keys in the shapes, with their values
         self.notes = tuple(notes)
@@ -422,7 +423,8 @@ def layer_of(name: str) -> str:
 
 def size_in_bytes(elements: int, dtype: str) -> int:
     """Bytes of so many elements; a part of a byte counts whole."""
-    return -(-elements * BITS[dtype] // 8)
+    block = BLOCKS.get(dtype) or Block(8, BITS[dtype])
+    return -(-elements * block.bytes // block.elements)
 
 
 def _share(count: int, total: int) -> float:

@@ -94,7 +94,7 @@ def _of_weights(what: str, entries: Sequence[Entry], form: str | None) -> Line:
 
 def buffers(ledger: Ledger, form: str | None) -> list[Line]:
     """Tensors of the state dict that are no parameters, such as a causal mask; a cast leaves integers as they are."""
-    if ledger.kind == "safetensors":  # of which what is stored tells nothing: no loader need keep it
+    if ledger.stored is not None:  # of files, of which what is stored tells nothing: no loader need keep it
         return []
     found = [entry for entry in ledger.rolled if entry.buffer]
     dtype = form if form not in PACKED else None
@@ -187,8 +187,8 @@ def _elements(entries: Iterable[Entry]) -> int:
 
 def _times(elements: int, dtypes: Sequence[str]) -> str:
     """`124,439,808 × 2 B`, where one width holds for all."""
-    widths = {BITS[dtype] for dtype in dtypes}
+    widths = {size_in_bytes(256, dtype) / 32 for dtype in dtypes}  # in bits; 256 elements are whole blocks of any
     if len(widths) != 1:
         return f"{elements:,} elements, each in its dtype"
     bits = widths.pop()
-    return f"{elements:,} × {bits // 8} B" if bits % 8 == 0 else f"{elements:,} × {bits} bits"
+    return f"{elements:,} × {bits // 8:g} B" if bits % 8 == 0 else f"{elements:,} × {bits:g} bits"

@@ -203,7 +203,7 @@ def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
 
 def _not_stored(ledger: Ledger) -> Problem | str | None:
     """An untied head, or embedding, that no file holds under its name; a line for the notes where it may be elsewhere."""
-    if ledger.kind != "safetensors" or ledger.described is None:
+    if ledger.stored is None or ledger.described is None:
         return None
     described = [entry for entry in ledger.described.entries if not entry.buffer]
     matrices = [entry for entry in described if len(entry.shape) > 1]

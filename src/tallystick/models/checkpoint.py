@@ -20,6 +20,7 @@ from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of
 from tallystick.models.stored import Held
 from tallystick.models.surgery import set_dropout
+from tallystick.sources import formats
 from tallystick.sources.checkpoint import find_checkpoint
 from tallystick.sources.config import CONFIG
 from tallystick.sources.hub import local
@@ -107,11 +108,11 @@ def _config_in(folder: Path) -> DecoderConfig:
 def _weights_in(folder: Path) -> Path:
     """The checkpoint in a folder: safetensors, or else pickled."""
     found = find_checkpoint(folder)
-    for name in (pickles.INDEX, pickles.SINGLE):
+    for name in (formats.INDEX, formats.SINGLE):
         if found is None and (folder / name).exists():
             found = folder / name
     if found is None:
-        raise BadInput(f"{folder} holds no weights: neither safetensors nor {pickles.SINGLE}")
+        raise BadInput(f"{folder} holds no weights: neither safetensors nor {formats.SINGLE}")
     return found
 
 

@@ -14,19 +14,14 @@ from tallystick.errors import BadInput
 from tallystick.models.stored import Held, in_memory
 from tallystick.sources.checkpoint import shards_of
 from tallystick.sources.files import open_regular, refuse_pointer
-
-SINGLE = "pytorch_model.bin"
-INDEX = "pytorch_model.bin.index.json"
-ZIP = b"PK\x03\x04"  # how files of torch.save begin
-PICKLE = b"\x80"  # how they began before torch 1.6
+from tallystick.sources.torch_files import is_torch_file
 
 
 def is_pickle(path: Path) -> bool:
     """Whether a file begins as those of ``torch.save`` do."""
     file, _ = open_regular(path)
     with file:
-        start = file.read(len(ZIP))
-    return start == ZIP or start.startswith(PICKLE)
+        return is_torch_file(file.read(32))
 
 
 def unpickled(path: Path) -> Any:

@@ -71,9 +71,8 @@ def _is_module(source: object) -> bool:
     )
 
 
-# Weights in formats that are not read (yet), by the ends of their names.
-_OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".gguf", ".npz", ".h5", ".msgpack", ".onnx")
-_BESIDE_WEIGHTS = ("training_args", "optimizer", "scheduler", "rng_state")  # what trainers leave beside them
+# Weights in formats that are not read, by the ends of their names.
+_OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx")
 
 
 def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
@@ -82,15 +81,15 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
 
     if not os.path.isdir(path):
         return _from_file(path, overrides, str(path))
-    from tallystick.sources.checkpoint import find_checkpoint
+    from tallystick.sources.checkpoint import find_weights
     from tallystick.sources.runs import model_in
     from tallystick.sources.tokenizer import row_notes
 
     path = model_in(path)
-    checkpoint = find_checkpoint(path)
+    checkpoint = find_weights(path)
     file = checkpoint or path / CONFIG
     if not os.path.lexists(file):  # a link to nothing is named when it is opened
-        raise BadInput(f"{path} holds neither a {CONFIG} nor safetensors files")
+        raise BadInput(f"{path} holds neither a {CONFIG} nor weights")
     ledger = _from_file(file, overrides, str(path))
     ledger.notes += (*(_unread(path) if checkpoint is None else ()), *row_notes(path, ledger))
     return ledger
@@ -100,19 +99,21 @@ def _from_file(path: Path, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A file of weights or a config; `name` is what the user named."""
     from tallystick.sources.config import ledger_from_config
     from tallystick.sources.files import read_json, read_toml
+    from tallystick.sources.formats import is_weights
 
-    if path.name.endswith((".safetensors", ".safetensors.index.json")):
+    if is_weights(path.name):
         from tallystick.sources.checkpoint import ledger_from_checkpoint
 
         return ledger_from_checkpoint(path, overrides, source=name)
     if path.name.endswith(_OTHER_WEIGHTS):
-        raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or a .safetensors file")
+        raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or weights in another format")
     values = read_toml(path) if path.suffix == ".toml" else read_json(path)
     return ledger_from_config(values, overrides, source=name)
 
 
 def _unread(folder: Path) -> tuple[str, ...]:
     """A note on weights that lie beside a config in a format that is not read."""
-    weights = [name for name in sorted(os.listdir(folder)) if name.endswith(_OTHER_WEIGHTS)]
-    weights = [name for name in weights if not name.startswith(_BESIDE_WEIGHTS)]
-    return (f"counted from the config: weights such as {quoted(weights[0])} are not read",) if weights else ()
+    from tallystick.sources.formats import is_main
+
+    weights = [name for name in sorted(os.listdir(folder)) if name.endswith(_OTHER_WEIGHTS) or is_main(name)]
+    return (f"counted from the config: weights such as {quoted(weights[0])} were not read",) if weights else ()

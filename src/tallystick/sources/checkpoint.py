@@ -1,10 +1,10 @@
-"""A checkpoint becomes a ledger by its headers alone, with the config beside it where there is one."""
+"""A checkpoint becomes a ledger by its headers alone, with the config in it or beside it where there is one."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,9 @@ from tallystick.sources.config import (
     refuse_odd_flag,
     without_head,
 )
+from tallystick.sources.contents import Contents
 from tallystick.sources.files import read_json
+from tallystick.sources.formats import find_other, read_weights
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, role_of
 from tallystick.sources.notes import notes_by_name, packed_note
@@ -29,6 +31,7 @@ from tallystick.sources.safetensors import Header, read_header
 from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.values import StoredValues
 
+SAFETENSORS = (".safetensors", ".safetensors.index.json")
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
@@ -38,11 +41,8 @@ MOST_DESCRIBED = 1_000_000
 
 
 def find_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint in a folder: its index, its one file, or None where it holds no weights that we read."""
-    try:
-        names = sorted(path.name for path in folder.iterdir())
-    except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror or error}") from None
+    """The safetensors checkpoint in a folder: its index, its one file, or None where it holds none."""
+    names = _names_in(folder)
     indexes = [name for name in names if name.endswith(".safetensors.index.json")]
     files = [name for name in names if name.endswith(".safetensors")]
     for preferred in (INDEX, SINGLE):
@@ -57,20 +57,41 @@ def find_checkpoint(folder: Path) -> Path | None:
     return None
 
 
-def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: str) -> Ledger:
-    """The ledger of a ``.safetensors`` file or of a sharded one's index.
+def find_weights(folder: Path) -> Path | None:
+    """The checkpoint in a folder, in safetensors or else in another format that is read; None where it holds none."""
+    return find_checkpoint(folder) or find_other(folder, _names_in(folder))
 
-    Parameters are told from buffers by the config beside the file, or else by well-known names. What transformers
-    ties in a type that is not native is learnt when ties are asked for. `overrides` are set over that config.
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise BadInput(f"{folder}: {error.strerror or error}") from None
+
+
+def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: str) -> Ledger:
+    """The ledger of a file of weights or of a sharded checkpoint's index, in any format that `read_weights` knows.
+
+    Parameters are told from buffers by the config in the file or beside it, or else by well-known names. What
+    transformers ties in a type that is not native is learnt when ties are asked for. `overrides` are set over that
+    config.
     """
-    files = headers_of(path)
+    contents = contents_of(path)
     entries = [
-        entry._replace(role=role_of(entry.name), buffer=is_buffer(entry.name, entry.shape))
-        for entry in roll_up((name, dtype, shape) for _, header in files for name, dtype, shape, *_ in header.tensors)
+        entry._replace(role=role, buffer=buffer, active=contents.experts_used if role == "experts" else None)
+        for entry in _entries(contents)
+        for role, buffer in [(contents.role(entry.name), _is_buffer(entry, contents))]
     ]
     config = path.parent / CONFIG
-    beside = _beside(config, overrides) if config.exists() or overrides else _Beside()
-    checkpoint = _Checkpoint(path, source, files, entries, beside, StoredValues(files))
+    if contents.config is not None:
+        beside = _described(contents.config, overrides, str(path))
+    elif contents.own_names:
+        if overrides:
+            raise BadInput(f"{path} has no config to set {', '.join(overrides)} in")
+        beside = _Beside()
+    else:
+        beside = _beside(config, overrides) if config.exists() or overrides else _Beside()
+    checkpoint = _Checkpoint(path, source, contents, entries, beside, StoredValues(contents.files))
     if beside.ledgers:
         return checkpoint.ledger(told_by_config(entries, beside.ledgers, headless=beside.headless))
     return checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
@@ -81,7 +102,7 @@ class _Checkpoint(NamedTuple):
 
     path: Path
     source: str
-    files: list[tuple[Path, Header]]
+    contents: Contents
     entries: list[Entry]
     beside: _Beside
     values: StoredValues
@@ -91,12 +112,12 @@ class _Checkpoint(NamedTuple):
     ) -> Ledger:
         """The ledger of what is stored, with what a config told of it."""
         stored = (
-            sum(entry.size * entry.copies for entry in self.entries),
-            sum(size_in_bytes(entry.size, entry.dtype) * entry.copies for entry in self.entries),
+            sum(entry.unique * entry.copies for entry in self.entries),
+            sum(size_in_bytes(entry.unique, entry.dtype) * entry.copies for entry in self.entries),
         )
         entries = list(told.entries if told else self.entries)
-        entries += _aliases(entries, self.files)
-        notes = [*self.beside.notes, *(told.notes if told else notes_by_name(entries))]
+        entries += _aliases(entries, self.contents.files)
+        notes = [*self.contents.notes, *self.beside.notes, *(told.notes if told else notes_by_name(entries))]
         if shard := _SHARD.fullmatch(self.path.name):
             alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
             notes.append(alone)
@@ -104,10 +125,10 @@ class _Checkpoint(NamedTuple):
         return Ledger(
             entries,
             source=self.source,
-            kind="safetensors",
-            architecture=told.described.architecture if told else None,
+            kind=self.contents.kind,
+            architecture=told.described.architecture if told else self.contents.architecture,
             notes=notes + packed_note(entries),
-            relations=told.relations if told else None,
+            relations={**self._overlaps(), **(told.relations if told else {})},
             stored=stored,
             described=told.described if told else None,
             mismatches=told.mismatches if told else None,
@@ -118,6 +139,10 @@ class _Checkpoint(NamedTuple):
             ask=ask,
         )
 
+    def _overlaps(self) -> dict[str, str]:
+        """The memories of which a file holds several views that are not the same."""
+        return {one.owner: "aliased" for one in self.contents.sharing.values() if not one.whole}
+
     def asked(self) -> Ledger:
         """The ledger with the ties of a type that is not native: transformers', or those of the flag alone."""
         try:
@@ -126,9 +151,45 @@ class _Checkpoint(NamedTuple):
             return self.ledger(None, [f"what is tied was told by the flag {FLAG} alone: {error}"])
 
 
+def contents_of(path: Path) -> Contents:
+    """What a checkpoint of any known format holds: one file, or all that an index names."""
+    if path.name.endswith(SAFETENSORS):
+        return Contents("safetensors", headers_of(path))
+    if not path.name.endswith(".json"):
+        return read_weights(path)
+    shards = [read_weights(path.parent / shard) for shard in sorted(shards_of(path))]
+    files = _checked(path, [file for one in shards for file in one.files])
+    sharing = {name: shared for one in shards for name, shared in one.sharing.items()}
+    return Contents(
+        shards[0].kind, files, sharing, notes=tuple(dict.fromkeys(note for one in shards for note in one.notes))
+    )
+
+
+def _is_buffer(entry: Entry, contents: Contents) -> bool:
+    """By the format itself, which knows single names, or else by the well-known ones."""
+    if next(entry.unrolled()).name in contents.buffers:
+        return True
+    return not contents.own_names and is_buffer(entry.name, entry.shape)
+
+
+def _entries(contents: Contents) -> Iterator[Entry]:
+    """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
+    tensors = [(name, dtype, shape) for _, header in contents.files for name, dtype, shape, *_ in header.tensors]
+    apart = [tensor for tensor in tensors if tensor[0] not in contents.sharing]
+    yield from roll_up(apart)
+    for name, dtype, shape in tensors:
+        if name in contents.sharing:
+            owner, new, _ = contents.sharing[name]
+            yield Entry(name, shape, "other", dtype, owner, new)
+
+
 def headers_of(path: Path) -> list[tuple[Path, Header]]:
-    """Every file of a checkpoint with its header: the one file, or all that an index names."""
-    return _read_index(path) if path.name.endswith(".json") else [(path, read_header(path))]
+    """Every file of a safetensors checkpoint with its header: the one file, or all that an index names."""
+    if not path.name.endswith(".json"):
+        return [(path, read_header(path))]
+    return _checked(
+        path, [(path.parent / shard, read_header(path.parent / shard)) for shard in sorted(shards_of(path))]
+    )
 
 
 def shards_of(index: Path) -> dict[str, set[str]]:
@@ -151,27 +212,26 @@ def shards_of(index: Path) -> dict[str, set[str]]:
     return shards
 
 
-def _read_index(path: Path) -> list[tuple[Path, Header]]:
-    """All shards that an index names, each with its header."""
-    shards = shards_of(path)
+def _checked(index: Path, files: list[tuple[Path, Header]]) -> list[tuple[Path, Header]]:
+    """The shards that an index names, each of which must hold what it says, and no two of them one tensor."""
+    shards = shards_of(index)
     weight_map = {name: shard for shard, names in shards.items() for name in names}
-    files = []
     found: set[str] = set()
-    for shard, names in sorted(shards.items()):
-        header = read_header(path.parent / shard)
+    for path, header in files:
+        shard = path.name
         held = {tensor.name for tensor in header.tensors}
-        if not names <= held:
-            raise BadInput(f"{path} puts {quoted(min(names - held))} in {quoted(shard)}, which does not hold it")
+        if not shards[shard] <= held:
+            name = min(shards[shard] - held)
+            raise BadInput(f"{index} puts {quoted(name)} in {quoted(shard)}, which does not hold it")
         elsewhere = [name for name in held if weight_map.get(name, shard) != shard]
         if elsewhere:
             name = min(elsewhere)
             raise BadInput(
-                f"{path} puts {quoted(name)} in {quoted(weight_map[name])}, but {quoted(shard)} holds it too"
+                f"{index} puts {quoted(name)} in {quoted(weight_map[name])}, but {quoted(shard)} holds it too"
             )
         if not found.isdisjoint(held):
-            raise BadInput(f"{path}: two of its shards hold a tensor of one name that its weight_map does not list")
+            raise BadInput(f"{index}: two of its shards hold a tensor of one name that its weight_map does not list")
         found |= held
-        files.append((path.parent / shard, header))
     return files
 
 
@@ -186,30 +246,42 @@ class _Beside(NamedTuple):
 
 
 def _beside(config: Path, overrides: Mapping[str, Any]) -> _Beside:
+    """What the file of a config tells; one that cannot be read is told too, unless something is to be set in it."""
     try:
         if overrides and not config.exists():
             raise BadInput(f"there is no {config} to set {', '.join(overrides)} in")
         values = read_json(config)
         if not isinstance(values, dict):
             raise BadInput(f"{config} holds {shown(values)}, expected an object with a model_type")
-        model_type = model_type_of({**values, **overrides}, str(config))
+    except BadInput as error:
+        return _unread(error, overrides)
+    return _described(values, overrides, str(config))
+
+
+def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> _Beside:
+    """What the values of a config tell."""
+    try:
+        model_type = model_type_of({**values, **overrides}, source)
         if architectures.find(model_type) is None:
-            unknown = f"{config.name} says {quoted(model_type)}, which is not known natively"
+            unknown = f"{Path(source).name} says {quoted(model_type)}, which is not known natively"
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
-            refuse_odd_flag(values, str(config))
+            refuse_odd_flag(values, source)
             return _Beside(notes=(f"{unknown}: roles by name",), foreign=values)
         ledgers = tuple(
-            ledger_from_config(values, overrides, source=str(config), published=published)
-            for published in (False, True)
+            ledger_from_config(values, overrides, source=source, published=published) for published in (False, True)
         )
         if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
-            raise BadInput(f"{config} describes more than {MOST_DESCRIBED:,} tensors")
+            raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors")
         return _Beside(ledgers, headless=without_head(values))
     except BadInput as error:
-        if overrides:
-            raise  # the user asked for that config to be read
-        return _Beside(notes=(f"the config beside the checkpoint was not used: {error}",), unread=str(error))
+        return _unread(error, overrides)
+
+
+def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _Beside:
+    if overrides:
+        raise error  # the user asked for that config to be read
+    return _Beside(notes=(f"the config beside the checkpoint was not used: {error}",), unread=str(error))
 
 
 def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:

@@ -7,7 +7,7 @@ import os
 import stat
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tallystick.errors import BadInput, quoted
 
@@ -37,6 +37,14 @@ def open_regular(path: Path) -> tuple[BufferedReader, int]:
         file.close()
         raise BadInput(f"{path} is empty")
     return file, status.st_size
+
+
+def read_all_of(file: BinaryIO, length: int) -> bytes:
+    """So many bytes from where a file stands, which it has: fewer are there only if it was changed meanwhile."""
+    content = file.read(length)
+    if len(content) < length:
+        raise BadInput("the file became shorter while it was read")
+    return content
 
 
 def refuse_pointer(path: Path, start: bytes) -> None:

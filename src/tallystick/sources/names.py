@@ -46,8 +46,10 @@ def role_of(name: str) -> str:
 
     >>> role_of("h.0.ln_1.weight"), role_of("lm_head.0.weight"), role_of("model.layers.3.mlp.gate.weight")
     ('norm', 'head', 'router')
+
+    Parts may be joined by slashes, as in what JAX saves.
     """
-    return _role(_NUMBER.sub("0", name))
+    return _role(_NUMBER.sub("0", name).replace("/", "."))
 
 
 def is_buffer(name: str, shape: Sequence[int]) -> bool:

@@ -42,7 +42,7 @@ def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> 
     drop, tied, done = _plan(answer.problems, as_)
     checkpoint = find_checkpoint(folder)
     if checkpoint is None or not (folder / CONFIG).exists():
-        raise BadInput(f"{folder} lacks a {CONFIG} or weights to mend")
+        raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to mend")
     with written_whole(out) as partial:
         weights = {path.name for path, _ in headers_of(checkpoint)}  # written tensor by tensor
         shutil.copytree(folder, partial, dirs_exist_ok=True, ignore=lambda _, names: weights & set(names))

@@ -11,21 +11,18 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.sources.tensors import identity_of, memory_of, shape_of
+from tallystick.sources.views import joined
 
 if TYPE_CHECKING:
     import torch
 
 
 class _View(NamedTuple):
-    """The elements of a storage that a tensor sees: where they start, and (stride, size) by rising stride.
-
-    Dimensions that continue one another are joined, so equal views mean equal elements: a dense tensor
-    is ``((1, n),)`` whether it is transposed or not.
-    """
+    """The elements of a storage that a tensor sees; equal views are equal elements."""
 
     storage: str  # the name that first used any of these elements
     start: int
-    layout: tuple[tuple[int, int], ...]
+    layout: tuple[tuple[int, int], ...]  # as `joined` gives it
 
     @property
     def end(self) -> int:
@@ -50,7 +47,7 @@ class Storages:
         if key is None:
             self._objects[identity] = name
             return name, size
-        view = _View(name, int(memory.storage_offset()), _layout(memory))
+        view = _View(name, int(memory.storage_offset()), joined(memory.shape, memory.stride()))
         taken = self._views.setdefault((key, memory.element_size()), [])
         owner, new = _claim(view, taken)
         taken.append(view._replace(storage=owner))
@@ -73,20 +70,6 @@ def _storage_key(tensor: torch.Tensor) -> int | None:
     except (RuntimeError, NotImplementedError):  # wrapper subclasses and sparse tensors have none of their own
         return None
     return key
-
-
-def _layout(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
-    joined: list[tuple[int, int]] = []
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size == 1 or stride == 0:  # an expanded dimension shows the same elements again
-            continue
-        if joined and stride == math.prod(joined[-1]):
-            joined[-1] = (joined[-1][0], joined[-1][1] * size)
-        else:
-            joined.append((stride, size))
-    if not joined or joined[0][0] != 1:
-        joined.insert(0, (1, 1))
-    return tuple(joined)
 
 
 def _claim(view: _View, taken: list[_View]) -> tuple[str, int]:

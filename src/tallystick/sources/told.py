@@ -63,6 +63,8 @@ class ToldByConfig:
             entry = self.entries[places[name]]
             if entry.shape != held.shape:  # they cannot be one; that one of them is misshaped is said already
                 continue
+            if entry.storage == held.storage:  # the file itself holds one tensor under both names
+                continue
             self.entries[places[name]] = entry._replace(storage=holder, unique=0)
             self.relations[holder] = "unknown"
             self.notes.append(
@@ -73,5 +75,5 @@ class ToldByConfig:
         roles = {entry.name: entry.role for entry in self.described.rolled}
         for name in absent:
             real = self.found.real_name(name)
-            self.entries.append(held._replace(name=real, storage=holder, unique=0, role=roles[name]))
+            self.entries.append(held._replace(name=real, storage=held.storage, unique=0, role=roles[name]))
         return absent

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tallystick.errors import BadInput
 from tallystick.ledger import Compared
+from tallystick.sources.contents import NOWHERE
 from tallystick.sources.files import open_regular
 from tallystick.sources.safetensors import Header
 
@@ -27,7 +28,7 @@ class _Stored(NamedTuple):
 
 
 class StoredValues:
-    """The values in safetensors files."""
+    """The values in files of weights."""
 
     def __init__(self, files: Iterable[tuple[Path, Header]]) -> None:
         self._files = tuple(files)
@@ -36,7 +37,7 @@ class StoredValues:
     @cached_property
     def _tensors(self) -> dict[str, _Stored]:
         return {
-            name: _Stored(path, header.data + start, end - start, (dtype, shape))
+            name: _Stored(path, start if start == NOWHERE else header.data + start, end - start, (dtype, shape))
             for path, header in self._files
             for name, dtype, shape, start, end in header.tensors
         }
@@ -50,6 +51,8 @@ class StoredValues:
         first, second = self._tensors.get(one), self._tensors.get(other)
         if first is None or second is None:
             return Compared("unknown", f"no file holds {one if first is None else other}")
+        if NOWHERE in (first.start, second.start):
+            return Compared("unknown", f"{one if first.start == NOWHERE else other} is not stored in one plain piece")
         pair = frozenset((one, other))
         if pair not in self._known:
             self._known[pair] = first.kind == second.kind and _equal(first, second)

@@ -1,0 +1,26 @@
+"""ggml's quantised formats: so many elements of a row share a block of so many bytes, scales included."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Block(NamedTuple):
+    """What elements that lie beside each other take together."""
+
+    elements: int
+    bytes: int
+
+
+# From the block structs in ggml's ggml-common.h, as gguf 0.19 lists them in GGML_QUANT_SIZES.
+BLOCKS = {
+    "q1_0": Block(128, 18),
+    "q4_0": Block(32, 18), "q4_1": Block(32, 20), "q5_0": Block(32, 22), "q5_1": Block(32, 24),
+    "q8_0": Block(32, 34), "q8_1": Block(32, 40),
+    "q2_k": Block(256, 84), "q3_k": Block(256, 110), "q4_k": Block(256, 144), "q5_k": Block(256, 176),
+    "q6_k": Block(256, 210), "q8_k": Block(256, 292),
+    "iq1_s": Block(256, 50), "iq1_m": Block(256, 56), "iq2_xxs": Block(256, 66), "iq2_xs": Block(256, 74),
+    "iq2_s": Block(256, 82), "iq3_xxs": Block(256, 98), "iq3_s": Block(256, 110), "iq4_nl": Block(32, 18),
+    "iq4_xs": Block(256, 136),
+    "tq1_0": Block(256, 54), "tq2_0": Block(256, 66), "mxfp4": Block(32, 17), "nvfp4": Block(64, 36),
+}  # fmt: skip

@@ -1,0 +1,48 @@
+"""What a file of weights holds, whatever its format: the same few facts for all that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tallystick.errors import BadInput
+from tallystick.sources.names import role_of
+from tallystick.sources.safetensors import LARGEST_TENSOR, MOST_DIMENSIONS, Header
+
+NOWHERE = -1  # where a tensor begins and ends that is not stored in one piece: its values are not compared
+
+
+class Sharing(NamedTuple):
+    """A tensor with memory that others have too."""
+
+    owner: str  # the first that has it
+    new: int  # elements that none before it has
+    whole: bool  # whether it is the very tensor of its owner under another name
+
+
+class Contents(NamedTuple):
+    """The tensors of a checkpoint, and what else was learnt of them."""
+
+    kind: str  # the format, as the ledger's kind
+    files: list[tuple[Path, Header]]
+    sharing: Mapping[str, Sharing] = {}  # the names that share memory, the first of each memory among them
+    buffers: frozenset[str] = frozenset()  # which the format itself says to be no parameters
+    config: Mapping[str, Any] | None = None  # of the model, where the file holds it
+    architecture: str | None = None  # where the file names it
+    own_names: bool = False  # whether the tensors' names are the format's, which no config beside it describes
+    role: Callable[[str], str] = role_of  # of a tensor, by its name
+    experts_used: Fraction | None = None  # the share of them that a token uses, where the file tells
+    notes: tuple[str, ...] = ()
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Refuse a shape that no tensor can have; the caller says whose it is."""
+    if len(shape) > MOST_DIMENSIONS:
+        raise BadInput(f"more than {MOST_DIMENSIONS} dimensions")
+    elements = 1
+    for size in shape:
+        elements *= size or 1  # a zero does not excuse the sizes beside it
+        if elements > LARGEST_TENSOR:
+            raise BadInput(f"the shape {shape}: more than 2^63 elements")

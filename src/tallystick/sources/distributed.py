@@ -1,0 +1,177 @@
+"""Checkpoints of torch.distributed.checkpoint: the ``.metadata`` file of a folder that many ranks wrote.
+
+It is a pickle of a few dataclasses, which name every tensor, its shape and dtype, its shards and the files that they
+are in. It is followed by the same machine as files of ``torch.save``, and nothing of it is run. The shards themselves
+are not opened, but looked for: each must lie inside a file beside it. So values are never compared, and a tensor that
+was saved under two names counts as two unless a config beside it ties them. Metadata of more than 16 MB is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tallystick.errors import BadInput, quoted
+from tallystick.ledger import BITS
+from tallystick.sources.contents import NOWHERE, Contents, check_shape
+from tallystick.sources.files import open_regular
+from tallystick.sources.pickles import LARGEST, Make, Other, followed
+from tallystick.sources.safetensors import Header, StoredTensor
+from tallystick.sources.state_dicts import tensors_in
+from tallystick.sources.torch_tensors import dtype_of, is_size, names_alone, ordered_dict, other, sizes_of
+
+KIND = "distributed"
+
+_OPTIMIZERS = ("optim", "optimizer", "optimizers", "opt")  # first parts of names that are no model's
+
+_METADATA = "torch.distributed.checkpoint.metadata."
+_CLASSES = (
+    *(
+        _METADATA + name
+        for name in (
+            "Metadata", "TensorStorageMetadata", "BytesStorageMetadata", "ChunkStorageMetadata", "TensorProperties",
+            "MetadataIndex", "StorageMeta", "_MEM_FORMAT_ENCODING",
+        )
+    ),
+    "torch.distributed.checkpoint.filesystem._StorageInfo", "torch.distributed.checkpoint.filesystem._StoragePrefix",
+    "torch.distributed._shard.sharded_tensor.metadata.TensorProperties",  # where torch 2.0 had them
+    "torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING",
+    "torch.Size", "torch.serialization._get_layout", "pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath",
+    "pathlib._local.PosixPath", "pathlib._local.WindowsPath",
+)  # fmt: skip
+_KNOWN: dict[str, Make] = {
+    **{name: other(name) for name in _CLASSES},
+    **names_alone(f"torch.{word}" for word in BITS),
+    "collections.OrderedDict": ordered_dict,
+}
+
+
+class _Sharded(NamedTuple):
+    """A tensor in shards."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def read_distributed(path: Path) -> Contents:
+    """The tensors of a checkpoint by its ``.metadata``.
+
+    Raises:
+        BadInput: for what is broken, for a pickle that names anything but its dataclasses, and for shards that are
+            not where it says.
+    """
+    file, size = open_regular(path)
+    with file:
+        content = file.read(LARGEST + 1)
+    try:
+        if len(content) > LARGEST:
+            raise BadInput(f"it has {size:,} bytes, more than the {LARGEST:,} that are read")
+        whole = _fields(followed(BytesIO(content), _KNOWN, _no_memory), "Metadata")
+        _check_files(path.parent, whole.get("storage_data"))
+        nested = _by_path(whole)
+        optimizers = {key: one for key, one in nested.items() if key in _OPTIMIZERS}
+        found = tensors_in({key: one for key, one in nested.items() if key not in optimizers}, _is_tensor)
+    except BadInput as error:
+        raise BadInput(f"{path} cannot be read: {error}") from None
+    found = found._replace(beside={**found.beside, **optimizers})
+    tensors = [StoredTensor(name, one.dtype, one.shape, NOWHERE, NOWHERE) for name, one in found.tensors.items()]
+    return Contents(KIND, [(path, Header(tensors, {}))], notes=found.notes())
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, _Sharded)
+
+
+def _no_memory(_: Any) -> Any:
+    raise BadInput("its pickle asks for memory, which metadata has none of")
+
+
+def _fields(value: Any, name: str) -> dict[Any, Any]:
+    """The fields of a dataclass of that name."""
+    if not isinstance(value, Other) or value.name.rpartition(".")[2] != name or not isinstance(value.state, dict):
+        raise BadInput(f"it holds no {name} where one should be")
+    return value.state
+
+
+def _by_path(whole: Mapping[Any, Any]) -> dict[str, Any]:
+    """The tensors in dictionaries as they were saved: names flattened for the file are parted again where it says how."""
+    values, paths = whole.get("state_dict_metadata"), whole.get("planner_data")
+    if not isinstance(values, dict):
+        raise BadInput("it lists no tensors")
+    nested: dict[str, Any] = {}
+    for name, told in values.items():
+        if not isinstance(name, str) or not isinstance(told, Other) or not told.name.endswith(".TensorStorageMetadata"):
+            continue  # bytes: numbers and words
+        path = paths.get(name) if isinstance(paths, dict) else None
+        parted = isinstance(path, tuple) and path and all(isinstance(part, str) or is_size(part) for part in path)
+        *above, last = map(str, path) if parted and path else (name,)
+        if above[:1] == [] and last.partition(".")[0] in _OPTIMIZERS:
+            above = [last.partition(".")[0]]
+        holder = nested
+        for part in above:
+            holder = holder.setdefault(part, {})
+            if not isinstance(holder, dict):
+                raise BadInput(f"it holds the tensor {quoted(name)} inside another")
+        if holder.setdefault(last, tensor := _tensor(name, told)) is not tensor:
+            raise BadInput(f"it holds two tensors that are both called {quoted(last)}")
+    return nested
+
+
+def _tensor(name: str, told: Other) -> _Sharded:
+    """A tensor whose shards are all inside it and make the whole of it."""
+    fields = _fields(told, "TensorStorageMetadata")
+    properties, shards = fields.get("properties"), fields.get("chunks")
+    shape = sizes_of(fields.get("size"))
+    try:
+        check_shape(shape)
+    except BadInput as error:
+        raise BadInput(f"the tensor {quoted(name)} has {error}") from None
+    state = properties.state if isinstance(properties, Other) else None
+    dtype = state.get("dtype") if isinstance(state, dict) else state[0] if isinstance(state, tuple) and state else None
+    held = sum(math.prod(sizes) for sizes in dict(_shards(name, shape, shards)).values())
+    if held != math.prod(shape):
+        raise BadInput(f"the shards of {quoted(name)} have {held:,} elements, and it has {math.prod(shape):,}")
+    return _Sharded(dtype_of(dtype), shape)
+
+
+def _shards(name: str, shape: tuple[int, ...], shards: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Where each shard begins, and its sizes; what several ranks hold alike is listed once for each."""
+    if not isinstance(shards, list):
+        raise BadInput(f"the tensor {quoted(name)} has no list of shards")
+    for shard in shards:
+        fields = _fields(shard, "ChunkStorageMetadata")
+        starts, sizes = sizes_of(fields.get("offsets")), sizes_of(fields.get("sizes"))
+        if not len(starts) == len(sizes) == len(shape):
+            raise BadInput(f"a shard of {quoted(name)} has other dimensions than it has")
+        if any(start + size > whole for start, size, whole in zip(starts, sizes, shape, strict=True)):
+            raise BadInput(f"a shard of {quoted(name)} reaches beyond it")
+        yield starts, sizes
+
+
+def _check_files(folder: Path, places: Any) -> None:
+    """Every shard must lie in a file of the folder."""
+    if not isinstance(places, dict):
+        return  # another way of storing than in files beside it
+    sizes: dict[str, int] = {}
+    for place in places.values():
+        fields = _fields(place, "_StorageInfo")
+        name, start, length = (fields.get(key) for key in ("relative_path", "offset", "length"))
+        if not isinstance(name, str) or not is_size(start) or not is_size(length):
+            raise BadInput("it does not say in which file a shard is")
+        if name not in sizes:
+            sizes[name] = _size_of(folder, name)
+        if start + length > sizes[name]:
+            raise BadInput(f"a shard ends at byte {start + length:,} of {quoted(name)}, which has {sizes[name]:,}")
+
+
+def _size_of(folder: Path, name: str) -> int:
+    if name in ("", ".", "..") or Path(name).name != name or "\\" in name:
+        raise BadInput(f"it names the file {quoted(name)}, which is none in its own folder")
+    if not (folder / name).exists():
+        raise BadInput(f"the file {quoted(name)}, in which shards are, is not beside it")
+    file, size = open_regular(folder / name)
+    file.close()
+    return size

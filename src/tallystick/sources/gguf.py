@@ -1,0 +1,248 @@
+"""GGUF, the format of llama.cpp, versions 2 and 3: its metadata and what it says of its tensors.
+
+The header is read from its start to its end, piece by piece: of the metadata words and numbers are kept, and of lists
+only what they are of and how long, since a tokenizer's are longer than all the rest. Each length is checked against
+the file before it is believed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from io import BufferedReader
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tallystick.blocks import BLOCKS, Block
+from tallystick.errors import BadInput, quoted
+from tallystick.ledger import BITS
+from tallystick.sources.contents import Contents, check_shape
+from tallystick.sources.files import open_regular, read_all_of, refuse_pointer
+from tallystick.sources.gguf_names import buffers_among, experts_used, role_of, tied_output
+from tallystick.sources.safetensors import Header, StoredTensor
+
+KIND = "gguf"
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+MOST_TENSORS = 100_000
+MOST_KEYS = 100_000
+MOST_WORDS = 4_000_000  # in all lists of the metadata; the largest tokenizers have a million, merges included
+LONGEST_NAME = 1 << 16
+LONGEST_KEPT = 1 << 12  # of a text in the metadata: longer ones, such as chat templates, are left out
+
+# The numbers of ggml's types: torch's word where it has one, ggml's where not. Gaps are types that were taken back.
+_TYPES = {
+    0: "float32", 1: "float16", 2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 9: "q8_1", 10: "q2_k", 11: "q3_k",
+    12: "q4_k", 13: "q5_k", 14: "q6_k", 15: "q8_k", 16: "iq2_xxs", 17: "iq2_xs", 18: "iq3_xxs", 19: "iq1_s", 20: "iq4_nl",
+    21: "iq3_s", 22: "iq2_s", 23: "iq4_xs", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 29: "iq1_m",
+    30: "bfloat16", 34: "tq1_0", 35: "tq2_0", 39: "mxfp4", 40: "nvfp4", 41: "q1_0",
+}  # fmt: skip
+
+_SCALARS = {number: struct.Struct(f"<{code}") for number, code in enumerate("BbHhIif?")} | {
+    10: struct.Struct("<Q"), 11: struct.Struct("<q"), 12: struct.Struct("<d"),
+}  # fmt: skip
+_TEXT, _LIST = 8, 9
+_MOST_DIMENSIONS = 4  # ggml's
+_ALIGNMENT = 32  # of the tensors' bytes, where the metadata says nothing
+_PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf")
+
+
+class _File(NamedTuple):
+    """One file's metadata, without its lists, and its tensors."""
+
+    metadata: dict[str, Any]
+    header: Header
+
+
+def read_gguf(path: Path) -> Contents:
+    """The tensors of a file, or of all its parts where it is one of several.
+
+    Raises:
+        BadInput: for what is broken, and where parts are not beside the one that was named.
+    """
+    parts = [(part, _read(part)) for part in _parts(path)]
+    metadata = parts[0][1].metadata
+    tensors = [tensor for _, file in parts for tensor in file.header.tensors]
+    if len({tensor.name for tensor in tensors}) < len(tensors):
+        raise BadInput(f"{path}: two of its tensors have one name")
+    names = [tensor.name for tensor in tensors]
+    files = [(part, file.header) for part, file in parts]
+    if tied := tied_output(metadata, names):
+        files[0][1].metadata.update(tied)
+    architecture = metadata.get("general.architecture")
+    return Contents(
+        KIND,
+        files,
+        buffers=buffers_among(names),
+        role=role_of,
+        experts_used=experts_used(metadata),
+        architecture=architecture if isinstance(architecture, str) and architecture.isprintable() else None,
+        own_names=True,
+        notes=_notes(metadata, parts),
+    )
+
+
+def _parts(path: Path) -> list[Path]:
+    """A file, or all the parts that its name says it is one of."""
+    named = _PART.fullmatch(path.name)
+    if named is None:
+        return [path]
+    count = int(named[3])
+    parts = [path.with_name(f"{named[1]}-{number:05}-of-{named[3]}.gguf") for number in range(1, count + 1)]
+    absent = [part.name for part in parts if not part.exists()]
+    if absent or not parts:
+        raise BadInput(
+            f"{path} is one of {count} parts, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
+        )
+    return parts
+
+
+def _notes(metadata: dict[str, Any], parts: list[tuple[Path, _File]]) -> tuple[str, ...]:
+    notes = []
+    if metadata.get("general.type") == "adapter":
+        notes.append("an adapter, without the model that it is for")
+    claimed = metadata.get("split.count")
+    if isinstance(claimed, int) and claimed > max(1, len(parts)):
+        notes.append(f"this is one of {claimed} parts, alone: its name is not one that leads to the others")
+    return tuple(notes)
+
+
+class _Reader:
+    """A header read from front to back; nothing is read or skipped that the file does not have."""
+
+    def __init__(self, file: BufferedReader, size: int) -> None:
+        self._file, self._size = file, size
+        self.position = 0
+        self._words = MOST_WORDS
+
+    def take(self, length: int, what: str) -> bytes:
+        self._check(length, what)
+        return read_all_of(self._file, length)
+
+    def skip(self, length: int, what: str) -> None:
+        self._check(length, what)
+        self._file.seek(length, 1)
+
+    def _check(self, length: int, what: str) -> None:
+        self.position += length
+        if self.position > self._size:
+            raise BadInput(
+                f"{what} would end at byte {self.position:,}, and the file has {self._size:,}: it is cut off or broken"
+            )
+
+    def number(self, width: int, what: str) -> int:
+        return int.from_bytes(self.take(width, what), "little")
+
+    def text(self, what: str, *, most: int = LONGEST_NAME) -> str:
+        length = self.number(8, what)
+        if length > most:
+            raise BadInput(f"{what} has {length:,} bytes, more than {most:,}")
+        try:
+            return self.take(length, what).decode()
+        except UnicodeDecodeError:
+            raise BadInput(f"{what} is not UTF-8") from None
+
+    def value(self, kind: int, what: str) -> Any:
+        """A number or word; None for a list, and for a text too long to be kept."""
+        if scalar := _SCALARS.get(kind):
+            return scalar.unpack(self.take(scalar.size, what))[0]
+        if kind == _TEXT:
+            length = self.number(8, what)
+            if length > LONGEST_KEPT:
+                self.skip(length, what)
+                return None
+            return self.take(length, what).decode(errors="replace")
+        if kind == _LIST:
+            self._skip_list(what)
+            return None
+        raise BadInput(f"{what} is of the unknown type {kind}")
+
+    def _skip_list(self, what: str) -> None:
+        kind, count = self.number(4, what), self.number(8, what)
+        if scalar := _SCALARS.get(kind):
+            self.skip(scalar.size * count, what)
+        elif kind == _TEXT:
+            self._words -= count
+            if self._words < 0:
+                raise BadInput(f"{what} brings the words of its lists above {MOST_WORDS:,}")
+            for _ in range(count):
+                self.skip(self.number(8, what), what)
+        else:
+            raise BadInput(f"{what} is a list of the type {kind}, which is neither words nor numbers")
+
+
+def _read(path: Path) -> _File:
+    file, size = open_regular(path)
+    with file:
+        start = file.read(32)
+        refuse_pointer(path, start)
+        if not start.startswith(MAGIC):
+            raise BadInput(f"{path} is no GGUF file: it begins with {quoted(start[:4])}")
+        file.seek(0)
+        try:
+            return _read_header(_Reader(file, size), size)
+        except BadInput as error:
+            raise BadInput(f"{path}: {error}") from None
+
+
+def _read_header(reader: _Reader, size: int) -> _File:
+    reader.skip(len(MAGIC), "the header")
+    version = reader.number(4, "the version")
+    if version not in VERSIONS:
+        turned = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
+        raise BadInput(
+            "it is written for big-endian machines" if turned else f"it is of GGUF's version {version}, expected 2 or 3"
+        )
+    count, keys = reader.number(8, "the count of tensors"), reader.number(8, "the count of keys")
+    if count > MOST_TENSORS or keys > MOST_KEYS:
+        raise BadInput(f"it claims {count:,} tensors and {keys:,} keys: more than any model has")
+    metadata: dict[str, Any] = {}
+    for _ in range(keys):
+        key = reader.text("a key of the metadata")
+        value = reader.value(reader.number(4, f"the type of {quoted(key)}"), f"the value of {quoted(key)}")
+        if value is not None:
+            metadata[key] = value
+    alignment = metadata.get("general.alignment", _ALIGNMENT)
+    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        raise BadInput(f"its general.alignment is {quoted(alignment)}, expected a power of two")
+    tensors = [_tensor(reader, alignment) for _ in range(count)]
+    data = -(-reader.position // alignment) * alignment
+    tensors.sort(key=attrgetter("start", "end"))
+    filled = 0
+    for tensor in tensors:
+        if tensor.start < filled:
+            raise BadInput(f"the tensor {quoted(tensor.name)} overlaps the one before it")
+        filled = tensor.end
+    if data + filled > size and tensors:
+        raise BadInput(f"its tensors end at byte {data + filled:,}, and the file has {size:,}: it is cut off")
+    return _File(metadata, Header(tensors, {}, data))
+
+
+def _tensor(reader: _Reader, alignment: int) -> StoredTensor:
+    """One tensor; its sizes stand in the file from the innermost to the outermost."""
+    name = reader.text("a tensor's name")
+    what = f"the tensor {quoted(name)}"
+    if not name.isprintable():
+        raise BadInput(f"{what} has characters that cannot be shown in its name")
+    dimensions = reader.number(4, what)
+    if dimensions > _MOST_DIMENSIONS:
+        raise BadInput(f"{what} has {dimensions} dimensions, more than the {_MOST_DIMENSIONS} of ggml")
+    sizes = [reader.number(8, what) for _ in range(dimensions)]
+    shape = tuple(reversed(sizes))
+    try:
+        check_shape(shape)
+    except BadInput as error:
+        raise BadInput(f"{what} has {error}") from None
+    number = reader.number(4, what)
+    dtype = _TYPES.get(number)
+    if dtype is None:
+        raise BadInput(f"{what} is of ggml's type {number}, which is not known")
+    block = BLOCKS.get(dtype) or Block(1, BITS[dtype] // 8)
+    if dimensions and sizes[0] % block.elements:
+        raise BadInput(f"{what} has rows of {sizes[0]:,} elements, and {dtype} packs {block.elements} together")
+    start = reader.number(8, what)
+    if start % alignment:
+        raise BadInput(f"{what} begins at byte {start:,} of the data, which is no multiple of {alignment}")
+    return StoredTensor(name, dtype, shape, start, start + math.prod(shape) // block.elements * block.bytes)

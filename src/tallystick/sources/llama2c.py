@@ -1,0 +1,112 @@
+"""llama2.c's first format: seven integers, then every tensor in float32, one kind after the other.
+
+It is how the small TinyStories models are published (``stories15M.bin``). Each kind has all its layers in a row. A
+vocabulary size below zero says that the classifier is stored too, at the end; above zero it is the embedding.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tallystick.errors import BadInput
+from tallystick.sources.contents import Contents
+from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.safetensors import Header, StoredTensor
+
+KIND = "llama2c"
+HEADER = struct.Struct("<7i")
+
+_LATER = 0x616B3432  # "ak42", how the later versions begin
+_LARGEST = 1 << 24  # of a size: what lies above is no header
+_MOST_LAYERS = 10_000
+ANGLES = ("freqs_cos", "freqs_sin")  # cosines and sines of rotary positions, computed anew by whoever reads them
+
+
+class Kind(NamedTuple):
+    """Tensors that follow one another: those of all layers, or one."""
+
+    name: str  # Hugging Face's
+    shape: tuple[int, ...]
+    turned: int = 0  # heads whose neighbouring channels turn together, as in Meta's own files
+
+
+class Layout(NamedTuple):
+    """What a header says: the config as that of a Llama, and the tensors that follow it."""
+
+    config: dict[str, Any]
+    kinds: list[Kind]
+
+    def tensors(self) -> Iterator[tuple[str, Kind]]:
+        """Each tensor by its name, in the order of the file."""
+        for kind in self.kinds:
+            for layer in range(self.config["num_hidden_layers"] if "{}" in kind.name else 1):
+                yield kind.name.format(layer), kind
+
+
+def layout_of(path: Path) -> Layout:
+    """The layout of a file; `BadInput` where its size is not what its header says."""
+    file, size = open_regular(path)
+    with file:
+        start = file.read(max(HEADER.size, 32))
+    refuse_pointer(path, start)
+    if int.from_bytes(start[:4], "little") == _LATER:
+        raise BadInput(f"{path} is a later version of llama2.c's files: only its first, without a version, is read")
+    if len(start) < HEADER.size:
+        raise BadInput(f"{path} is no checkpoint: {size} bytes, too short for llama2.c's header")
+    d, inner, layers, heads, kv_heads, vocabulary, context = HEADER.unpack(start[: HEADER.size])
+    tied, vocabulary = vocabulary > 0, abs(vocabulary)
+    sizes = (d, inner, layers, heads, kv_heads, vocabulary, context)
+    sound = all(0 < one < _LARGEST for one in sizes) and layers <= _MOST_LAYERS
+    if not sound or d % (2 * heads) or heads % kv_heads:  # channels turn two by two
+        raise BadInput(f"{path} is no checkpoint that is known: neither safetensors, nor of torch.save, nor llama2.c's")
+    keys = d // heads * kv_heads
+    kinds = [
+        Kind("model.embed_tokens.weight", (vocabulary, d)),
+        Kind("model.layers.{}.input_layernorm.weight", (d,)),
+        Kind("model.layers.{}.self_attn.q_proj.weight", (d, d), heads),
+        Kind("model.layers.{}.self_attn.k_proj.weight", (keys, d), kv_heads),
+        Kind("model.layers.{}.self_attn.v_proj.weight", (keys, d)),
+        Kind("model.layers.{}.self_attn.o_proj.weight", (d, d)),
+        Kind("model.layers.{}.post_attention_layernorm.weight", (d,)),
+        Kind("model.layers.{}.mlp.gate_proj.weight", (inner, d)),
+        Kind("model.layers.{}.mlp.down_proj.weight", (d, inner)),
+        Kind("model.layers.{}.mlp.up_proj.weight", (inner, d)),
+        Kind("model.norm.weight", (d,)),
+        *(Kind(name, (context, d // heads // 2)) for name in ANGLES),
+        *([] if tied else [Kind("lm_head.weight", (vocabulary, d))]),
+    ]
+    needed = HEADER.size + 4 * sum(math.prod(one.shape) * (layers if "{}" in one.name else 1) for one in kinds)
+    if needed != size:
+        raise BadInput(f"{path} has {size:,} bytes, and by llama2.c's header it would have {needed:,}")
+    config = {
+        "model_type": "llama",
+        "vocab_size": vocabulary,
+        "hidden_size": d,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "max_position_embeddings": context,
+        "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": tied,
+    }
+    return Layout(config, kinds)
+
+
+def read_llama2c(path: Path) -> Contents:
+    """The tensors of a file, by the sizes in its header.
+
+    Raises:
+        BadInput: where the file is not as long as they say.
+    """
+    layout = layout_of(path)
+    tensors, position = [], HEADER.size
+    for name, kind in layout.tensors():
+        start, position = position, position + 4 * math.prod(kind.shape)
+        tensors.append(StoredTensor(name, "float32", kind.shape, start, position))
+    files = [(path, Header(tensors, {}))]
+    return Contents(KIND, files, buffers=frozenset(ANGLES), config=layout.config)

@@ -1,0 +1,99 @@
+"""NumPy's ``.npz``: a zip archive with one array in each member, of which only headers are read."""
+
+from __future__ import annotations
+
+import math
+import re
+from io import BufferedReader
+from pathlib import Path
+
+from tallystick.errors import BadInput, quoted
+from tallystick.ledger import BITS
+from tallystick.sources import zips
+from tallystick.sources.contents import NOWHERE, Contents, check_shape
+from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.safetensors import Header, StoredTensor
+
+KIND = "npz"
+LONGEST_HEADER = 10_000  # bytes: numpy's own limit
+
+_MAGIC = b"\x93NUMPY"
+_ENDING = ".npy"
+_START = 12  # bytes that hold the magic, a version and the header's length, whichever version it is
+
+# A Python dictionary as numpy writes it, and no other.
+_HEADER = re.compile(
+    r"\{'descr': '([<>|=])([a-zA-Z])([0-9]{1,3})', 'fortran_order': (True|False),"
+    r" 'shape': \(((?:[0-9]{1,19}(?:, [0-9]{1,19})*,?)?)\), \} *\n"
+)
+_OBJECTS = re.compile(r"\{'descr': '\|?O8?'")
+_KINDS = {"f": "float", "i": "int", "u": "uint"}
+_WORDS = {"b1": "bool", "c8": "complex64", "c16": "complex128", "V2": "bfloat16"}
+
+
+def read_npz(path: Path) -> Contents:
+    """The arrays of an archive, by their headers.
+
+    numpy has no bfloat16: what JAX's ml_dtypes writes of it are two bytes without a meaning (``V2``), and such are
+    taken for it, which a note says.
+
+    Raises:
+        BadInput: for what is no such archive, and for arrays of objects, which are pickles.
+    """
+    file, size = open_regular(path)
+    with file:
+        refuse_pointer(path, file.read(32))
+        try:
+            members = zips.members(file, size)
+            odd = next((name for name in members if not name.endswith(_ENDING)), None)
+            if odd is not None:
+                raise BadInput(f"its member {quoted(odd)} is no array: expected names that end in {_ENDING}")
+            tensors = [_tensor(file, member) for member in members.values()]
+        except BadInput as error:
+            raise BadInput(f"{path} cannot be read: {error}") from None
+    if not tensors:
+        raise BadInput(f"{path} holds no arrays")
+    raw = sum(tensor.dtype == "bfloat16" for tensor in tensors)
+    notes = (f"{raw} arrays of two bytes without a meaning are taken for bfloat16, as JAX saves it",) if raw else ()
+    return Contents(KIND, [(path, Header(tensors, {}))], notes=notes)
+
+
+def _tensor(file: BufferedReader, member: zips.Member) -> StoredTensor:
+    """What an array's header says of it."""
+    name = member.name.removesuffix(_ENDING)
+    what = f"the array {quoted(name)}"
+    if not name.isprintable():
+        raise BadInput(f"{what} has characters that cannot be shown in its name")
+    start = zips.start_of(file, member, _START + LONGEST_HEADER)
+    version = start[6:7]
+    width = 2 if version == b"\x01" else 4
+    if len(start) < _START or not start.startswith(_MAGIC) or version not in (b"\x01", b"\x02", b"\x03"):
+        raise BadInput(f"{what} does not begin as numpy's do")
+    length = int.from_bytes(start[8 : 8 + width], "little")
+    data = 8 + width + length
+    text = start[8 + width : data].decode("latin-1")
+    if length > LONGEST_HEADER or len(text) < length:
+        raise BadInput(f"{what} has a header of {length:,} bytes, more than are there or than numpy allows")
+    if _OBJECTS.match(text):
+        raise BadInput(f"{what} holds Python objects, which are a pickle: nothing of it was run")
+    found = _HEADER.fullmatch(text)
+    if found is None:
+        raise BadInput(f"{what} has a header that is not one of a plain array: {quoted(text)}")
+    order, kind, bytes_, fortran, sizes = found.groups()
+    dtype = _WORDS.get(kind + bytes_) or f"{_KINDS.get(kind, kind)}{8 * int(bytes_)}"
+    if dtype not in BITS:
+        raise BadInput(f"{what} has the dtype {order}{kind}{bytes_}, which no weights have")
+    shape = tuple(int(size) for size in sizes.split(",") if size.strip())
+    try:
+        check_shape(shape)
+    except BadInput as error:
+        raise BadInput(f"{what} has {error}") from None
+    needed = math.prod(shape) * BITS[dtype] // 8
+    if data + needed != member.size:
+        raise BadInput(
+            f"{what} of shape {shape} and dtype {dtype} needs {needed:,} bytes, and its member has {member.size - data:,}"
+        )
+    if member.method != zips.STORED or fortran == "True" or order == ">":
+        return StoredTensor(name, dtype, shape, NOWHERE, NOWHERE)
+    place = zips.place_of(file, member) + data
+    return StoredTensor(name, dtype, shape, place, place + needed)

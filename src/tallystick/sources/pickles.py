@@ -1,0 +1,343 @@
+"""A pickle followed step by step, of which nothing is run: what it would build is told, not built.
+
+A pickle is a small program: it names classes and functions, and calls them. Here the steps are decoded by the standard
+library's `pickletools`, which runs none of them, and followed on a machine that knows plain values and those names
+that a format lists, each with a function of ours that only notes the arguments. Any other name is refused as it comes.
+
+Limits: `MOST_STEPS` steps and `MOST_ROOM` bytes of what was made, roughly reckoned, so that no pickle takes seconds or
+gigabytes; an answer is plain values, `Other` where a known name gives no more, and whatever the format's functions give.
+"""
+
+from __future__ import annotations
+
+import pickletools
+import struct
+import sys
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import Any
+
+from tallystick.errors import BadInput, quoted
+
+LARGEST = 16 << 20  # bytes of a pickle; the largest shards' are some hundred thousand
+MOST_STEPS = 4_000_000
+MOST_ROOM = 80_000_000  # bytes
+
+Make = Callable[[tuple[Any, ...]], Any]
+
+
+class Name:
+    """A class or function that a pickle names, and what is made where it is called. It is never looked up."""
+
+    __slots__ = ("make", "name")
+
+    def __init__(self, name: str, make: Make) -> None:
+        self.name, self.make = name, make
+
+
+class Other:
+    """What is known and of no interest, such as a device: the name that was called, and the state that it was given."""
+
+    __slots__ = ("name", "state")
+
+    def __init__(self, name: str, state: Any = None) -> None:
+        self.name, self.state = name, state
+
+
+class _Key:
+    """A dictionary's key that is no word or small number: by itself, since hashing what a file made may never end."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def followed(stream: BytesIO, known: Mapping[str, Make], persistent: Callable[[Any], Any]) -> Any:
+    """What the next pickle of a stream would give; the stream is left behind it.
+
+    Args:
+        stream: the bytes, no more than `LARGEST`.
+        known: the names that may be called, with their modules (``"collections.OrderedDict"``), and what is made of the
+            arguments. A module's name and its class's are joined by a dot.
+        persistent: what a persistent id stands for.
+
+    Raises:
+        BadInput: for any other name, for what is no pickle, and beyond the limits.
+    """
+    machine = _Machine(known, persistent)
+    steps = 0
+    try:
+        for opcode, argument, _ in pickletools.genops(stream):
+            steps += 1
+            if steps > MOST_STEPS:
+                raise BadInput(f"its pickle has more than {MOST_STEPS:,} steps")
+            machine.step(opcode.name, argument)
+        return machine.stack.pop()
+    except BadInput:
+        raise
+    except (IndexError, KeyError):
+        raise BadInput("its pickle takes what it never made: it is broken") from None
+    except (ValueError, OverflowError, struct.error, AttributeError, TypeError, Warning) as error:
+        why = str(error).partition("\n")[0]
+        raise BadInput(f"its pickle is cut off or broken: {why[:120]}") from None
+
+
+class _Machine:
+    """The stack and the memory that a pickle works on."""
+
+    def __init__(self, known: Mapping[str, Make], persistent: Callable[[Any], Any]) -> None:
+        self.stack: list[Any] = []
+        self._below: list[list[Any]] = []  # stacks that wait under a mark
+        self._memory: dict[int, Any] = {}
+        self._known, self._persistent = known, persistent
+        self._room = MOST_ROOM
+
+    def step(self, name: str, argument: Any) -> None:
+        """One step of the pickle."""
+        if name in _PLAIN:
+            if not isinstance(argument, int) or argument.bit_length() > 64:
+                self._take(sys.getsizeof(argument))
+            self.stack.append(argument)
+        elif name in _READS:
+            self.stack.append(self._memory[argument])
+        elif name in _WRITES:
+            self._take(100)
+            self._memory[argument] = self.stack[-1]
+        else:
+            handler = _STEPS.get(name)
+            if handler is None:
+                raise BadInput(
+                    f"its pickle takes the step {name}, which no file of weights needs: nothing of it was run"
+                )
+            handler(self, argument)
+
+    def _take(self, room: int) -> None:
+        self._room -= room
+        if self._room < 0:
+            raise BadInput(f"its pickle would make more than {MOST_ROOM:,} bytes of names and numbers")
+
+    def _marked(self) -> list[Any]:
+        """What was put on the stack since the last mark."""
+        items = self.stack
+        self.stack = self._below.pop()
+        return items
+
+    def _new(self, value: Any, room: int) -> None:
+        self._take(room)
+        self.stack.append(value)
+
+    # -- steps, by the names that pickletools gives them ------------------------------------------
+
+    def mark(self, _: None) -> None:
+        self._take(64)
+        self._below.append(self.stack)
+        self.stack = []
+
+    def memoize(self, _: None) -> None:
+        self._take(100)
+        self._memory[len(self._memory)] = self.stack[-1]
+
+    def pop(self, _: None) -> None:
+        if self.stack:
+            self.stack.pop()
+        else:
+            self._marked()
+
+    def pop_mark(self, _: None) -> None:
+        self._marked()
+
+    def dup(self, _: None) -> None:
+        self.stack.append(self.stack[-1])
+
+    def constant(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def tuple_(self, _: None) -> None:
+        items = tuple(self._marked())
+        self._new(items, 56 + 8 * len(items))
+
+    def tuple_of(self, count: int) -> None:
+        items = tuple(self.stack[-count:])
+        if len(items) < count:
+            raise IndexError
+        del self.stack[-count:]
+        self._new(items, 80)
+
+    def empty_list(self, _: None) -> None:
+        self._new([], 64)
+
+    def list_(self, _: None) -> None:
+        items = self._marked()
+        self._new(items, 64 + 8 * len(items))
+
+    def append(self, _: None) -> None:
+        self._extend([self.stack.pop()])
+
+    def appends(self, _: None) -> None:
+        self._extend(self._marked())
+
+    def _extend(self, items: list[Any]) -> None:
+        self._take(10 * len(items))
+        holder = self.stack[-1]
+        if isinstance(holder, list):
+            holder.extend(items)
+        elif not isinstance(holder, Other):
+            raise BadInput("its pickle appends to what is no list: it is broken")
+
+    def empty_dict(self, _: None) -> None:
+        self._new({}, 72)
+
+    def dict_(self, _: None) -> None:
+        items = self._marked()
+        self.empty_dict(None)
+        self._set(items)
+
+    def set_item(self, _: None) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self._set([key, value])
+
+    def set_items(self, _: None) -> None:
+        self._set(self._marked())
+
+    def _set(self, items: list[Any]) -> None:
+        self._take(60 * len(items))
+        holder = self.stack[-1]
+        if isinstance(holder, dict):
+            for key, value in zip(items[::2], items[1::2], strict=True):
+                holder[_key(key)] = value
+        elif not isinstance(holder, Other):
+            raise BadInput("its pickle sets an item of what is no dictionary: it is broken")
+
+    def global_(self, words: str) -> None:
+        self._name(*words.split(" ", 1))
+
+    def stack_global(self, _: None) -> None:
+        name, module = self.stack.pop(), self.stack.pop()
+        if not isinstance(name, str) or not isinstance(module, str):
+            raise BadInput("its pickle names a global by what is no word: it is broken")
+        self._name(module, name)
+
+    def _name(self, module: str, name: str) -> None:
+        whole = f"{module}.{name}"
+        make = self._known.get(whole)
+        if make is None:
+            raise BadInput(
+                f"its pickle names GLOBAL {_word(whole)}, which is no part of weights: nothing of it was run"
+            )
+        self._new(Name(whole, make), 64)
+
+    def inst(self, words: str) -> None:
+        arguments = tuple(self._marked())
+        self.global_(words)
+        self._call(self.stack.pop(), arguments)
+
+    def obj(self, _: None) -> None:
+        of, *arguments = self._marked()
+        self._call(of, tuple(arguments))
+
+    def reduce(self, _: None) -> None:
+        arguments, of = self.stack.pop(), self.stack.pop()
+        self._call(of, arguments)
+
+    def new_object_with_keywords(self, _: None) -> None:
+        keywords, arguments, of = self.stack.pop(), self.stack.pop(), self.stack.pop()
+        if keywords:
+            raise BadInput("its pickle makes an object by keywords, which no file of weights does")
+        self._call(of, arguments)
+
+    def _call(self, of: Any, arguments: Any) -> None:
+        if not isinstance(of, Name) or not isinstance(arguments, tuple):
+            raise BadInput("its pickle calls what is no function: it is broken")
+        self._new(of.make(arguments), 120)
+
+    def build(self, _: None) -> None:
+        state = self.stack.pop()
+        if isinstance(self.stack[-1], Other):
+            self.stack[-1].state = state
+
+    def persistent_id(self, _: None) -> None:
+        self._new(self._persistent(self.stack.pop()), 120)
+
+    def persistent_word(self, word: str) -> None:
+        self._new(self._persistent(word), 120)
+
+    def nothing(self, _: Any) -> None:
+        pass
+
+
+def _key(key: Any) -> Any:
+    small = isinstance(key, int) and key.bit_length() < 32
+    return key if isinstance(key, str) or key is None or small else _Key(key)
+
+
+def _word(name: str) -> str:
+    """A name as it is written where that is plain, quoted where not."""
+    return name if name.isprintable() and len(name) <= 100 else quoted(name, most=100)
+
+
+_PLAIN = frozenset(
+    [
+        "INT",
+        "BININT",
+        "BININT1",
+        "BININT2",
+        "LONG",
+        "LONG1",
+        "LONG4",
+        "STRING",
+        "BINSTRING",
+        "SHORT_BINSTRING",
+        "BINBYTES",
+        "SHORT_BINBYTES",
+        "BINBYTES8",
+        "BYTEARRAY8",
+        "UNICODE",
+        "SHORT_BINUNICODE",
+        "BINUNICODE",
+        "BINUNICODE8",
+        "FLOAT",
+        "BINFLOAT",
+    ]
+)
+_READS = frozenset(("GET", "BINGET", "LONG_BINGET"))
+_WRITES = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+_STEPS: dict[str, Callable[[_Machine, Any], None]] = {
+    "MARK": _Machine.mark,
+    "MEMOIZE": _Machine.memoize,
+    "POP": _Machine.pop,
+    "POP_MARK": _Machine.pop_mark,
+    "DUP": _Machine.dup,
+    "NONE": lambda machine, _: machine.constant(None),
+    "NEWTRUE": lambda machine, _: machine.constant(True),
+    "NEWFALSE": lambda machine, _: machine.constant(False),
+    "EMPTY_TUPLE": lambda machine, _: machine.constant(()),
+    "TUPLE": _Machine.tuple_,
+    "TUPLE1": lambda machine, _: machine.tuple_of(1),
+    "TUPLE2": lambda machine, _: machine.tuple_of(2),
+    "TUPLE3": lambda machine, _: machine.tuple_of(3),
+    "EMPTY_LIST": _Machine.empty_list,
+    "LIST": _Machine.list_,
+    "APPEND": _Machine.append,
+    "APPENDS": _Machine.appends,
+    "EMPTY_SET": _Machine.empty_list,  # whose items nobody asks for
+    "ADDITEMS": _Machine.appends,
+    "FROZENSET": _Machine.tuple_,
+    "EMPTY_DICT": _Machine.empty_dict,
+    "DICT": _Machine.dict_,
+    "SETITEM": _Machine.set_item,
+    "SETITEMS": _Machine.set_items,
+    "GLOBAL": _Machine.global_,
+    "STACK_GLOBAL": _Machine.stack_global,
+    "INST": _Machine.inst,
+    "OBJ": _Machine.obj,
+    "NEWOBJ": _Machine.reduce,
+    "NEWOBJ_EX": _Machine.new_object_with_keywords,
+    "REDUCE": _Machine.reduce,
+    "BUILD": _Machine.build,
+    "BINPERSID": _Machine.persistent_id,
+    "PERSID": _Machine.persistent_word,
+    "PROTO": _Machine.nothing,
+    "FRAME": _Machine.nothing,
+    "STOP": _Machine.nothing,
+}

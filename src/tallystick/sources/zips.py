@@ -1,0 +1,175 @@
+"""Where the members of a zip archive lie, and what a small one holds. Nothing is unpacked to disk.
+
+The archive may come from anywhere: its directory is checked against the file, members may neither overlap nor have
+names that lead out of a folder, and what is inflated is inflated up to a limit, whatever the directory claims.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from io import BufferedReader
+from operator import attrgetter
+from typing import NamedTuple
+
+from tallystick.errors import BadInput, quoted
+from tallystick.sources.files import read_all_of
+
+MAGIC = b"PK\x03\x04"
+STORED, DEFLATED = 0, 8  # methods
+LARGEST_DIRECTORY = 32 << 20  # bytes
+MOST_MEMBERS = 100_000
+
+_LOCAL = struct.Struct("<4s5H3I2H")
+_ENTRY = struct.Struct("<4s6H3I5H2I")
+_END = struct.Struct("<4s4H2IH")
+_END_64 = struct.Struct("<4sQ2H2I4Q")
+_LOCATOR = struct.Struct("<4sIQI")
+_LONGEST_COMMENT = 0xFFFF
+_IN_64 = 0xFFFFFFFF  # a size or place that stands in the field of 64-bit numbers instead
+_BLOCK = 1 << 16
+
+
+class Member(NamedTuple):
+    """What the directory says of one file in an archive."""
+
+    name: str
+    method: int
+    checksum: int
+    packed: int  # bytes in the archive
+    size: int  # bytes of the file itself
+    header: int  # where in the archive its own header begins
+
+
+def members(file: BufferedReader, size: int) -> dict[str, Member]:
+    """The members of an archive of `size` bytes, by name, in the order in which they lie there.
+
+    Raises:
+        BadInput: where the directory is cut off, contradicts the file, or names what no archive of weights holds.
+    """
+    start, length, count = _directory(file, size)
+    file.seek(start)
+    content = read_all_of(file, length)
+    found: list[Member] = []
+    position = 0
+    for _ in range(count):
+        if position + _ENTRY.size > length:
+            raise BadInput(f"its directory claims {count:,} members and ends after {len(found):,}")
+        member, position = _entry(content, position)
+        found.append(member)
+    found.sort(key=attrgetter("header"))
+    end = 0
+    for member in found:
+        if member.header < end:
+            raise BadInput(f"its member {quoted(member.name)} overlaps the one before it")
+        end = member.header + _LOCAL.size + member.packed
+        if end > start:
+            raise BadInput(f"its member {quoted(member.name)} reaches beyond what the archive holds")
+    by_name = {member.name: member for member in found}
+    if len(by_name) < len(found):
+        raise BadInput("two of its members have one name")
+    return by_name
+
+
+def place_of(file: BufferedReader, member: Member) -> int:
+    """Where in the archive the bytes of a member begin."""
+    file.seek(member.header)
+    header = file.read(_LOCAL.size)
+    if len(header) < _LOCAL.size or not header.startswith(MAGIC):
+        raise BadInput(f"its member {quoted(member.name)} is not where its directory says")
+    *_, name, extra = _LOCAL.unpack(header)
+    return int(member.header + _LOCAL.size + name + extra)
+
+
+def content_of(file: BufferedReader, member: Member, most: int) -> bytes:
+    """All bytes of a small member; one of more than `most` bytes, claimed or real, is refused."""
+    if member.size > most:
+        raise BadInput(
+            f"its member {quoted(member.name)} has {member.size:,} bytes, more than the {most:,} that are read"
+        )
+    content = start_of(file, member, member.size + 1)
+    if len(content) != member.size or zlib.crc32(content) != member.checksum:
+        raise BadInput(f"its member {quoted(member.name)} is damaged: its bytes are not those of its size and checksum")
+    return content
+
+
+def start_of(file: BufferedReader, member: Member, most: int) -> bytes:
+    """The first bytes of a member, `most` at most, however many it claims."""
+    file.seek(place_of(file, member))
+    if member.method == STORED:
+        return file.read(min(most, member.packed))
+    if member.method != DEFLATED:
+        raise BadInput(
+            f"its member {quoted(member.name)} is packed by method {member.method}, expected none or deflate"
+        )
+    unpack, left, content = zlib.decompressobj(-zlib.MAX_WBITS), member.packed, b""
+    try:
+        while len(content) < most and left > 0 and not unpack.eof:
+            block = file.read(min(_BLOCK, left))
+            if not block:
+                break
+            left -= len(block)
+            content += unpack.decompress(block, most - len(content))
+    except zlib.error as error:
+        raise BadInput(f"its member {quoted(member.name)} cannot be inflated: {error}") from None
+    return content
+
+
+def _directory(file: BufferedReader, size: int) -> tuple[int, int, int]:
+    """Where the directory begins, its bytes, and how many members it lists."""
+    tail = min(size, _LONGEST_COMMENT + _END.size + _LOCATOR.size)
+    file.seek(size - tail)
+    content = file.read(tail)
+    at = content.rfind(b"PK\x05\x06")
+    if at < 0 or at + _END.size > len(content):
+        raise BadInput("it is a zip archive without its end: the file is cut off")
+    _, disk, _, _, count, length, start, _ = _END.unpack_from(content, at)
+    end = size - tail + at
+    if content[max(at - _LOCATOR.size, 0) : at].startswith(b"PK\x06\x07"):
+        _, _, place, _ = _LOCATOR.unpack_from(content, at - _LOCATOR.size)
+        if place + _END_64.size > end:
+            raise BadInput("it is a zip archive whose end is not where it says")
+        file.seek(place)
+        magic, _, _, _, disk, _, _, count, length, start = _END_64.unpack(read_all_of(file, _END_64.size))
+        if magic != b"PK\x06\x06":
+            raise BadInput("it is a zip archive whose end is not where it says")
+        end = place
+    if disk:
+        raise BadInput("it is one part of a zip archive of several")
+    if start + length > end:
+        raise BadInput("it is a zip archive whose directory reaches beyond its end")
+    if length > LARGEST_DIRECTORY or count > MOST_MEMBERS:
+        raise BadInput(f"it is a zip archive of {count:,} members: more than any of weights has")
+    return start, length, count
+
+
+def _entry(content: bytes, position: int) -> tuple[Member, int]:
+    """One line of the directory, and where the next begins."""
+    fields = _ENTRY.unpack_from(content, position)
+    magic, _, _, flags, method, _, _, checksum, packed, size, name_length, extra_length, comment, *_, header = fields
+    name_end = position + _ENTRY.size + name_length
+    extra_end = name_end + extra_length
+    if magic != b"PK\x01\x02" or extra_end + comment > len(content):
+        raise BadInput("it is a zip archive whose directory is broken")
+    name = content[position + _ENTRY.size : name_end].decode("utf-8" if flags & 0x800 else "cp437", "replace")
+    if flags & 1:
+        raise BadInput(f"its member {quoted(name)} is encrypted")
+    if name.startswith("/") or "\\" in name or ":" in name or "\0" in name or ".." in name.split("/"):
+        raise BadInput(f"its member {quoted(name)} has a name that leads out of the archive")
+    size, packed, header = _in_64(content[name_end:extra_end], [size, packed, header])
+    if method == STORED and size != packed:
+        raise BadInput(f"its member {quoted(name)} is not packed, and yet claims {size:,} bytes of {packed:,}")
+    return Member(name, method, checksum, packed, size, header), extra_end + comment
+
+
+def _in_64(extra: bytes, values: list[int]) -> list[int]:
+    """Sizes and place, with those that do not fit 32 bits from the field that holds them."""
+    if _IN_64 not in values:
+        return values
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<2H", extra)
+        field, extra = extra[4 : 4 + length], extra[4 + length :]
+        if kind == 1:
+            wide = iter([int.from_bytes(field[at : at + 8], "little") for at in range(0, len(field) - 7, 8)])
+            return [next(wide, value) if value == _IN_64 else value for value in values]
+    return values

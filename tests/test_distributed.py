@@ -1,0 +1,167 @@
+"""Folders of torch.distributed.checkpoint, read by their .metadata, which is a pickle that nobody runs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.filesystem import _StorageInfo
+from torch.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+
+import tallystick
+from checkpoints import write_config
+from hostile import memory_of, refusal, refused_at_every_byte, survives
+from tallystick import count
+from test_checkpoint import noted, parameters, small_model
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_torch_saves_of_a_run(tmp_path: Path):
+    model = small_model("llama")
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.zeros(1, 3, dtype=torch.long)).logits.sum().backward()
+    optimizer.step()
+    state = {"model": model.state_dict(), "optim": optimizer.state_dict(), "step": 3}
+    dcp.save(state, checkpoint_id=tmp_path / "run", no_dist=True)
+    model.config.save_pretrained(tmp_path / "run")
+    for source in (tmp_path / "run", tmp_path / "run/.metadata"):
+        ledger = count(source)
+        assert (ledger.kind, ledger.architecture) == ("distributed", "llama")
+        assert ledger.total == parameters(model)
+        assert ledger.mismatches == {}
+        assert noted(ledger, "the tensors under 'model' were counted, not what is beside: 'optim'")
+    (tmp_path / "run/config.json").unlink()
+    assert count(tmp_path / "run").total == parameters(model)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_saved_without_anything_around_it(tmp_path: Path):
+    state = {
+        "wte.weight": torch.zeros(5, 4),
+        "h.0.b": torch.zeros(4, dtype=torch.bfloat16),
+        "optimizer.state.m": torch.zeros(9),
+    }
+    dcp.save(state, checkpoint_id=tmp_path, no_dist=True)
+    assert count(tmp_path).by("tensor") == {"wte.weight": 20, "h.0.b": 4}
+    assert count(tmp_path).by("dtype") == {"float32": 20, "bfloat16": 4}
+    assert noted(count(tmp_path), "what is under 'optimizer' was not counted")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_values_are_not_compared(tmp_path: Path):
+    weight = torch.randn(6, 4)
+    dcp.save({"transformer.wte.weight": weight, "lm_head.weight": weight}, checkpoint_id=tmp_path, no_dist=True)
+    assert tallystick.ties(tmp_path).groups == ()
+    config = {"model_type": "gpt2", "n_embd": 4, "n_head": 1, "n_layer": 1, "vocab_size": 6, "n_positions": 2}
+    write_config(tmp_path, config)
+    group = tallystick.ties(tmp_path).groups[0]
+    assert (group.relation, group.why) == ("unknown", "transformer.wte.weight is not stored in one plain piece")
+
+
+# -- by hand --------------------------------------------------------------------------------------
+
+
+def sharded(shape: tuple[int, ...], *shards: tuple[tuple[int, ...], tuple[int, ...]]) -> TensorStorageMetadata:
+    chunks = [ChunkStorageMetadata(torch.Size(start), torch.Size(sizes)) for start, sizes in shards]
+    return TensorStorageMetadata(TensorProperties(torch.float16), torch.Size(shape), chunks)
+
+
+ROWS = sharded((4, 3), ((0, 0), (2, 3)), ((2, 0), (2, 3)))
+PLACES = {
+    MetadataIndex("w", (0, 0)): _StorageInfo("__0_0.distcp", 0, 100),
+    MetadataIndex("w", (2, 0)): _StorageInfo("__1_0.distcp", 50, 50),
+}
+
+
+def write(folder: Path, tensors: dict[str, Any], *, places: Any = None, paths: Any = None, protocol: int = 4) -> Path:
+    for name in ("__0_0.distcp", "__1_0.distcp"):
+        (folder / name).write_bytes(bytes(100))
+    told = Metadata(tensors, paths, PLACES if places is None else places)
+    (folder / ".metadata").write_bytes(pickle.dumps(told, protocol))
+    return folder
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_shards_of_several_ranks_are_one_tensor(tmp_path: Path, protocol: int):
+    twice = sharded((2,), ((0,), (2,)), ((0,), (2,)))  # held alike by two ranks
+    write(tmp_path, {"w": ROWS, "b": twice, "step": BytesStorageMetadata()}, protocol=protocol)
+    assert count(tmp_path).by("tensor") == {"w": 12, "b": 2}
+    assert count(tmp_path).totals["bytes"] == 28
+
+
+@pytest.mark.parametrize(
+    ("tensors", "more", "message"),
+    [
+        ({"w": sharded((4, 3), ((0, 0), (2, 3)))}, {}, "the shards of 'w' have 6 elements, and it has 12"),
+        ({"w": sharded((4, 3), ((3, 0), (2, 3)))}, {}, "a shard of 'w' reaches beyond it"),
+        ({"w": sharded((4, 3), ((0,), (4,)))}, {}, "a shard of 'w' has other dimensions"),
+        ({"w": sharded((2**40, 2**40), ((0, 0), (2**40, 2**40)))}, {}, "more than 2^63 elements"),
+        ({"w": TensorStorageMetadata(None, torch.Size((1,)), [])}, {}, "the shards of 'w' have 0 elements"),
+        ({"w": TensorStorageMetadata(None, torch.Size(()), [ChunkStorageMetadata(torch.Size(()), torch.Size(()))])}, {}, "a dtype that is none"),
+        ({"w": TensorStorageMetadata(None, "x", [])}, {}, "a shape that is none"),
+        ({"w": TensorStorageMetadata(None, torch.Size((1,)), None)}, {}, "has no list of shards"),
+        ({}, {}, "it holds no tensors"),
+        ({"step": BytesStorageMetadata()}, {}, "it holds no tensors"),
+        ({"a": ROWS, "a.b": ROWS}, {"paths": {"a.b": ("a", "b"), "a": ("a",)}}, "inside another"),
+        ({"a": ROWS, "b": ROWS}, {"paths": {"a": ("model", "w"), "b": ("model", "w")}}, "two tensors that are both called 'w'"),
+        ({"a": ROWS}, {"paths": {"a": ("model",) * 100}}, "a dictionary inside itself, or one"),
+        ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("../secret", 0, 1)}}, "'../secret', which is none in its own folder"),
+        ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("/etc/passwd", 0, 1)}}, "'/etc/passwd', which is none in its own folder"),
+        ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("__9_0.distcp", 0, 1)}}, "'__9_0.distcp', in which shards are, is not beside it"),
+        ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("__0_0.distcp", 60, 41)}}, "ends at byte 101 of '__0_0.distcp', which has 100"),
+        ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("__0_0.distcp", 0, 10**5000)}}, "does not say in which file"),
+        ({"w": ROWS}, {"places": {"w": "here"}}, "no _StorageInfo"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(tmp_path: Path, tensors: dict[str, Any], more: dict[str, Any], message: str):
+    assert message in refusal(write(tmp_path, tensors, **more))
+
+
+class Trap:
+    def __reduce__(self) -> Any:
+        return os.system, ("touch sprung",)
+
+
+@pytest.mark.parametrize(
+    "what", [Trap(), {"a": Trap()}, Metadata({"w": Trap()}), torch.nn.Linear(1, 1), {"w": torch.zeros(2)}]
+)
+def test_what_it_would_run_is_named_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: Any):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".metadata").write_bytes(pickle.dumps(what))
+    assert "its pickle names GLOBAL" in refusal(tmp_path)
+    assert "nothing of it was run" in refusal(tmp_path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_other_pickles_are_refused(tmp_path: Path):
+    for value in (1, {"w": 1}, Metadata(None), Metadata([])):  # type: ignore[arg-type]
+        (tmp_path / ".metadata").write_bytes(pickle.dumps(value))
+        assert "it holds no Metadata where one should be" in refusal(tmp_path) or "it lists no tensors" in refusal(
+            tmp_path
+        )
+    (tmp_path / ".metadata").write_bytes(b"\x80\x04" + b"N0" * (9 << 20) + b".")
+    assert "more than the 16,777,216 that are read" in refusal(tmp_path)
+    assert memory_of(tmp_path) < 20_000_000
+
+
+def test_metadata_cut_off_at_any_byte_is_refused(tmp_path: Path):
+    write(tmp_path, {"w": ROWS})
+    content = (tmp_path / ".metadata").read_bytes()
+    refused_at_every_byte(tmp_path / ".metadata", content)
+
+
+def test_changed_metadata_is_counted_or_refused(tmp_path: Path):
+    write(tmp_path, {"model.w": ROWS}, paths={"model.w": ("model", "w")})
+    survives(tmp_path / ".metadata", (tmp_path / ".metadata").read_bytes(), most=400)
