@@ -53,6 +53,7 @@ def nullable(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
 
 EVEN = st.sampled_from([2, 4, 6, 10, 16])  # rotary positions turn pairs
 HEAD_DIM = sometimes(EVEN)
+NO_KEY = st.just(ABSENT)
 
 
 def divisors(number: int) -> list[int]:
@@ -165,17 +166,21 @@ def llama_like(
     model_type: str,
     *,
     head_dim: SearchStrategy[Any] = HEAD_DIM,
-    kv: int | None = None,
+    kv: Any = None,
+    null_kv: bool = False,
     whole: bool = False,
     **more: SearchStrategy[Any],
 ) -> Config:
     """Types with `hidden_size`, grouped key and value heads, and a head size that can be stated.
 
-    `kv` is the type's default for key and value heads, or None where that is null; `whole` says that heads must
-    divide the width even where `head_dim` is stated.
+    `kv` is the type's default for key and value heads: None where that is null, ABSENT where they must be stated;
+    `null_kv` says that they may be null though it is not; `whole` that heads must divide the width even where
+    `head_dim` is stated.
     """
     heads = draw(HEADS)
-    key_value = draw(sometimes(st.sampled_from(divisors(heads))) if kv else nullable(st.sampled_from(divisors(heads))))
+    grouped = st.sampled_from(divisors(heads))
+    of_type = grouped if kv is ABSENT else nullable(grouped) if kv is None or null_kv else sometimes(grouped)
+    key_value = draw(of_type)
     if kv and key_value is ABSENT:
         heads = kv * draw(st.integers(1, 2))
     size = draw(head_dim)
@@ -339,6 +344,34 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),
     "olmo2": llama_like("olmo2", **_maybe_flags("attention_bias")),
     "granite": llama_like("granite", **_maybe_flags("attention_bias", "mlp_bias")),
+    "olmo": llama_like("olmo", **_maybe_flags("attention_bias")),
+    "olmo3": llama_like("olmo3", **_maybe_flags("attention_bias")),
+    "stablelm": llama_like(
+        "stablelm", kv=32, head_dim=NO_KEY, **_maybe_flags("use_qkv_bias", "qk_layernorm", "use_parallel_residual")
+    ),
+    "cohere": llama_like("cohere", use_qk_norm=sometimes(NULL_FLAG), **_maybe_flags("attention_bias")),
+    "cohere2": llama_like("cohere2", **_maybe_flags("attention_bias")),
+    "glm": llama_like("glm", kv=2, **_maybe_flags("attention_bias")),
+    "glm4": llama_like("glm4", kv=2, **_maybe_flags("attention_bias")),
+    "smollm3": llama_like("smollm3", kv=4, null_kv=True, **_maybe_flags("attention_bias", "mlp_bias")),
+    "arcee": llama_like("arcee", head_dim=SIZE_OR_NULL, whole=True, **_maybe_flags("attention_bias", "mlp_bias")),
+    "seed_oss": llama_like(
+        "seed_oss",
+        kv=8,
+        null_kv=True,
+        head_dim=SIZE_OR_NULL,
+        **_maybe_flags("attention_bias", "attention_out_bias", "mlp_bias"),
+    ),
+    "ministral3": llama_like("ministral3", kv=8),
+    "helium": llama_like("helium", kv=20, **_maybe_flags("attention_bias", "mlp_bias")),
+    "exaone4": llama_like("exaone4", kv=32),
+    "apertus": llama_like(
+        "apertus", hidden_act=sometimes(st.sampled_from(["xielu", "silu"])), **_maybe_flags("attention_bias")
+    ),
+    "hunyuan_v1_dense": llama_like("hunyuan_v1_dense", head_dim=EVEN, **_maybe_flags("attention_bias")),
+    "ernie4_5": llama_like("ernie4_5", kv=2, null_kv=True, head_dim=SIZE_OR_NULL, use_bias=sometimes(NULL_FLAG)),
+    "bitnet": llama_like("bitnet", kv=5, null_kv=True, **_maybe_flags("attention_bias")),
+    "nemotron": llama_like("nemotron", kv=ABSENT, head_dim=SIZE_OR_NULL, **_maybe_flags("attention_bias", "mlp_bias")),
     "qwen3_next": with_experts(
         qwen3_next(
             "qwen3_next",

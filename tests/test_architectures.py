@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import configs
 from tallystick import architectures
+from tallystick.config import maybe
 from tallystick.errors import BadInput
 from tallystick.ledger import ROLES, Ledger
 from tallystick.sources.config import ledger_from_config
-from truth import Truth, build, default_config, truth
+from truth import LACKING, Truth, build, default_config, read, truth
 
 drawn = configs.drawn(60)
 
@@ -65,7 +66,7 @@ COMMON = {
 
 def small(model_type: str, **more: Any) -> dict[str, Any]:
     """A complete config of a few thousand parameters."""
-    values = SMALL.get(model_type, COMMON)
+    values = {**LACKING.get(model_type, {}), **SMALL.get(model_type, COMMON)}
     known = architectures.find(model_type).keys
     return {"model_type": model_type, "pad_token_id": None, **{k: v for k, v in values.items() if k in known}, **more}
 
@@ -109,16 +110,26 @@ def test_every_native_type_is_tested():
 
 @pytest.mark.parametrize("model_type", NATIVE)
 def test_default_config(model_type: str):
-    """A config.json that says nothing but its type."""
-    model = build({"model_type": model_type})
+    """A config.json that says nothing but its type, and what its default lacks."""
+    values = {"model_type": model_type, **LACKING.get(model_type, {})}
+    model = build(values)
     assert architectures.find(model_type).class_name == type(model).__name__
-    assert_equal({"model_type": model_type}, truth({"model_type": model_type}))
+    assert_equal(values, read(model))
+
+
+@pytest.mark.parametrize("model_type", LACKING)
+def test_a_default_that_makes_no_model_is_refused(model_type: str):
+    with pytest.raises(TypeError):
+        build({"model_type": model_type})
+    with pytest.raises(BadInput, match=f"^test: {next(iter(LACKING[model_type]))} is missing"):
+        count({"model_type": model_type})
 
 
 @pytest.mark.parametrize("model_type", NATIVE)
 def test_default_config_as_transformers_writes_it(model_type: str):
     """All keys with their values, those that `__post_init__` computes included."""
-    assert_equal(default_config(model_type).to_dict(), truth({"model_type": model_type}))
+    values = default_config(model_type).to_dict()
+    assert_equal(values, truth(values))
 
 
 @pytest.mark.parametrize("model_type", NATIVE)
@@ -293,7 +304,7 @@ def test_every_tensor_has_a_role(model_type: str):
         "book_llama": {
             "vocab_size": 9, "context_length": 4, "emb_dim": 8, "hidden_dim": 8, "n_layers": 1, "n_heads": 2,
         },
-    }.get(model_type, {})  # fmt: skip
+    }.get(model_type, LACKING.get(model_type, {}))  # fmt: skip
     for entry in count({"model_type": model_type, **required}).entries:
         assert entry.role in ROLES, entry.name
         assert entry.role != "other" or entry.name.startswith(OTHER), entry.name
@@ -338,9 +349,16 @@ def test_roles(values: dict[str, Any], ending: str, role: str):
 
 # A width that the heads do not divide; transformers refuses these, or rounds the head size down and builds a model
 # whose heads do not fill its width.
+SHARED_OUT = [
+    name
+    for name in NATIVE
+    if "num_attention_heads" in (keys := architectures.find(name).keys)
+    and getattr(keys.get("head_dim", maybe()), "nullable", False)
+    and name not in ("deepseek_v3", "opt")
+]
 INDIVISIBLE = [
-    *[small(name, hidden_size=18) for name in NATIVE if "num_attention_heads" in architectures.find(name).keys
-      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt", "llama4_text", "qwen3_next")],
+    *[small(name, hidden_size=18, head_dim=None) for name in SHARED_OUT],
+    *[small(name, hidden_size=18) for name in ("gemma2", "gemma3_text", "gemma3n_text")],
     small("opt", hidden_size=17),
     small("llama", hidden_size=18, head_dim=4),
     small("gemma2", hidden_size=18, head_dim=4),

@@ -43,6 +43,13 @@ def read(model: nn.Module) -> Truth:
     )
 
 
+# What the default config of a type lacks: transformers builds no model of it.
+LACKING: dict[str, dict[str, Any]] = {
+    "hunyuan_v1_dense": {"head_dim": 16},
+    "nemotron": {"num_key_value_heads": 8},
+}
+
+
 def build(values: dict[str, Any]) -> nn.Module:
     """The causal language model that transformers builds from a config, or a skeleton below."""
     values = dict(values)
@@ -60,8 +67,8 @@ def truth(values: dict[str, Any]) -> Truth:
 
 
 def default_config(model_type: str) -> transformers.PreTrainedConfig:
-    """The config of a type with nothing set."""
-    return transformers.AutoConfig.for_model(model_type)
+    """The config of a type with nothing set but what it lacks."""
+    return transformers.AutoConfig.for_model(model_type, **LACKING.get(model_type, {}))
 
 
 # -- skeletons ------------------------------------------------------------------------------------

@@ -39,10 +39,15 @@ KINDS = {
         "mamba_expand", "mamba_n_groups", "mamba_n_heads",
     ),
     "cross-attention": ("add_cross_attention",),
-    "biases": ("attention_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias", "qkv_bias", "use_bias"),
+    "activation": ("hidden_act",),
+    "biases": (
+        "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",
+        "qkv_bias", "use_bias", "use_qkv_bias",
+    ),
     "norms": (
         "_remove_final_layer_norm", "do_layer_norm_before", "layer_norm_elementwise_affine", "norm_scale",
         "num_ln_in_parallel_attn", "parallel_attn", "qk_layernorm", "qk_norm",
+        "use_parallel_residual", "use_qk_norm",
     ),
     "positions": ("block_size", "context_length", "max_position_embeddings", "n_positions"),
     "experts": (

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tallystick.anatomy import EVERYTHING, Windows
 from tallystick.blueprint import (
@@ -47,37 +47,18 @@ def key_value_heads(c: Config) -> int:
     return heads
 
 
-def heads(c: Config, size: int, windows: Windows = EVERYTHING) -> Heads:
-    """Query heads and grouped key and value heads, all of one size."""
-    return Heads(c.num_attention_heads, key_value_heads(c), size, windows=windows)
+def heads(c: Config, size: int | None = None, **how: Any) -> Heads:
+    """Query heads and grouped key and value heads, all of one size, which run as `how` says: fields of `Heads`."""
+    return Heads(c.num_attention_heads, key_value_heads(c), size or head_dim(c), **how)
 
 
 def attention(
-    c: Config,
-    size: int,
-    *,
-    windows: Windows = EVERYTHING,
-    bias: bool = False,
-    output_bias: bool | None = None,
-    output: str = "o_proj",
-    rotary: int | None = None,
-    apart: bool = False,
-    joined: bool = False,
-    capped: bool = False,
-    runs: Heads | None = None,
-    **more: Node | None,
+    c: Config, runs: Heads, *, bias: bool = False, output_bias: bool | None = None, output: str = "o_proj", **more: Any
 ) -> Attention:
-    """Separate query, key, value and output projections; heads of `size`, key and value heads grouped.
-
-    `runs` says how they run, where the flags and `windows` do not.
-    """
-    d, queries, keys = c.hidden_size, c.num_attention_heads * size, key_value_heads(c) * size
-    softmax = "own" if "sinks" in more else "float32"
+    """Separate query, key, value and output projections of these heads, and `more` that is in it, such as norms."""
+    d, queries, keys = c.hidden_size, runs.queries * runs.size, runs.keys * runs.size
     return Attention(
-        runs
-        or heads(c, size, windows)._replace(
-            rotary=rotary, apart=apart, joined=joined, capped=capped, sinks="sinks" in more, softmax=softmax
-        ),
+        runs,
         q_proj=Linear(d, queries, bias=bias),
         k_proj=Linear(d, keys, bias=bias),
         v_proj=Linear(d, keys, bias=bias),
@@ -117,6 +98,36 @@ def late_windows(c: Config) -> Windows:
     return windows_of(c, ((None, first), (c.sliding_window, c.num_hidden_layers - first)))
 
 
+def head_norms(
+    runs: Heads, names: tuple[str, str] = ("q_norm", "k_norm"), *, kind: str = "rms", turned: bool = False
+) -> dict[str, Any]:
+    """The norms of queries and of keys, each head on its own; `kind` and `turned` as in `anatomy.Norm`."""
+    return {
+        name: RMSNorm(runs.size, kind=kind, times=times, turned=turned)
+        for name, times in zip(names, (runs.queries, runs.keys), strict=True)
+    }
+
+
+def turned(c: Config, size: int) -> int:
+    """Elements of a head that positions turn: a share of them, which `rope_parameters` or the config itself states."""
+    stated = c.rope_parameters.get("partial_rotary_factor") if isinstance(c.rope_parameters, dict) else None
+    return int(int(size) * (stated if isinstance(stated, int | float) else c.partial_rotary_factor))
+
+
+def rope_windows(c: Config, near: int | None, turned: bool) -> Windows:
+    """Layers that see `near`, and others that see all: those that positions turn, or those that they do not.
+
+    `no_rope_layers` lists a 1 or 0 for each layer, where it is stated; else every `no_rope_layer_interval`-th is not turned.
+    """
+    of_turned, of_others = (near, None) if turned else (None, near)
+    listed = c.no_rope_layers
+    if not listed:
+        return (of_turned, int(c.no_rope_layer_interval) - 1), (of_others, 1)
+    if not isinstance(listed, list) or len(listed) < c.num_hidden_layers:
+        raise c.refuse(f"no_rope_layers must hold a 1 or 0 for each of the {int(c.num_hidden_layers)} layers")
+    return in_runs(listed, of_turned, of_others)
+
+
 SILU = {"hidden_act": "silu"}  # what most gates are activated by
 
 
@@ -128,6 +139,27 @@ def gated_mlp(d: int, inner: int, activation: str | None = None, *, bias: bool =
         up_proj=Linear(d, inner, bias=bias),
         down_proj=Linear(inner, d, bias=bias),
     )
+
+
+def fused_gated_mlp(d: int, inner: int, activation: str) -> MLP:
+    """The same, gate and up projection in one."""
+    return MLP(
+        Feed(d, inner, activation, gated=True, fused=True),
+        gate_up_proj=Linear(d, 2 * inner, bias=False),
+        down_proj=Linear(inner, d, bias=False),
+    )
+
+
+def plain_mlp(
+    d: int, inner: int, activation: str, up: str = "up_proj", down: str = "down_proj", *, bias: bool = True
+) -> MLP:
+    """Up, an activation, down, without a gate."""
+    return MLP(Feed(d, inner, activation), **{up: Linear(d, inner, bias=bias), down: Linear(inner, d, bias=bias)})
+
+
+def pre_norm(self_attn: Attention, mlp: Group, norm: Group) -> Group:
+    """Llama's block: attention, then MLP, each behind a norm, and what it gives added to what went in."""
+    return Group(self_attn=self_attn, mlp=mlp, input_layernorm=norm, post_attention_layernorm=norm)
 
 
 def router(runs: Routing, *, bias: bool = False, **more: Node) -> Router:

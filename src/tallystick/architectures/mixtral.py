@@ -1,6 +1,6 @@
 """Mixtral (Jiang et al. 2024, "Mixtral of Experts")."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, experts, experts_used, head_dim, router
+from tallystick.architectures._decoder import SILU, attention, decoder, experts, experts_used, heads, router
 from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, architecture, maybe, natural
 
 
@@ -31,7 +31,7 @@ def mixtral(c: Config) -> Model:
         experts=experts(c, d, c.intermediate_size, of="num_local_experts", names=("w1", "w3", "w2")),
     )
     block = Group(
-        self_attn=attention(c, head_dim(c), windows=((c.sliding_window, 1),)),
+        self_attn=attention(c, heads(c, windows=((c.sliding_window, 1),))),
         **{"block_sparse_moe" if c.published else "mlp": moe},
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),

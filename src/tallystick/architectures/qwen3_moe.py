@@ -7,8 +7,9 @@ from tallystick.architectures._decoder import (
     experts,
     experts_used,
     gated_mlp,
-    head_dim,
-    key_value_heads,
+    head_norms,
+    heads,
+    pre_norm,
     router,
     two_kinds,
 )
@@ -61,18 +62,7 @@ def dense_layers(c: Config) -> frozenset[int]:
 
 
 def _block(c: Config, mlp: Group) -> Group:
-    d, size = c.hidden_size, head_dim(c)
     window = c.sliding_window if c.use_sliding_window else None
-    return Group(
-        self_attn=attention(
-            c,
-            size,
-            windows=((window, 1),),
-            bias=c.attention_bias,
-            q_norm=RMSNorm(size, times=c.num_attention_heads),
-            k_norm=RMSNorm(size, times=key_value_heads(c)),
-        ),
-        mlp=mlp,
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-    )
+    runs = heads(c, windows=((window, 1),))
+    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs))
+    return pre_norm(attends, mlp, RMSNorm(c.hidden_size))
