@@ -85,6 +85,53 @@ def gpt2_like(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Con
 
 
 @st.composite
+def gpt_neo(draw: DrawFn) -> Config:
+    heads, layers = draw(HEADS), draw(LAYERS)
+    kinds = st.sampled_from(["global", "local"])
+    listed = draw(st.lists(kinds, min_size=layers, max_size=layers))
+    counts = {"num_heads": "num_attention_heads", "num_layers": "num_hidden_layers"}
+    named = {
+        (alias if draw(FLAG) else key): count
+        for (key, alias), count in zip(counts.items(), (heads, layers), strict=True)
+    }
+    return config(
+        "gpt_neo",
+        **named,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        max_position_embeddings=draw(sometimes(st.integers(1, 30))),
+        hidden_size=heads * draw(HEAD),
+        intermediate_size=draw(nullable(INNER)),
+        attention_types=draw(st.sampled_from([[[[kind], 1] for kind in listed], [[["global"], layers]]])),
+        window_size=draw(sometimes(st.integers(1, 9))),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def gpt_bigcode(draw: DrawFn) -> Config:
+    """One key for all queries, or cross-attention."""
+    values = draw(gpt2_like("gpt_bigcode", n_positions=sometimes(st.integers(1, 30))))
+    flags = st.sampled_from([{}, {"multi_query": True}, {"multi_query": False}])
+    crossing = {"multi_query": False, "add_cross_attention": True}
+    return {**values, **draw(st.one_of(flags, st.just(crossing)))}
+
+
+@st.composite
+def mpt(draw: DrawFn) -> Config:
+    names = {"d_model": "hidden_size", "n_heads": "num_attention_heads", "n_layers": "num_hidden_layers"}
+    heads = draw(HEADS)
+    sizes = {"d_model": heads * draw(HEAD), "n_heads": heads, "n_layers": draw(LAYERS)}
+    return config(
+        "mpt",
+        **{(names[key] if draw(FLAG) else key): size for key, size in sizes.items()},
+        vocab_size=draw(sometimes(VOCABULARY)),
+        expansion_ratio=draw(sometimes(st.integers(1, 5))),
+        no_bias=draw(sometimes(FLAG)),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
 def gpt_neox(draw: DrawFn) -> Config:
     heads = draw(HEADS)
     return config(
@@ -201,28 +248,34 @@ def llama_like(
 
 
 @st.composite
-def with_experts(draw: DrawFn, base: SearchStrategy[Config], of: str, alias: str) -> Config:
-    """A config with some experts, of which a token uses some; `of` counts them, by that name or its alias."""
+def with_experts(
+    draw: DrawFn, base: SearchStrategy[Config], of: str, alias: str, used: tuple[str, ...] = ("num_experts_per_tok",)
+) -> Config:
+    """A config with some experts, of which a token uses some; `of` counts them, by that name or its alias.
+
+    `used` are the names of the key that says how many a token uses.
+    """
     count = draw(st.integers(1, 9))
     return {
         **draw(base),
         draw(st.sampled_from([of, alias])): count,
-        "num_experts_per_tok": draw(st.integers(1, count)),
+        draw(st.sampled_from(used)): draw(st.integers(1, count)),
     }
 
 
 @st.composite
-def deepseek_v3(draw: DrawFn) -> Config:
-    layers = draw(st.integers(1, 4))
+def deepseek(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    layers, heads = draw(st.integers(1, 4)), draw(HEADS)
+    width = heads * draw(HEAD) if model_type == "deepseek_v2" else draw(st.integers(1, 40))
     return config(
-        "deepseek_v3",
+        model_type,
         vocab_size=draw(sometimes(VOCABULARY)),
-        hidden_size=draw(st.integers(1, 40)),
+        hidden_size=width,
         intermediate_size=draw(sometimes(INNER)),
         moe_intermediate_size=draw(INNER),
         num_hidden_layers=layers,
         first_k_dense_replace=draw(sometimes(st.integers(0, layers + 1))),
-        num_attention_heads=draw(HEADS),
+        num_attention_heads=heads,
         num_key_value_heads=draw(sometimes(HEADS)),
         q_lora_rank=draw(nullable(st.integers(1, 20))),
         kv_lora_rank=draw(sometimes(st.integers(1, 20))),
@@ -231,9 +284,34 @@ def deepseek_v3(draw: DrawFn) -> Config:
         v_head_dim=draw(sometimes(st.integers(1, 9))),
         n_shared_experts=draw(sometimes(st.integers(0, 3))),
         attention_bias=draw(sometimes(FLAG)),
-        num_mtp_layers=draw(sometimes(st.integers(0, 2))),
         tie_word_embeddings=draw(sometimes(FLAG)),
+        **{key: draw(value) for key, value in more.items()},
     )
+
+
+@st.composite
+def hunyuan_v1_moe(draw: DrawFn) -> Config:
+    """How many experts a token uses, for all layers or for each."""
+    values = draw(llama_like("hunyuan_v1_moe", head_dim=EVEN, **_maybe_flags("attention_bias")))
+    count, layers = draw(st.integers(1, 9)), values["num_hidden_layers"]
+    one = st.integers(1, count)
+    used = draw(st.one_of(one, st.lists(one, min_size=layers, max_size=layers + 1)))
+    return {
+        **values,
+        draw(st.sampled_from(["num_experts", "num_local_experts"])): count,
+        draw(st.sampled_from(["moe_topk", "num_experts_per_tok"])): used,
+    }
+
+
+@st.composite
+def minimax(draw: DrawFn) -> Config:
+    """Attention and scans in turns, or as listed."""
+    block = sometimes(st.integers(1, 9))
+    values = draw(llama_like("minimax", kv=8, head_dim=SIZE_OR_NULL, block_size=block))
+    layers = values["num_hidden_layers"]
+    kinds = st.sampled_from(["full_attention", "linear_attention"])
+    listed = draw(nullable(st.lists(kinds, min_size=layers, max_size=layers)))
+    return values if listed is ABSENT else {**values, "layer_types": listed}
 
 
 @st.composite
@@ -311,7 +389,11 @@ def _maybe_flags(*names: str) -> dict[str, SearchStrategy[Any]]:
 SIZE_OR_NULL = nullable(EVEN)
 CONFIGS: dict[str, SearchStrategy[Config]] = {
     "gpt2": gpt2_like("gpt2", n_positions=sometimes(st.integers(1, 30)), add_cross_attention=sometimes(FLAG)),
+    "gpt_neo": gpt_neo(),
     "gpt_neox": gpt_neox(),
+    "gpt_bigcode": gpt_bigcode(),
+    "codegen": gpt2_like("codegen", rotary_dim=sometimes(st.sampled_from([2, 4]))),
+    "mpt": mpt(),
     "gptj": gpt2_like("gptj", rotary_dim=sometimes(st.sampled_from([2, 4]))),
     "opt": opt(),
     "bloom": bloom(),
@@ -403,7 +485,71 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
         "num_local_experts",
         "num_local_experts",
     ),
-    "deepseek_v3": with_experts(deepseek_v3(), "n_routed_experts", "num_local_experts"),
+    "deepseek_v3": with_experts(
+        deepseek("deepseek_v3", num_mtp_layers=sometimes(st.integers(0, 2))), "n_routed_experts", "num_local_experts"
+    ),
+    "deepseek_v2": with_experts(deepseek("deepseek_v2", **_maybe_flags("mlp_bias")), "n_routed_experts", "num_experts"),
+    "qwen2_moe": with_experts(
+        llama_like(
+            "qwen2_moe",
+            kv=16,
+            moe_intermediate_size=INNER,
+            shared_expert_intermediate_size=INNER,
+            decoder_sparse_step=sometimes(st.integers(1, 3)),
+            mlp_only_layers=nullable(st.lists(st.integers(0, 3), max_size=2)),
+            **_maybe_flags("qkv_bias", "use_sliding_window"),
+        ),
+        "num_experts",
+        "num_experts",
+    ),
+    "olmoe": with_experts(llama_like("olmoe", **_maybe_flags("attention_bias")), "num_experts", "num_local_experts"),
+    "granitemoe": with_experts(
+        llama_like("granitemoe", **_maybe_flags("attention_bias")), "num_local_experts", "num_local_experts"
+    ),
+    "granitemoeshared": with_experts(
+        llama_like(
+            "granitemoeshared",
+            shared_intermediate_size=sometimes(st.integers(0, 20)),
+            **_maybe_flags("attention_bias"),
+        ),
+        "num_local_experts",
+        "num_local_experts",
+    ),
+    "phimoe": with_experts(
+        llama_like("phimoe", kv=8, **_maybe_flags("attention_bias", "lm_head_bias")),
+        "num_local_experts",
+        "num_local_experts",
+    ),
+    "glm4_moe": with_experts(
+        llama_like(
+            "glm4_moe",
+            kv=8,
+            moe_intermediate_size=INNER,
+            first_k_dense_replace=sometimes(st.integers(0, 4)),
+            n_shared_experts=sometimes(st.integers(0, 3)),
+            **_maybe_flags("attention_bias", "use_qk_norm"),
+        ),
+        "n_routed_experts",
+        "num_local_experts",
+    ),
+    "ernie4_5_moe": with_experts(
+        llama_like(
+            "ernie4_5_moe",
+            kv=4,
+            moe_intermediate_size=INNER,
+            moe_num_shared_experts=sometimes(st.integers(0, 3)),
+            moe_layer_start_index=sometimes(st.integers(0, 3)),
+            moe_layer_end_index=sometimes(st.integers(-1, 3)),
+            moe_layer_interval=sometimes(st.integers(1, 3)),
+            use_bias=sometimes(NULL_FLAG),
+        ),
+        "moe_num_experts",
+        "num_experts",
+        ("moe_k", "num_experts_per_tok"),
+    ),
+    "hunyuan_v1_moe": hunyuan_v1_moe(),
+    "minimax": with_experts(minimax(), "num_local_experts", "num_experts"),
+    "minimax_m2": with_experts(llama_like("minimax_m2", kv=8), "num_local_experts", "num_experts"),
     "gpt_oss": with_experts(
         llama_like("gpt_oss", kv=8, **_maybe_flags("attention_bias")),
         "num_local_experts",

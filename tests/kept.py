@@ -67,6 +67,18 @@ SMALL: dict[str, dict[str, Any]] = {
     "hunyuan_v1_dense": {**GROUPED, "head_dim": 16},
     "ernie4_5": {**GROUPED, "head_dim": 16},
     "nemotron": {**GROUPED, "head_dim": 16},
+    "gpt_neo": {
+        **WIDTHS, "num_heads": 4, "num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 20,
+        "max_position_embeddings": 128,
+    },
+    "gpt_bigcode": {**GPT2, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
+    "codegen": {**GPT2, "rotary_dim": 8},
+    "olmoe": {**GROUPED, "num_experts": 4, "num_experts_per_tok": 2},
+    "granitemoe": {**GROUPED, "num_local_experts": 4},
+    "glm4_moe": {
+        **GROUPED, "head_dim": 16, "n_routed_experts": 8, "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24, "first_k_dense_replace": 1,
+    },
     "gpt_oss": {**GROUPED, "head_dim": 16, "num_local_experts": 4},
     "llama4_text": {
         **GROUPED, "head_dim": 16, "num_local_experts": 4, "num_hidden_layers": 4, "attention_chunk_size": 20,
@@ -78,7 +90,14 @@ SMALL: dict[str, dict[str, Any]] = {
         "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
     },
 }  # fmt: skip
-EAGER_ONLY = {"gptj", "bloom", "gemma2", "gpt_oss"}  # transformers refuses torch's fused attention
+EAGER_ONLY = {
+    "gptj",
+    "bloom",
+    "gemma2",
+    "gpt_oss",
+    "gpt_neo",
+    "codegen",
+}  # transformers refuses torch's fused attention
 
 
 def config_of(model_type: str, **values: Any) -> dict[str, Any]:

@@ -121,9 +121,10 @@ class Recurrence(NamedTuple):
     """What one layer that reads token after token keeps of a sequence, however long it is."""
 
     inputs: int  # elements of the last inputs of its convolution
-    state: int  # elements of its state, which is in float32 whatever the dtype of the model
+    state: int  # elements of its state
     source: str  # where this is from
     runs: Scanning | None = None  # None: nobody said how
+    wide: bool = True  # the state is in float32, whatever the dtype of the model
 
 
 class Recurring(NamedTuple):

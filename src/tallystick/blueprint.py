@@ -68,6 +68,7 @@ class Tensor(NamedTuple):
     shape: tuple[int, ...]
     role: str | None = None
     buffer: bool = False
+    trainable: bool = True
 
 
 class Group:
@@ -279,6 +280,7 @@ def lay_out(model: Model, *, dtype: str) -> list[Entry]:
                 dtype=dtype,
                 storage=source if tied and source else name,
                 unique=0 if tied else int(math.prod(node.shape)),
+                trainable=node.trainable,
                 buffer=node.buffer,
                 active=active,
                 axes=axes,

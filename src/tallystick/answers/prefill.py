@@ -159,7 +159,8 @@ def _attention(reading: Reading, step: Step) -> int:
         each += scores
     if heads.kernel == "eager":  # Bloom: keys in another order, and where no copy is wider, all up to the block's sum
         held += given * (1 if softmax != scores else 4)
-    repeated = queries + given if heads.keys != heads.queries and heads.kernel == "fused" else 0
+    # One head for all queries is seen by each of them where it is.
+    repeated = queries + given if 1 < heads.keys < heads.queries and heads.kernel == "fused" else 0
     return pairs * each + step.tokens * (held + repeated) * width
 
 

@@ -1,6 +1,6 @@
 """What the decoders share: heads, attention, gated MLP, mixture of experts, and the frame around the blocks."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -37,6 +37,11 @@ def head_dim(c: Config) -> int:
         c.require_divisible("hidden_size", by="num_attention_heads")
     size: int = c.head_dim or c.hidden_size / c.num_attention_heads
     return size
+
+
+def rounded(width: int, heads: int) -> int:
+    """The width shared out among the heads, rounded down where they do not divide it: some types are built so."""
+    return int(width) // int(heads) if int(width) % int(heads) else width / heads  # type: ignore[return-value]
 
 
 def key_value_heads(c: Config) -> int:
@@ -162,30 +167,64 @@ def pre_norm(self_attn: Attention, mlp: Group, norm: Group) -> Group:
     return Group(self_attn=self_attn, mlp=mlp, input_layernorm=norm, post_attention_layernorm=norm)
 
 
-def router(runs: Routing, *, bias: bool = False, **more: Node) -> Router:
+def router(reads: int, runs: Routing | None, experts: int, *, bias: bool = False, **more: Any) -> Router:
     """One score for each expert."""
-    return Router(runs, **Linear(runs.feed.reads, runs.experts, bias=bias).children, **more)
+    return Router(runs, **Linear(reads, experts, bias=bias).children, **more)
 
 
-def experts_used(c: Config, of: str) -> int:
-    """How many experts a token goes through; it cannot be more than there are."""
-    used: int = c.num_experts_per_tok
+def experts_used(c: Config, of: str, by: str = "num_experts_per_tok") -> int:
+    """How many experts a token goes through, as the key `by` says; it cannot be more than there are, as `of` says."""
+    used: int = getattr(c, by)
     if used > getattr(c, of):
-        raise c.refuse(f"num_experts_per_tok = {int(used)} is more than {of} = {int(getattr(c, of))}")
+        raise c.refuse(f"{by} = {int(used)} is more than {of} = {int(getattr(c, of))}")
     return used
 
 
-def experts(c: Config, d: int, inner: int, *, of: str, names: tuple[str, str, str]) -> Node:
-    """Gated experts without biases, `of` the key that counts them.
+SINGLE = ("gate_proj", "up_proj", "down_proj")  # the matrices of an expert that is held on its own
+NUMBERED = ("w1", "w3", "w2")  # as Mixtral calls them
 
-    `names` are those of gate, up and down where experts are held one by one.
+
+def mixture(
+    c: Config,
+    inner: int,
+    used: int,
+    of: int,
+    *,
+    scoring: str | None = None,
+    weights: str = "float32",
+    under: str = "gate",
+    names: tuple[str, str, str] = SINGLE,
+    scores: Mapping[str, Any] | None = None,
+    **beside: Node | None,
+) -> Group:
+    """Gated experts without biases, and the router that chooses among them.
+
+    Args:
+        c: the config, of which the width and the activation are read.
+        inner: the width inside of an expert.
+        used: how many a token goes through.
+        of: how many there are.
+        scoring: how they are chosen, as in `Routing`; None: that is not told.
+        weights: how they are weighted, as in `Routing`.
+        under: the router's name.
+        names: of gate, up and down where experts are held one by one.
+        scores: what the router holds beside its matrix.
+        beside: what all tokens go through beside them.
     """
-    used, count = experts_used(c, of), getattr(c, of)
+    d = c.hidden_size
+    expert = Feed(d, inner, c.hidden_act, gated=True, fused=True) if scoring else None
+    runs = Routing(expert, of, used, scoring, weights) if expert and scoring else None
+    return Group(
+        **{under: router(d, runs, of, **(scores or {}))}, experts=_experts(c, d, inner, used, of, names), **beside
+    )
+
+
+def _experts(c: Config, d: int, inner: int, used: int, of: int, names: tuple[str, str, str]) -> Node:
     if c.published:
         gate, up, down = names
         projections = {gate: Linear(d, inner, bias=False), up: Linear(d, inner, bias=False)}
-        return ExpertStack(used, count, Group(**projections, **{down: Linear(inner, d, bias=False)}))
-    return Experts(used, count, gate_up_proj=Tensor((count, 2 * inner, d)), down_proj=Tensor((count, d, inner)))
+        return ExpertStack(used, of, Group(**projections, **{down: Linear(inner, d, bias=False)}))
+    return Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner)))
 
 
 def two_kinds(c: Config, chosen: Container[int], these: Group, others: Group) -> Stack:
@@ -197,7 +236,13 @@ def two_kinds(c: Config, chosen: Container[int], these: Group, others: Group) ->
 
 
 def decoder(
-    c: Config, layers: Group | Stack, norm: Group | None = None, *, capped: bool = False, **beside: Node
+    c: Config,
+    layers: Group | Stack,
+    norm: Group | None = None,
+    *,
+    capped: bool = False,
+    head_bias: bool = False,
+    **beside: Node,
 ) -> Model:
     """Token embedding, blocks, final norm, what is `beside` them, and a head that can be tied to the embedding."""
     d = c.hidden_size
@@ -208,7 +253,7 @@ def decoder(
             norm=norm or RMSNorm(d),
             **beside,
         ),
-        lm_head=Head(d, c.vocab_size, capped=capped),
+        lm_head=Head(d, c.vocab_size, bias=head_bias, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
     )
 

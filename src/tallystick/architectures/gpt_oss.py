@@ -47,7 +47,7 @@ def gpt_oss(c: Config) -> Model:
             bias=c.attention_bias,
             sinks=Tensor((c.num_attention_heads,)),
         ),
-        mlp=Group(router=router(Routing(expert, of, used, "chosen", weights="own"), bias=True), experts=experts),
+        mlp=Group(router=router(d, Routing(expert, of, used, "chosen", weights="own"), of, bias=True), experts=experts),
         input_layernorm=RMSNorm(d, kind="rms32"),
         post_attention_layernorm=RMSNorm(d, kind="rms32"),
     )

@@ -50,7 +50,7 @@ def llama4_text(c: Config) -> Model:
     used = experts_used(c, "num_local_experts")
     sparse = Group(
         experts=Experts(used, of, gate_up_proj=Tensor((of, d, 2 * inner)), down_proj=Tensor((of, inner, d))),
-        router=router(Routing(Feed(d, inner, c.hidden_act, gated=True, fused=True), of, used, "scaled")),
+        router=router(d, Routing(Feed(d, inner, c.hidden_act, gated=True, fused=True), of, used, "scaled"), of),
         shared_expert=gated_mlp(d, inner, c.hidden_act),
     )
     dense = gated_mlp(d, c.intermediate_size_mlp, c.hidden_act)

@@ -4,16 +4,15 @@ from tallystick.architectures._decoder import (
     SILU,
     attention,
     decoder,
-    experts,
     experts_used,
     gated_mlp,
     head_norms,
     heads,
+    mixture,
     pre_norm,
-    router,
     two_kinds,
 )
-from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, architecture, maybe, natural
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
 
 
 @architecture(
@@ -37,19 +36,12 @@ from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, a
     tie_word_embeddings=False,
 )
 def qwen3_moe(c: Config) -> Model:
-    d, inner = c.hidden_size, c.moe_intermediate_size
-    dense = _block(c, gated_mlp(d, c.intermediate_size, c.hidden_act))
+    dense = _block(c, gated_mlp(c.hidden_size, c.intermediate_size, c.hidden_act))
     if not c.num_experts:
         return decoder(c, dense)
-    expert, used = Feed(d, inner, c.hidden_act, gated=True, fused=True), experts_used(c, "num_experts")
-    sparse = _block(
-        c,
-        Group(
-            experts=experts(c, d, inner, of="num_experts", names=("gate_proj", "up_proj", "down_proj")),
-            gate=router(Routing(expert, c.num_experts, used, "softmax", weights="own")),
-        ),
-    )
-    return decoder(c, two_kinds(c, dense_layers(c), dense, sparse))
+    used = experts_used(c, "num_experts")
+    moe = mixture(c, c.moe_intermediate_size, used, c.num_experts, scoring="softmax", weights="own")
+    return decoder(c, two_kinds(c, dense_layers(c), dense, _block(c, moe)))
 
 
 def dense_layers(c: Config) -> frozenset[int]:
