@@ -53,6 +53,7 @@ def nullable(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
 
 EVEN = st.sampled_from([2, 4, 6, 10, 16])  # rotary positions turn pairs
 HEAD_DIM = sometimes(EVEN)
+NO_KEY = st.just(ABSENT)
 
 
 def divisors(number: int) -> list[int]:
@@ -80,6 +81,53 @@ def gpt2_like(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Con
         n_inner=draw(nullable(INNER)),
         tie_word_embeddings=draw(sometimes(FLAG)),
         **{key: draw(value) for key, value in more.items()},
+    )
+
+
+@st.composite
+def gpt_neo(draw: DrawFn) -> Config:
+    heads, layers = draw(HEADS), draw(LAYERS)
+    kinds = st.sampled_from(["global", "local"])
+    listed = draw(st.lists(kinds, min_size=layers, max_size=layers))
+    counts = {"num_heads": "num_attention_heads", "num_layers": "num_hidden_layers"}
+    named = {
+        (alias if draw(FLAG) else key): count
+        for (key, alias), count in zip(counts.items(), (heads, layers), strict=True)
+    }
+    return config(
+        "gpt_neo",
+        **named,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        max_position_embeddings=draw(sometimes(st.integers(1, 30))),
+        hidden_size=heads * draw(HEAD),
+        intermediate_size=draw(nullable(INNER)),
+        attention_types=draw(st.sampled_from([[[[kind], 1] for kind in listed], [[["global"], layers]]])),
+        window_size=draw(sometimes(st.integers(1, 9))),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def gpt_bigcode(draw: DrawFn) -> Config:
+    """One key for all queries, or cross-attention."""
+    values = draw(gpt2_like("gpt_bigcode", n_positions=sometimes(st.integers(1, 30))))
+    flags = st.sampled_from([{}, {"multi_query": True}, {"multi_query": False}])
+    crossing = {"multi_query": False, "add_cross_attention": True}
+    return {**values, **draw(st.one_of(flags, st.just(crossing)))}
+
+
+@st.composite
+def mpt(draw: DrawFn) -> Config:
+    names = {"d_model": "hidden_size", "n_heads": "num_attention_heads", "n_layers": "num_hidden_layers"}
+    heads = draw(HEADS)
+    sizes = {"d_model": heads * draw(HEAD), "n_heads": heads, "n_layers": draw(LAYERS)}
+    return config(
+        "mpt",
+        **{(names[key] if draw(FLAG) else key): size for key, size in sizes.items()},
+        vocab_size=draw(sometimes(VOCABULARY)),
+        expansion_ratio=draw(sometimes(st.integers(1, 5))),
+        no_bias=draw(sometimes(FLAG)),
+        tie_word_embeddings=draw(sometimes(FLAG)),
     )
 
 
@@ -165,17 +213,21 @@ def llama_like(
     model_type: str,
     *,
     head_dim: SearchStrategy[Any] = HEAD_DIM,
-    kv: int | None = None,
+    kv: Any = None,
+    null_kv: bool = False,
     whole: bool = False,
     **more: SearchStrategy[Any],
 ) -> Config:
     """Types with `hidden_size`, grouped key and value heads, and a head size that can be stated.
 
-    `kv` is the type's default for key and value heads, or None where that is null; `whole` says that heads must
-    divide the width even where `head_dim` is stated.
+    `kv` is the type's default for key and value heads: None where that is null, ABSENT where they must be stated;
+    `null_kv` says that they may be null though it is not; `whole` that heads must divide the width even where
+    `head_dim` is stated.
     """
     heads = draw(HEADS)
-    key_value = draw(sometimes(st.sampled_from(divisors(heads))) if kv else nullable(st.sampled_from(divisors(heads))))
+    grouped = st.sampled_from(divisors(heads))
+    of_type = grouped if kv is ABSENT else nullable(grouped) if kv is None or null_kv else sometimes(grouped)
+    key_value = draw(of_type)
     if kv and key_value is ABSENT:
         heads = kv * draw(st.integers(1, 2))
     size = draw(head_dim)
@@ -196,28 +248,34 @@ def llama_like(
 
 
 @st.composite
-def with_experts(draw: DrawFn, base: SearchStrategy[Config], of: str, alias: str) -> Config:
-    """A config with some experts, of which a token uses some; `of` counts them, by that name or its alias."""
+def with_experts(
+    draw: DrawFn, base: SearchStrategy[Config], of: str, alias: str, used: tuple[str, ...] = ("num_experts_per_tok",)
+) -> Config:
+    """A config with some experts, of which a token uses some; `of` counts them, by that name or its alias.
+
+    `used` are the names of the key that says how many a token uses.
+    """
     count = draw(st.integers(1, 9))
     return {
         **draw(base),
         draw(st.sampled_from([of, alias])): count,
-        "num_experts_per_tok": draw(st.integers(1, count)),
+        draw(st.sampled_from(used)): draw(st.integers(1, count)),
     }
 
 
 @st.composite
-def deepseek_v3(draw: DrawFn) -> Config:
-    layers = draw(st.integers(1, 4))
+def deepseek(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    layers, heads = draw(st.integers(1, 4)), draw(HEADS)
+    width = heads * draw(HEAD) if model_type == "deepseek_v2" else draw(st.integers(1, 40))
     return config(
-        "deepseek_v3",
+        model_type,
         vocab_size=draw(sometimes(VOCABULARY)),
-        hidden_size=draw(st.integers(1, 40)),
+        hidden_size=width,
         intermediate_size=draw(sometimes(INNER)),
         moe_intermediate_size=draw(INNER),
         num_hidden_layers=layers,
         first_k_dense_replace=draw(sometimes(st.integers(0, layers + 1))),
-        num_attention_heads=draw(HEADS),
+        num_attention_heads=heads,
         num_key_value_heads=draw(sometimes(HEADS)),
         q_lora_rank=draw(nullable(st.integers(1, 20))),
         kv_lora_rank=draw(sometimes(st.integers(1, 20))),
@@ -226,9 +284,34 @@ def deepseek_v3(draw: DrawFn) -> Config:
         v_head_dim=draw(sometimes(st.integers(1, 9))),
         n_shared_experts=draw(sometimes(st.integers(0, 3))),
         attention_bias=draw(sometimes(FLAG)),
-        num_mtp_layers=draw(sometimes(st.integers(0, 2))),
         tie_word_embeddings=draw(sometimes(FLAG)),
+        **{key: draw(value) for key, value in more.items()},
     )
+
+
+@st.composite
+def hunyuan_v1_moe(draw: DrawFn) -> Config:
+    """How many experts a token uses, for all layers or for each."""
+    values = draw(llama_like("hunyuan_v1_moe", head_dim=EVEN, **_maybe_flags("attention_bias")))
+    count, layers = draw(st.integers(1, 9)), values["num_hidden_layers"]
+    one = st.integers(1, count)
+    used = draw(st.one_of(one, st.lists(one, min_size=layers, max_size=layers + 1)))
+    return {
+        **values,
+        draw(st.sampled_from(["num_experts", "num_local_experts"])): count,
+        draw(st.sampled_from(["moe_topk", "num_experts_per_tok"])): used,
+    }
+
+
+@st.composite
+def minimax(draw: DrawFn) -> Config:
+    """Attention and scans in turns, or as listed."""
+    block = sometimes(st.integers(1, 9))
+    values = draw(llama_like("minimax", kv=8, head_dim=SIZE_OR_NULL, block_size=block))
+    layers = values["num_hidden_layers"]
+    kinds = st.sampled_from(["full_attention", "linear_attention"])
+    listed = draw(nullable(st.lists(kinds, min_size=layers, max_size=layers)))
+    return values if listed is ABSENT else {**values, "layer_types": listed}
 
 
 @st.composite
@@ -306,7 +389,11 @@ def _maybe_flags(*names: str) -> dict[str, SearchStrategy[Any]]:
 SIZE_OR_NULL = nullable(EVEN)
 CONFIGS: dict[str, SearchStrategy[Config]] = {
     "gpt2": gpt2_like("gpt2", n_positions=sometimes(st.integers(1, 30)), add_cross_attention=sometimes(FLAG)),
+    "gpt_neo": gpt_neo(),
     "gpt_neox": gpt_neox(),
+    "gpt_bigcode": gpt_bigcode(),
+    "codegen": gpt2_like("codegen", rotary_dim=sometimes(st.sampled_from([2, 4]))),
+    "mpt": mpt(),
     "gptj": gpt2_like("gptj", rotary_dim=sometimes(st.sampled_from([2, 4]))),
     "opt": opt(),
     "bloom": bloom(),
@@ -339,6 +426,34 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),
     "olmo2": llama_like("olmo2", **_maybe_flags("attention_bias")),
     "granite": llama_like("granite", **_maybe_flags("attention_bias", "mlp_bias")),
+    "olmo": llama_like("olmo", **_maybe_flags("attention_bias")),
+    "olmo3": llama_like("olmo3", **_maybe_flags("attention_bias")),
+    "stablelm": llama_like(
+        "stablelm", kv=32, head_dim=NO_KEY, **_maybe_flags("use_qkv_bias", "qk_layernorm", "use_parallel_residual")
+    ),
+    "cohere": llama_like("cohere", use_qk_norm=sometimes(NULL_FLAG), **_maybe_flags("attention_bias")),
+    "cohere2": llama_like("cohere2", **_maybe_flags("attention_bias")),
+    "glm": llama_like("glm", kv=2, **_maybe_flags("attention_bias")),
+    "glm4": llama_like("glm4", kv=2, **_maybe_flags("attention_bias")),
+    "smollm3": llama_like("smollm3", kv=4, null_kv=True, **_maybe_flags("attention_bias", "mlp_bias")),
+    "arcee": llama_like("arcee", head_dim=SIZE_OR_NULL, whole=True, **_maybe_flags("attention_bias", "mlp_bias")),
+    "seed_oss": llama_like(
+        "seed_oss",
+        kv=8,
+        null_kv=True,
+        head_dim=SIZE_OR_NULL,
+        **_maybe_flags("attention_bias", "attention_out_bias", "mlp_bias"),
+    ),
+    "ministral3": llama_like("ministral3", kv=8),
+    "helium": llama_like("helium", kv=20, **_maybe_flags("attention_bias", "mlp_bias")),
+    "exaone4": llama_like("exaone4", kv=32),
+    "apertus": llama_like(
+        "apertus", hidden_act=sometimes(st.sampled_from(["xielu", "silu"])), **_maybe_flags("attention_bias")
+    ),
+    "hunyuan_v1_dense": llama_like("hunyuan_v1_dense", head_dim=EVEN, **_maybe_flags("attention_bias")),
+    "ernie4_5": llama_like("ernie4_5", kv=2, null_kv=True, head_dim=SIZE_OR_NULL, use_bias=sometimes(NULL_FLAG)),
+    "bitnet": llama_like("bitnet", kv=5, null_kv=True, **_maybe_flags("attention_bias")),
+    "nemotron": llama_like("nemotron", kv=ABSENT, head_dim=SIZE_OR_NULL, **_maybe_flags("attention_bias", "mlp_bias")),
     "qwen3_next": with_experts(
         qwen3_next(
             "qwen3_next",
@@ -370,7 +485,71 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
         "num_local_experts",
         "num_local_experts",
     ),
-    "deepseek_v3": with_experts(deepseek_v3(), "n_routed_experts", "num_local_experts"),
+    "deepseek_v3": with_experts(
+        deepseek("deepseek_v3", num_mtp_layers=sometimes(st.integers(0, 2))), "n_routed_experts", "num_local_experts"
+    ),
+    "deepseek_v2": with_experts(deepseek("deepseek_v2", **_maybe_flags("mlp_bias")), "n_routed_experts", "num_experts"),
+    "qwen2_moe": with_experts(
+        llama_like(
+            "qwen2_moe",
+            kv=16,
+            moe_intermediate_size=INNER,
+            shared_expert_intermediate_size=INNER,
+            decoder_sparse_step=sometimes(st.integers(1, 3)),
+            mlp_only_layers=nullable(st.lists(st.integers(0, 3), max_size=2)),
+            **_maybe_flags("qkv_bias", "use_sliding_window"),
+        ),
+        "num_experts",
+        "num_experts",
+    ),
+    "olmoe": with_experts(llama_like("olmoe", **_maybe_flags("attention_bias")), "num_experts", "num_local_experts"),
+    "granitemoe": with_experts(
+        llama_like("granitemoe", **_maybe_flags("attention_bias")), "num_local_experts", "num_local_experts"
+    ),
+    "granitemoeshared": with_experts(
+        llama_like(
+            "granitemoeshared",
+            shared_intermediate_size=sometimes(st.integers(0, 20)),
+            **_maybe_flags("attention_bias"),
+        ),
+        "num_local_experts",
+        "num_local_experts",
+    ),
+    "phimoe": with_experts(
+        llama_like("phimoe", kv=8, **_maybe_flags("attention_bias", "lm_head_bias")),
+        "num_local_experts",
+        "num_local_experts",
+    ),
+    "glm4_moe": with_experts(
+        llama_like(
+            "glm4_moe",
+            kv=8,
+            moe_intermediate_size=INNER,
+            first_k_dense_replace=sometimes(st.integers(0, 4)),
+            n_shared_experts=sometimes(st.integers(0, 3)),
+            **_maybe_flags("attention_bias", "use_qk_norm"),
+        ),
+        "n_routed_experts",
+        "num_local_experts",
+    ),
+    "ernie4_5_moe": with_experts(
+        llama_like(
+            "ernie4_5_moe",
+            kv=4,
+            moe_intermediate_size=INNER,
+            moe_num_shared_experts=sometimes(st.integers(0, 3)),
+            moe_layer_start_index=sometimes(st.integers(0, 3)),
+            moe_layer_end_index=sometimes(st.integers(-1, 3)),
+            moe_layer_interval=sometimes(st.integers(1, 3)),
+            use_bias=sometimes(NULL_FLAG),
+        ),
+        "moe_num_experts",
+        "num_experts",
+        ("moe_k", "num_experts_per_tok"),
+    ),
+    "hunyuan_v1_moe": hunyuan_v1_moe(),
+    "minimax": with_experts(minimax(), "num_local_experts", "num_experts"),
+    "minimax_m2": with_experts(llama_like("minimax_m2", kv=8), "num_local_experts", "num_experts"),
     "gpt_oss": with_experts(
         llama_like("gpt_oss", kv=8, **_maybe_flags("attention_bias")),
         "num_local_experts",

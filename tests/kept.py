@@ -51,6 +51,34 @@ SMALL: dict[str, dict[str, Any]] = {
         **GROUPED, "num_hidden_layers": 3, "attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 16,
         "mamba_d_state": 16, "mamba_chunk_size": 16,
     },
+    "olmo": GROUPED,
+    "olmo3": {**GROUPED, "num_hidden_layers": 4},
+    "stablelm": GROUPED,
+    "cohere": {**GROUPED, "use_qk_norm": True},
+    "cohere2": {**GROUPED, "num_hidden_layers": 3, "sliding_window_pattern": 2},
+    "glm": {**GROUPED, "head_dim": 16},
+    "glm4": {**GROUPED, "head_dim": 16},
+    "smollm3": {**GROUPED, "num_hidden_layers": 4},
+    "arcee": GROUPED,
+    "seed_oss": {**GROUPED, "head_dim": 16, "attention_dropout": 0.0, "residual_dropout": 0.0},
+    "ministral3": {**GROUPED, "head_dim": 16},
+    "helium": {**GROUPED, "head_dim": 16},
+    "exaone4": {**GROUPED, "num_hidden_layers": 4},
+    "hunyuan_v1_dense": {**GROUPED, "head_dim": 16},
+    "ernie4_5": {**GROUPED, "head_dim": 16},
+    "nemotron": {**GROUPED, "head_dim": 16},
+    "gpt_neo": {
+        **WIDTHS, "num_heads": 4, "num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 20,
+        "max_position_embeddings": 128,
+    },
+    "gpt_bigcode": {**GPT2, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
+    "codegen": {**GPT2, "rotary_dim": 8},
+    "olmoe": {**GROUPED, "num_experts": 4, "num_experts_per_tok": 2},
+    "granitemoe": {**GROUPED, "num_local_experts": 4},
+    "glm4_moe": {
+        **GROUPED, "head_dim": 16, "n_routed_experts": 8, "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24, "first_k_dense_replace": 1,
+    },
     "gpt_oss": {**GROUPED, "head_dim": 16, "num_local_experts": 4},
     "llama4_text": {
         **GROUPED, "head_dim": 16, "num_local_experts": 4, "num_hidden_layers": 4, "attention_chunk_size": 20,
@@ -62,7 +90,14 @@ SMALL: dict[str, dict[str, Any]] = {
         "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
     },
 }  # fmt: skip
-EAGER_ONLY = {"gptj", "bloom", "gemma2", "gpt_oss"}  # transformers refuses torch's fused attention
+EAGER_ONLY = {
+    "gptj",
+    "bloom",
+    "gemma2",
+    "gpt_oss",
+    "gpt_neo",
+    "codegen",
+}  # transformers refuses torch's fused attention
 
 
 def config_of(model_type: str, **values: Any) -> dict[str, Any]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import inspect
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import safe_open
 
 import configs
 from tallystick import architectures
+from tallystick.config import maybe
 from tallystick.errors import BadInput
 from tallystick.ledger import ROLES, Ledger
 from tallystick.sources.config import ledger_from_config
-from truth import Truth, build, default_config, truth
+from truth import LACKING, Truth, build, default_config, read, truth
 
 drawn = configs.drawn(60)
 
@@ -25,12 +28,28 @@ pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensor
 
 NATIVE = sorted(configs.CONFIGS)
 WITHOUT_TRANSFORMERS = {"palm", "book_gpt", "book_llama", "nanogpt"}
-EXPERTS = ["mixtral", "deepseek_v3", "qwen3_next"]  # published one expert by one
+EXPERTS = [  # published one expert by one, or under other names
+    "mixtral", "deepseek_v2", "deepseek_v3", "qwen3_next", "qwen2_moe", "olmoe", "granitemoe", "granitemoeshared", "phimoe",
+    "glm4_moe", "ernie4_5_moe", "hunyuan_v1_moe", "minimax", "minimax_m2",
+]  # fmt: skip
+
+COMMON = {
+    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "num_hidden_layers": 2,
+}  # fmt: skip
+MIXED = {**COMMON, "moe_intermediate_size": 6, "shared_expert_intermediate_size": 5}
 
 # Small enough to build once for each key that is flipped.
 SMALL: dict[str, dict[str, Any]] = {
     "gpt2": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
     "gptj": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
+    "gpt_bigcode": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
+    "codegen": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
+    "gpt_neo": {
+        "vocab_size": 40, "hidden_size": 16, "num_heads": 2, "num_layers": 2, "attention_types": [[["global"], 2]],
+        "max_position_embeddings": 20,
+    },
+    "mpt": {"vocab_size": 40, "d_model": 16, "n_heads": 2, "n_layers": 2},
     "bloom": {"vocab_size": 40, "hidden_size": 16, "n_head": 2, "n_layer": 2},
     "opt": {"vocab_size": 40, "hidden_size": 16, "ffn_dim": 12, "num_attention_heads": 2, "num_hidden_layers": 2},
     "gemma3n_text": {
@@ -52,21 +71,27 @@ SMALL: dict[str, dict[str, Any]] = {
         "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "moe_intermediate_size": 6,
         "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 4, "n_routed_experts": 8,
     },
+    "qwen2_moe": {**MIXED, "num_experts": 12},
+    "olmoe": {**MIXED, "num_experts": 12},
+    "phimoe": {**MIXED, "num_local_experts": 4},
+    "glm4_moe": {**MIXED, "n_routed_experts": 12},
+    "deepseek_v2": {**MIXED, "n_routed_experts": 12, "num_experts_per_tok": 4},
+    "ernie4_5_moe": {**MIXED, "moe_num_experts": 12},
+    "hunyuan_v1_moe": {**MIXED, "num_experts": 4, "head_dim": 16},
+    "minimax": {**MIXED, "block_size": 3},
+    "minimax_m2": {**MIXED, "num_local_experts": 12, "head_dim": 4},
     "gpt_oss": {
         "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4,
         "num_key_value_heads": 2, "num_hidden_layers": 2, "num_local_experts": 8,
     },
 }  # fmt: skip
-COMMON = {
-    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "num_hidden_layers": 2,
-}  # fmt: skip
 
 
 def small(model_type: str, **more: Any) -> dict[str, Any]:
     """A complete config of a few thousand parameters."""
-    values = SMALL.get(model_type, COMMON)
-    known = architectures.find(model_type).keys
+    values = {**LACKING.get(model_type, {}), **SMALL.get(model_type, COMMON)}
+    family = architectures.find(model_type)
+    known = {*family.keys, "attention_types"}  # which lists the layers
     return {"model_type": model_type, "pad_token_id": None, **{k: v for k, v in values.items() if k in known}, **more}
 
 
@@ -86,7 +111,8 @@ def assert_equal(values: dict[str, Any], true: Truth | None = None) -> Ledger:
 
     totals = ledger.totals
     sizes = {name: math.prod(shape) for name, shape in true.shapes.items()}
-    assert ledger.total == totals["unique"] == totals["trainable"] == true.total, values
+    assert ledger.total == totals["unique"] == true.total, values
+    assert totals["trainable"] == true.trainable, values
     assert totals["by_name"] == sum(sizes.values()), values
     assert totals["buffers"] == sum(map(math.prod, true.buffers.values())), values
     assert totals["embedding"] + totals["non_embedding"] == true.total, values
@@ -109,16 +135,26 @@ def test_every_native_type_is_tested():
 
 @pytest.mark.parametrize("model_type", NATIVE)
 def test_default_config(model_type: str):
-    """A config.json that says nothing but its type."""
-    model = build({"model_type": model_type})
+    """A config.json that says nothing but its type, and what its default lacks."""
+    values = {"model_type": model_type, **LACKING.get(model_type, {})}
+    model = build(values)
     assert architectures.find(model_type).class_name == type(model).__name__
-    assert_equal({"model_type": model_type}, truth({"model_type": model_type}))
+    assert_equal(values, read(model))
+
+
+@pytest.mark.parametrize("model_type", LACKING)
+def test_a_default_that_makes_no_model_is_refused(model_type: str):
+    with pytest.raises(TypeError):
+        build({"model_type": model_type})
+    with pytest.raises(BadInput, match=f"^test: {next(iter(LACKING[model_type]))} is missing"):
+        count({"model_type": model_type})
 
 
 @pytest.mark.parametrize("model_type", NATIVE)
 def test_default_config_as_transformers_writes_it(model_type: str):
     """All keys with their values, those that `__post_init__` computes included."""
-    assert_equal(default_config(model_type).to_dict(), truth({"model_type": model_type}))
+    values = default_config(model_type).to_dict()
+    assert_equal(values, truth(values))
 
 
 @pytest.mark.parametrize("model_type", NATIVE)
@@ -184,16 +220,21 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
     # These matter only where others are set, or not to shapes at all.
     with_others = {
         "falcon": {"num_kv_heads": {"new_decoder_architecture": True}},
+        "gpt_bigcode": {"add_cross_attention": {"multi_query": False}},
         "opt": {"_remove_final_layer_norm": {"do_layer_norm_before": True}},
         "qwen3_moe": {"intermediate_size": {"mlp_only_layers": [0]}},
+        "qwen2_moe": {"intermediate_size": {"mlp_only_layers": [0]}},
+        "ernie4_5_moe": {"moe_layer_interval": {"moe_layer_start_index": 0}},
+        "deepseek_v2": {"intermediate_size": {"first_k_dense_replace": 1}},
         "qwen3_next": {"intermediate_size": {"mlp_only_layers": [0]}},
         "llama4_text": {"intermediate_size_mlp": {"moe_layers": [0]}},
     }.get(model_type, {})
-    heads = {"num_attention_heads", "n_head", "num_experts_per_tok"}
+    heads = {"num_attention_heads", "n_head", "n_heads", "num_heads", "num_experts_per_tok", "moe_k", "moe_topk"}
     lists = {
         "attn_layer_indices": [[0], [1, 2]],
         "mlp_only_layers": [[0]],
         "moe_layers": [[0]],
+        "moe_layer_end_index": [0],
         "layer_types": [["full_attention"] * 4],
     }
     for key, default in family.keys.items():
@@ -256,11 +297,50 @@ def test_published_names_of_deepseek_v3():
 
 
 @pytest.mark.parametrize(
+    ("model_type", "more", "published"),
+    [
+        (
+            "phimoe",
+            {"num_local_experts": 1, "num_experts_per_tok": 1},
+            {
+                "gate.weight": (1, 16), "experts.0.w1.weight": (12, 16), "experts.0.w3.weight": (12, 16),
+                "experts.0.w2.weight": (16, 12),
+            },
+        ),
+        (
+            "granitemoe",
+            {"num_local_experts": 2},
+            {"router.layer.weight": (2, 16), "input_linear.weight": (2, 24, 16), "output_linear.weight": (2, 16, 12)},
+        ),
+    ],
+)  # fmt: skip
+def test_published_names_of_block_sparse_moe(model_type: str, more: dict[str, Any], published: dict[str, Any]):
+    shapes = {entry.name: tuple(entry.shape) for entry in count(small(model_type, **more), published=True).entries}
+    prefix = "model.layers.1.block_sparse_moe."
+    assert {name.removeprefix(prefix): shape for name, shape in shapes.items() if name.startswith(prefix)} == published
+
+
+@pytest.mark.parametrize("model_type", [name for name in EXPERTS if name != "granitemoe"])
+def test_published_names_are_those_that_transformers_writes(model_type: str, tmp_path: Path):
+    """It saves a model as it was published, whatever it calls the tensors itself."""
+    values = {**small(model_type), "num_hidden_layers": 2}
+    real = build(values).to_empty(device="cpu")
+    real.tie_weights()
+    real.save_pretrained(tmp_path)
+    with safe_open(tmp_path / "model.safetensors", "pt") as file:
+        stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118, no dictionary
+    entries = count(values, published=True).entries
+    assert stored == {entry.name: tuple(entry.shape) for entry in entries if entry.storage == entry.name}
+
+
+@pytest.mark.parametrize(
     ("model_type", "used", "of"),
     [
         ("mixtral", "num_experts_per_tok", "num_local_experts"),
         ("gpt_oss", "num_experts_per_tok", "num_local_experts"),
         ("deepseek_v3", "num_experts_per_tok", "n_routed_experts"),
+        ("ernie4_5_moe", "moe_k", "moe_num_experts"),
+        ("hunyuan_v1_moe", "moe_topk", "num_experts"),
     ],
 )
 def test_a_token_uses_no_more_experts_than_there_are(model_type: str, used: str, of: str):
@@ -293,7 +373,7 @@ def test_every_tensor_has_a_role(model_type: str):
         "book_llama": {
             "vocab_size": 9, "context_length": 4, "emb_dim": 8, "hidden_dim": 8, "n_layers": 1, "n_heads": 2,
         },
-    }.get(model_type, {})  # fmt: skip
+    }.get(model_type, LACKING.get(model_type, {}))  # fmt: skip
     for entry in count({"model_type": model_type, **required}).entries:
         assert entry.role in ROLES, entry.name
         assert entry.role != "other" or entry.name.startswith(OTHER), entry.name
@@ -325,6 +405,13 @@ def test_every_tensor_has_a_role(model_type: str):
         (small("opt"), "fc1.bias", "mlp"),
         (small("opt"), "embed_positions.weight", "position_embedding"),
         (small("phi"), "lm_head.bias", "head"),
+        (small("ernie4_5_moe", use_bias=True), "lm_head.bias", "head"),
+        (small("ernie4_5_moe"), "moe_statics.e_score_correction_bias", "router"),
+        (small("minimax"), "self_attn.output_gate.weight", "ssm"),
+        (small("apertus"), "act_fn.alpha_p", "mlp"),
+        (small("stablelm", qk_layernorm=True), "q_layernorm.norms.1.weight", "norm"),
+        (small("granitemoeshared", shared_intermediate_size=6), "shared_mlp.input_linear.weight", "mlp"),
+        (small("hunyuan_v1_moe"), "gate.wg.weight", "router"),
         (small("gptj"), "lm_head.bias", "head"),
         (small("bloom"), "word_embeddings_layernorm.weight", "norm"),
         (small("gpt2", add_cross_attention=True), "crossattention.q_attn.bias", "attention"),
@@ -338,15 +425,23 @@ def test_roles(values: dict[str, Any], ending: str, role: str):
 
 # A width that the heads do not divide; transformers refuses these, or rounds the head size down and builds a model
 # whose heads do not fill its width.
+SHARED_OUT = [
+    name
+    for name in NATIVE
+    if "num_attention_heads" in (keys := architectures.find(name).keys)
+    and getattr(keys.get("head_dim", maybe()), "nullable", False)
+    and name not in ("deepseek_v2", "deepseek_v3", "opt", "glm4_moe")
+]
 INDIVISIBLE = [
-    *[small(name, hidden_size=18) for name in NATIVE if "num_attention_heads" in architectures.find(name).keys
-      and name not in ("deepseek_v3", "gpt_oss", "gemma", "qwen3", "opt", "llama4_text", "qwen3_next")],
+    *[small(name, hidden_size=18, head_dim=None) for name in SHARED_OUT],
+    *[small(name, hidden_size=18) for name in ("gemma2", "gemma3_text", "gemma3n_text")],
     small("opt", hidden_size=17),
     small("llama", hidden_size=18, head_dim=4),
     small("gemma2", hidden_size=18, head_dim=4),
     small("phi", hidden_size=18, head_dim=4, qk_layernorm=True),
     small("gpt2", n_embd=17),
-    small("gptj", n_embd=17),
+    *[small(name, n_embd=17) for name in ("gptj", "gpt_bigcode", "codegen")],
+    small("gpt_neo", hidden_size=17),
     small("bloom", hidden_size=17),
     {"model_type": "nanogpt", "n_embd": 17},
     {"model_type": "book_gpt", "vocab_size": 9, "context_length": 4, "emb_dim": 9, "n_layers": 1, "n_heads": 2},
@@ -363,7 +458,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(values: dict[str, Any]):
 @pytest.mark.parametrize("model_type", NATIVE)
 def test_where_transformers_refuses_heads_so_do_we(model_type: str):
     """And where it does not, and no shape is rounded, the counts agree."""
-    width = "n_embd" if "n_embd" in architectures.find(model_type).keys else "hidden_size"
+    width = next(key for key in ("n_embd", "d_model", "hidden_size") if key in architectures.find(model_type).keys)
     stated = {"head_dim": 4} if "head_dim" in architectures.find(model_type).keys else {}
     values = small(model_type, **{width: 17}, **stated)
     try:
@@ -447,6 +542,8 @@ def test_aliases_are_those_of_transformers(model_type: str):
     for alias, key in family.aliases.items():
         start = small(model_type).get(key, getattr(config, key, None))
         both = small(model_type, **{key: start, alias: 2 * start})
+        if (model_type, key) == ("gpt_neo", "num_layers"):
+            both["attention_types"] = [[["global"], 2 * start]]
         assert_equal(both)
         alone = {name: value for name, value in both.items() if name != key}
         assert count(alone).total == count(both).total

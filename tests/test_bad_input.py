@@ -565,10 +565,10 @@ def test_a_model_type_that_nobody_knows(refused: Refused):
 
 def test_a_model_type_without_transformers(refused: Refused, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    Path("config.json").write_text('{"model_type": "qwen2_moe"}')
+    Path("config.json").write_text('{"model_type": "openai-gpt2"}')
     line = refused("count", "config.json")
-    assert "'qwen2_moe' is not known natively; nearest: " in line
-    assert "qwen2" in line.partition("nearest: ")[2].partition(";")[0].split(", ")
+    assert "'openai-gpt2' is not known natively; nearest: " in line
+    assert "gpt2" in line.partition("nearest: ")[2].partition(";")[0].split(", ")
     assert "pip install 'tallystick[hf]'" in line
 
 

@@ -10,6 +10,10 @@ from truth import default_config
 
 WIDTHS = {"hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61, "intermediate_size": 12}
 GROUPED = {**WIDTHS, "num_key_value_heads": 2}
+MIXED = {
+    **GROUPED, "num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
+    "intermediate_size": 16,
+}  # fmt: skip
 GEMMA_3N = {
     **GROUPED, "head_dim": 6, "sliding_window": 7, "vocab_size_per_layer_input": 61, "hidden_size_per_layer_input": 5,
     "laurel_rank": 3,
@@ -57,6 +61,35 @@ SMALL = [
             "attention_chunk_size": 5, "no_rope_layers": [0, 1, 1], "moe_layers": [1], "intermediate_size_mlp": 20,
         },
     ),
+    ("olmo3", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7}),
+    ("stablelm", {**GROUPED, "num_hidden_layers": 2, "qk_layernorm": True}),
+    ("cohere2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "sliding_window_pattern": 3}),
+    ("glm", {**GROUPED, "num_hidden_layers": 2, "head_dim": 8}),
+    ("smollm3", {**GROUPED, "num_hidden_layers": 5, "use_sliding_window": True, "sliding_window": 7}),
+    ("ministral3", {**GROUPED, "num_hidden_layers": 2, "head_dim": 8, "sliding_window": 7}),
+    ("exaone4", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7}),
+    ("gpt_neo", {**WIDTHS, "num_heads": 4, "num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 7}),
+    ("gpt_bigcode", GPT2),
+    ("gpt_bigcode", {**GPT2, "multi_query": False}),
+    ("codegen", {**GPT2, "rotary_dim": 4}),
+    ("mpt", {"d_model": 32, "n_heads": 4, "n_layers": 2, "vocab_size": 61}),
+    ("qwen2_moe", {**MIXED, "num_hidden_layers": 5, "use_sliding_window": True, "sliding_window": 7, "max_window_layers": 3}),
+    ("olmoe", {**MIXED, "num_hidden_layers": 2}),
+    ("granitemoeshared", {**MIXED, "num_hidden_layers": 2, "shared_intermediate_size": 6}),
+    ("phimoe", {**MIXED, "num_hidden_layers": 2, "sliding_window": 7}),
+    ("glm4_moe", {**MIXED, "num_hidden_layers": 2, "n_routed_experts": 8}),
+    ("ernie4_5_moe", {**MIXED, "num_hidden_layers": 2, "moe_num_experts": 4, "moe_k": 2}),
+    ("hunyuan_v1_moe", {**MIXED, "num_hidden_layers": 2, "head_dim": 8, "moe_topk": [1, 2]}),
+    ("minimax_m2", {**MIXED, "num_hidden_layers": 2, "head_dim": 8}),
+    (
+        "deepseek_v2",
+        {
+            **MIXED, "num_hidden_layers": 3, "first_k_dense_replace": 1, "num_key_value_heads": 4, "kv_lora_rank": 10,
+            "q_lora_rank": 12, "qk_rope_head_dim": 4, "qk_nope_head_dim": 6, "v_head_dim": 8, "n_routed_experts": 8,
+        },
+    ),
+    ("apertus", {**GROUPED, "num_hidden_layers": 2}),
+    ("bitnet", {**GROUPED, "num_hidden_layers": 2}),
     ("gpt_oss", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "sliding_window": 7, "num_local_experts": 4}),
     ("qwen2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": False}),
     ("qwen2", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7, "use_sliding_window": True, "max_window_layers": 3}),
@@ -80,6 +113,8 @@ DELTA = {
 HYBRID = [
     ("qwen3_next", {**DELTA, "num_hidden_layers": 5}),
     ("qwen3_next", {**DELTA, "num_hidden_layers": 3, "full_attention_interval": 2, "linear_conv_kernel_dim": 3}),
+    ("minimax", {**MIXED, "num_hidden_layers": 5, "block_size": 4}),
+    ("minimax", {**MIXED, "num_hidden_layers": 2, "layer_types": ["linear_attention"] * 2, "head_dim": 6}),
     ("bamba", {**MAMBA, "num_hidden_layers": 5, "attn_layer_indices": [1, 4]}),
     ("bamba", {**MAMBA, "num_hidden_layers": 2, "attn_layer_indices": [0], "mamba_n_groups": 2, "mamba_d_conv": 3}),
     ("bamba", {**MAMBA, "num_hidden_layers": 2, "attn_layer_indices": [1], "mamba_expand": 3}),
@@ -111,6 +146,9 @@ def test_layers_that_carry_a_state_keep_as_much_of_any_sequence(model_type, valu
         with torch.no_grad():
             cache = model(torch.randint(3, 60, (batch, sequence)), use_cache=True).past_key_values
         held = [tensor for layer in cache.layers for tensor in held_by(layer)]
+        held += [
+            tensor for tensor in getattr(cache, "linear_cache", ()) if isinstance(tensor, torch.Tensor)
+        ]  # MiniMax's
         answer = tallystick.memory({"model_type": model_type, **values}, dtype=dtype, batch=batch, sequence=sequence)
         assert answer.to_dict()["kv_cache_bytes"] == sum(tensor.nbytes for tensor in held)
 
@@ -118,7 +156,7 @@ def test_layers_that_carry_a_state_keep_as_much_of_any_sequence(model_type, valu
 def held_by(layer):
     """The tensors of one layer's cache, whichever kind of layer it is."""
     if hasattr(layer, "keys"):
-        return [layer.keys, layer.values]
+        return [tensor for tensor in (layer.keys, layer.values) if tensor is not None]
     return [*layer.conv_states.values(), *layer.recurrent_states.values()]
 
 

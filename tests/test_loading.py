@@ -239,7 +239,7 @@ def test_a_body_without_the_prefix_of_its_model(tmp_path: Path):
 
 @pytest.mark.parametrize(("flag", "wrong"), [(True, ["config-says-tied-file-differs"]), (False, [])])
 def test_without_transformers_the_flag_alone_tells(tmp_path: Path, monkeypatch, flag: bool, wrong: list[str]):
-    saved(tmp_path, "qwen2_moe", tied=False)
+    saved(tmp_path, "persimmon", tied=False)
     configure(tmp_path, **{FLAG: flag})
     monkeypatch.setitem(sys.modules, "transformers", None)
     answer = tallystick.ties(tmp_path)

@@ -26,6 +26,7 @@ class Truth:
     ties: set[frozenset[str]]  # names of one Parameter object
     buffers: dict[str, tuple[int, ...]]  # those that the state dict holds
     total: int  # elements of distinct Parameter objects
+    trainable: int  # of those that gradients change
 
 
 def read(model: nn.Module) -> Truth:
@@ -40,7 +41,16 @@ def read(model: nn.Module) -> Truth:
         ties={frozenset(names) for names in groups.values() if len(names) > 1},
         buffers={name: tuple(t.shape) for name, t in model.state_dict().items() if name not in shapes},
         total=sum(math.prod(parameter.shape) for parameter in model.parameters()),
+        trainable=sum(math.prod(parameter.shape) for parameter in model.parameters() if parameter.requires_grad),
     )
+
+
+# What the default config of a type lacks: transformers builds no model of it.
+LACKING: dict[str, dict[str, Any]] = {
+    "hunyuan_v1_dense": {"head_dim": 16},
+    "hunyuan_v1_moe": {"head_dim": 16},
+    "nemotron": {"num_key_value_heads": 8},
+}
 
 
 def build(values: dict[str, Any]) -> nn.Module:
@@ -60,8 +70,8 @@ def truth(values: dict[str, Any]) -> Truth:
 
 
 def default_config(model_type: str) -> transformers.PreTrainedConfig:
-    """The config of a type with nothing set."""
-    return transformers.AutoConfig.for_model(model_type)
+    """The config of a type with nothing set but what it lacks."""
+    return transformers.AutoConfig.for_model(model_type, **LACKING.get(model_type, {}))
 
 
 # -- skeletons ------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ class Heads(NamedTuple):
     latent: int | None = None  # elements that stand for all keys and values of a token, where they are made of fewer
     rotary: int | None = None  # elements of a query and key that their position turns; None is all
     apart: bool = False  # layers that see a window turn by cosines and sines of their own
+    repeating: bool = False  # each layer repeats cosines and sines for the pairs that they turn
     joined: bool = False  # queries and keys are put together again from what is turned and what is not
     # What takes it where a fused kernel is asked for: "fused", one that keeps no scores; "eager", none, so it runs by
     # hand; "float32", torch's fallback, all in float32.
@@ -32,6 +33,9 @@ class Heads(NamedTuple):
     capped: bool = False  # a tanh bounds the scores
     sinks: bool = False  # one more score for each query, which attends to nothing
     dropout: bool = False  # of the probabilities
+    widened: bool = False  # queries and keys are copied to float32 to be turned
+    parted: bool = False  # the turned and the unturned part of queries and keys live on while they are attended with
+    lingering: int = 0  # tensors of a token's width that live on, while the MLP runs, beside what is added up
     stored_mask: int = 0  # positions of a mask that each layer holds, and turns into bools each time
     handed_on: bool = False  # by hand: the probabilities live until the next layer has run
     unmasked: bool = False  # by hand: the scores as they were before the mask live beside those after it
@@ -39,7 +43,7 @@ class Heads(NamedTuple):
         False  # GPT-2: what it gives lives on beside its sum with the block's input, as do the positions' vectors
     )
     chunked: bool = False  # windows are chunks: a position sees those before it in its own
-    precise: bool = False  # pairs are turned as complex numbers of 2 × float32, whatever the dtype of the model
+    precise: bool = False  # cosines and sines are in float32, whatever the dtype of the model
     levelled: bool = False  # where a window is seen, queries and keys are brought to one scale that nothing learns
     borrowed: bool = False  # keys and values are those of an earlier layer: none are made, and none are cached
     tempered: bool = False  # where everything is seen, queries are scaled by their position
@@ -117,9 +121,10 @@ class Recurrence(NamedTuple):
     """What one layer that reads token after token keeps of a sequence, however long it is."""
 
     inputs: int  # elements of the last inputs of its convolution
-    state: int  # elements of its state, which is in float32 whatever the dtype of the model
+    state: int  # elements of its state
     source: str  # where this is from
     runs: Scanning | None = None  # None: nobody said how
+    wide: bool = True  # the state is in float32, whatever the dtype of the model
 
 
 class Recurring(NamedTuple):
@@ -148,10 +153,12 @@ class Norm(NamedTuple):
 
     # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: in float32 | gemma: float32, 1 + scale | bare: none
     # own: RMSNorm, all in the model's dtype | centred: LayerNorm written by hand
+    # layer32, centred32: of a copy in float32
     kind: str
     width: int  # elements that share one mean
     times: int = 1  # such groups in a token
     inner: bool = False  # inside an attention: reads what a projection gives
+    turned: bool = False  # inside an attention, behind the turning by positions
     after: bool = False  # reads what an attention or MLP gives
 
 

@@ -68,6 +68,7 @@ class Tensor(NamedTuple):
     shape: tuple[int, ...]
     role: str | None = None
     buffer: bool = False
+    trainable: bool = True
 
 
 class Group:
@@ -234,18 +235,18 @@ def PositionEmbedding(rows: int, width: int) -> Group:
     return Group(weight=Tensor((rows, width), "position_embedding"))
 
 
-def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int = 1) -> Group:
-    """Scale `weight` and shift `bias`, each (width); `times` groups of a token share them."""
+def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int = 1, kind: str = "layer") -> Group:
+    """Scale `weight` and shift `bias`, each (width); `times` groups of a token share them; `kind` as in `anatomy.Norm`."""
     return Norm(
-        anatomy.Norm("layer", width, times),
+        anatomy.Norm(kind, width, times),
         weight=Tensor((width,), "norm") if scale else None,
         bias=Tensor((width,), "norm") if bias else None,
     )
 
 
-def RMSNorm(width: int, *, kind: str = "rms", times: int = 1, after: bool = False) -> Group:
-    """Scale `weight` (width) alone; `kind` and `after` as in `anatomy.Norm`, `times` as in `LayerNorm`."""
-    return Norm(anatomy.Norm(kind, width, times, after=after), weight=Tensor((width,), "norm"))
+def RMSNorm(width: int, *, kind: str = "rms", times: int = 1, after: bool = False, turned: bool = False) -> Group:
+    """Scale `weight` (width) alone; `kind`, `after` and `turned` as in `anatomy.Norm`, `times` as in `LayerNorm`."""
+    return Norm(anatomy.Norm(kind, width, times, after=after, turned=turned), weight=Tensor((width,), "norm"))
 
 
 def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = False) -> Group:
@@ -279,6 +280,7 @@ def lay_out(model: Model, *, dtype: str) -> list[Entry]:
                 dtype=dtype,
                 storage=source if tied and source else name,
                 unique=0 if tied else int(math.prod(node.shape)),
+                trainable=node.trainable,
                 buffer=node.buffer,
                 active=active,
                 axes=axes,

@@ -85,7 +85,7 @@ def saved(
             kept.add("masks", 1, len(windows) * batch * sequence**2 * step.stream)
         elif any(masked_layers(part, step) for part in parts):
             kept.add("masks", 1, (batch if chunked(parts) else 1) * sequence**2 * MASK)
-    kept.add("rotary positions", 1, max(rotary_tables(part, step) for part in parts))
+    kept.add("rotary positions", 1, max(rotary_tables(part, step, each=recompute != "full") for part in parts))
     if step.mixed:
         for layers, size in _copies(ledger):
             if layers is None or recompute != "full":

@@ -19,7 +19,7 @@ from tallystick.ledger import Entry, total_of
 # The kind of change that a key makes; one that stands nowhere here is a "config-key".
 KINDS = {
     "vocabulary": ("vocab_size", "vocab_size_per_layer_input"),
-    "layers": ("depth", "n_layer", "n_layers", "num_hidden_layers"),
+    "layers": ("depth", "n_layer", "n_layers", "num_hidden_layers", "num_layers"),
     "width": ("d_model", "emb_dim", "hidden_size", "n_embd"),
     "embedding-width": ("hidden_size_per_layer_input", "word_embed_proj_dim"),
     "mlp-width": (
@@ -27,7 +27,8 @@ KINDS = {
         "widths",
     ),
     "heads": (
-        "d_head", "head_dim", "n_head", "n_heads", "num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+        "d_head", "head_dim", "n_head", "n_heads", "num_attention_heads", "num_heads", "qk_nope_head_dim",
+        "qk_rope_head_dim", "v_head_dim",
     ),
     "kv-heads": ("multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
     "kv-sharing": ("num_kv_shared_layers",),
@@ -39,22 +40,28 @@ KINDS = {
         "mamba_expand", "mamba_n_groups", "mamba_n_heads",
     ),
     "cross-attention": ("add_cross_attention",),
-    "biases": ("attention_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias", "qkv_bias", "use_bias"),
+    "activation": ("hidden_act",),
+    "biases": (
+        "lm_head_bias", "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",
+        "qkv_bias", "use_bias", "use_qkv_bias",
+    ),
     "norms": (
         "_remove_final_layer_norm", "do_layer_norm_before", "layer_norm_elementwise_affine", "norm_scale",
         "num_ln_in_parallel_attn", "parallel_attn", "qk_layernorm", "qk_norm",
+        "use_parallel_residual", "use_qk_norm",
     ),
     "positions": ("block_size", "context_length", "max_position_embeddings", "n_positions"),
     "experts": (
         "decoder_sparse_step", "first_k_dense_replace", "interleave_moe_layer_step", "mlp_only_layers",
         "moe_intermediate_size", "moe_layers", "n_routed_experts", "n_shared_experts", "num_experts", "num_local_experts",
-        "shared_expert_intermediate_size",
+        "shared_expert_intermediate_size", "shared_intermediate_size", "moe_num_experts", "moe_num_shared_experts",
+        "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval",
     ),
 }  # fmt: skip
 _KIND_OF = {key: kind for kind, keys in KINDS.items() for key in keys}
 
 TIE = "tie_word_embeddings"
-COUNTS_OF_HEADS = ("n_head", "n_heads", "num_attention_heads")
+COUNTS_OF_HEADS = ("n_head", "n_heads", "num_attention_heads", "num_heads")
 MOST_TOGETHER = 3  # keys that make a model only together: a width and its heads, seldom more
 
 

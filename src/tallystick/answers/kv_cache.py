@@ -57,6 +57,6 @@ def carried(recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
     """
     found: dict[tuple[str, Recurrence], int] = {}
     for one in recurring:
-        alike = one.name, Recurrence(int(one.keeps.inputs), int(one.keeps.state), one.keeps.source)
+        alike = one.name, one.keeps._replace(inputs=int(one.keeps.inputs), state=int(one.keeps.state), runs=None)
         found[alike] = found.get(alike, 0) + int(one.layers)
     return tuple(Carried(name, layers, keeps) for (name, keeps), layers in found.items())

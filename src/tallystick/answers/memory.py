@@ -256,7 +256,9 @@ def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimize
 def _adapter_notes(ledger: Ledger) -> list[str]:
     notes = ["activations are counted as if all weights were trained: adapters keep about as many"]
     if any(entry.role == "experts" and len(entry.shape) == 3 for entry in ledger.parameters):
-        notes.append("fused experts and their routers get no adapter; PEFT gives those of Mixtral some of their own")
+        notes.append(
+            "fused experts and their routers get no adapter; PEFT gives those of Mixtral and of Qwen's kin some of their own"
+        )
     return notes
 
 
@@ -298,8 +300,10 @@ def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
     for one in carried((ledger.described or ledger).recurring):
         for what, elements, dtype in (
             ("last inputs of convolutions", one.keeps.inputs, form),
-            ("states of recurrent layers", one.keeps.state, "float32"),
+            ("states of recurrent layers", one.keeps.state, "float32" if one.keeps.wide else form),
         ):
+            if not elements:
+                continue
             width = BITS[dtype] // 8
             yield Line(
                 "kv_cache",

@@ -91,7 +91,7 @@ def _alive(part: Part, parts: tuple[Part, ...], step: Step) -> int:
         return step.tokens * what.reads * streams * step.width + mixer + _handed_on(part, parts, step)
     readings = [other.what for other in parts if isinstance(other.what, Reading)]
     left = max((_probabilities(one, step) for one in readings), default=0) + _handed_on(part, parts, step)
-    streams += 1 + any(one.heads.held for one in readings)  # the attention's sum, and what it gave
+    streams += 1 + max((one.heads.held + one.heads.lingering for one in readings), default=0)  # the attention's sum
     if isinstance(what, Routing):
         return left + step.tokens * what.feed.reads * streams * step.width + _experts(what, step)
     return left + step.tokens * what.reads * streams * step.width + _inner(what, step) if isinstance(what, Feed) else 0
@@ -140,7 +140,10 @@ def _attention(reading: Reading, step: Step) -> int:
     held = _queries_and_keys(reading)
     if not scores_by_hand(reading, step):
         whole = heads.rotary is None and not reading.fused and heads.latent is None
-        return step.tokens * max(held + 2 * given, 4 * queries if whole else 0) * width
+        turning = 4 * queries * width if whole else 0
+        if heads.widened and width != FLOAT:
+            turning = queries * width + (4 * queries + heads.keys * heads.size) * FLOAT
+        return step.tokens * max((held + 2 * given) * width, turning)
     scores, softmax = widths_of_scores(reading, step)
     pairs, each = step.batch * heads.queries * step.sequence**2, scores + softmax
     if heads.softmax == "products":  # in float32 as they are
@@ -156,7 +159,8 @@ def _attention(reading: Reading, step: Step) -> int:
         each += scores
     if heads.kernel == "eager":  # Bloom: keys in another order, and where no copy is wider, all up to the block's sum
         held += given * (1 if softmax != scores else 4)
-    repeated = queries + given if heads.keys != heads.queries and heads.kernel == "fused" else 0
+    # One head for all queries is seen by each of them where it is.
+    repeated = queries + given if 1 < heads.keys < heads.queries and heads.kernel == "fused" else 0
     return pairs * each + step.tokens * (held + repeated) * width
 
 
@@ -179,7 +183,7 @@ def _queries_and_keys(reading: Reading) -> int:
         return 3 * queries + unturned + heads.queries * turned + heads.latent
     if reading.fused:
         return queries + keys + heads.keys * heads.value_size + (queries if turned else 0)
-    if 0 < turned < heads.size and (heads.joined or heads.softmax == "products"):
+    if 0 < turned < heads.size and (heads.parted or heads.softmax == "products"):
         # Two views of each, and what is turned.
         return 2 * queries + keys + (heads.queries + heads.keys) * turned
     return queries

@@ -80,11 +80,13 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
     bits, and the normed elements before they are scaled. Gemma's scale, 1 + weight, is a tensor of its own. The book
     writes both norms in the model's dtype; its LayerNorm keeps what is left of the input without its mean as well.
     """
-    given = step.width if norm.inner else step.stream
-    if norm.kind == "layer":
-        each = norm.width * (0 if again else step.stream) + 2 * FLOAT
-    elif norm.kind in ("own", "centred"):
-        each = given * (norm.width * (3 if norm.kind == "centred" else 2) + 1)
+    given = step.width if (norm.inner and not norm.turned) or norm.after else step.stream
+    if norm.kind in ("layer", "layer32"):
+        copied = norm.kind == "layer32" and step.stream != FLOAT
+        each = norm.width * (FLOAT if copied else 0 if again else step.stream) + 2 * FLOAT
+    elif norm.kind in ("own", "centred", "centred32"):
+        wide = FLOAT if norm.kind == "centred32" else given
+        each = wide * (norm.width * (2 if norm.kind == "own" else 3) + 1)
     else:
         scaled = {"bare": 0, "rms": given}.get(norm.kind, FLOAT)
         each = norm.width * (FLOAT + scaled) + FLOAT
@@ -196,8 +198,9 @@ def chunked(parts: tuple[Part, ...]) -> bool:
     return any(isinstance(part.what, Reading) and part.what.heads.chunked for part in parts)
 
 
-def rotary_tables(part: Part, step: Step) -> int:
-    """Cosines and sines of each position, once for all layers, or for all that see as far.
+def rotary_tables(part: Part, step: Step, *, each: bool = False) -> int:
+    """Cosines and sines of each position, once for all layers, or for all that see as far; for each layer where it
+    repeats them, if `each` keeps its own.
 
     GPT-J, whose products alone are in float32, looks them up in every layer anew, and keeps none.
     """
@@ -211,6 +214,7 @@ def rotary_tables(part: Part, step: Step) -> int:
         * turned
         * (FLOAT if heads.precise else step.stream)
         * (len(windows_of(part)) if heads.apart else 1)
+        * (part.layers if heads.repeating and each else 1)
     )
 
 

@@ -1,8 +1,8 @@
 """What the decoders share: heads, attention, gated MLP, mixture of experts, and the frame around the blocks."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tallystick.anatomy import EVERYTHING, Windows
 from tallystick.blueprint import (
@@ -39,6 +39,11 @@ def head_dim(c: Config) -> int:
     return size
 
 
+def rounded(width: int, heads: int) -> int:
+    """The width shared out among the heads, rounded down where they do not divide it: some types are built so."""
+    return int(width) // int(heads) if int(width) % int(heads) else width / heads  # type: ignore[return-value]
+
+
 def key_value_heads(c: Config) -> int:
     """Grouped-query attention's key and value heads; null means one for each query head."""
     if c.num_key_value_heads:
@@ -47,37 +52,18 @@ def key_value_heads(c: Config) -> int:
     return heads
 
 
-def heads(c: Config, size: int, windows: Windows = EVERYTHING) -> Heads:
-    """Query heads and grouped key and value heads, all of one size."""
-    return Heads(c.num_attention_heads, key_value_heads(c), size, windows=windows)
+def heads(c: Config, size: int | None = None, **how: Any) -> Heads:
+    """Query heads and grouped key and value heads, all of one size, which run as `how` says: fields of `Heads`."""
+    return Heads(c.num_attention_heads, key_value_heads(c), size or head_dim(c), **how)
 
 
 def attention(
-    c: Config,
-    size: int,
-    *,
-    windows: Windows = EVERYTHING,
-    bias: bool = False,
-    output_bias: bool | None = None,
-    output: str = "o_proj",
-    rotary: int | None = None,
-    apart: bool = False,
-    joined: bool = False,
-    capped: bool = False,
-    runs: Heads | None = None,
-    **more: Node | None,
+    c: Config, runs: Heads, *, bias: bool = False, output_bias: bool | None = None, output: str = "o_proj", **more: Any
 ) -> Attention:
-    """Separate query, key, value and output projections; heads of `size`, key and value heads grouped.
-
-    `runs` says how they run, where the flags and `windows` do not.
-    """
-    d, queries, keys = c.hidden_size, c.num_attention_heads * size, key_value_heads(c) * size
-    softmax = "own" if "sinks" in more else "float32"
+    """Separate query, key, value and output projections of these heads, and `more` that is in it, such as norms."""
+    d, queries, keys = c.hidden_size, runs.queries * runs.size, runs.keys * runs.size
     return Attention(
-        runs
-        or heads(c, size, windows)._replace(
-            rotary=rotary, apart=apart, joined=joined, capped=capped, sinks="sinks" in more, softmax=softmax
-        ),
+        runs,
         q_proj=Linear(d, queries, bias=bias),
         k_proj=Linear(d, keys, bias=bias),
         v_proj=Linear(d, keys, bias=bias),
@@ -117,6 +103,36 @@ def late_windows(c: Config) -> Windows:
     return windows_of(c, ((None, first), (c.sliding_window, c.num_hidden_layers - first)))
 
 
+def head_norms(
+    runs: Heads, names: tuple[str, str] = ("q_norm", "k_norm"), *, kind: str = "rms", turned: bool = False
+) -> dict[str, Any]:
+    """The norms of queries and of keys, each head on its own; `kind` and `turned` as in `anatomy.Norm`."""
+    return {
+        name: RMSNorm(runs.size, kind=kind, times=times, turned=turned)
+        for name, times in zip(names, (runs.queries, runs.keys), strict=True)
+    }
+
+
+def turned(c: Config, size: int) -> int:
+    """Elements of a head that positions turn: a share of them, which `rope_parameters` or the config itself states."""
+    stated = c.rope_parameters.get("partial_rotary_factor") if isinstance(c.rope_parameters, dict) else None
+    return int(int(size) * (stated if isinstance(stated, int | float) else c.partial_rotary_factor))
+
+
+def rope_windows(c: Config, near: int | None, turned: bool) -> Windows:
+    """Layers that see `near`, and others that see all: those that positions turn, or those that they do not.
+
+    `no_rope_layers` lists a 1 or 0 for each layer, where it is stated; else every `no_rope_layer_interval`-th is not turned.
+    """
+    of_turned, of_others = (near, None) if turned else (None, near)
+    listed = c.no_rope_layers
+    if not listed:
+        return (of_turned, int(c.no_rope_layer_interval) - 1), (of_others, 1)
+    if not isinstance(listed, list) or len(listed) < c.num_hidden_layers:
+        raise c.refuse(f"no_rope_layers must hold a 1 or 0 for each of the {int(c.num_hidden_layers)} layers")
+    return in_runs(listed, of_turned, of_others)
+
+
 SILU = {"hidden_act": "silu"}  # what most gates are activated by
 
 
@@ -130,30 +146,85 @@ def gated_mlp(d: int, inner: int, activation: str | None = None, *, bias: bool =
     )
 
 
-def router(runs: Routing, *, bias: bool = False, **more: Node) -> Router:
+def fused_gated_mlp(d: int, inner: int, activation: str) -> MLP:
+    """The same, gate and up projection in one."""
+    return MLP(
+        Feed(d, inner, activation, gated=True, fused=True),
+        gate_up_proj=Linear(d, 2 * inner, bias=False),
+        down_proj=Linear(inner, d, bias=False),
+    )
+
+
+def plain_mlp(
+    d: int, inner: int, activation: str, up: str = "up_proj", down: str = "down_proj", *, bias: bool = True
+) -> MLP:
+    """Up, an activation, down, without a gate."""
+    return MLP(Feed(d, inner, activation), **{up: Linear(d, inner, bias=bias), down: Linear(inner, d, bias=bias)})
+
+
+def pre_norm(self_attn: Attention, mlp: Group, norm: Group) -> Group:
+    """Llama's block: attention, then MLP, each behind a norm, and what it gives added to what went in."""
+    return Group(self_attn=self_attn, mlp=mlp, input_layernorm=norm, post_attention_layernorm=norm)
+
+
+def router(reads: int, runs: Routing | None, experts: int, *, bias: bool = False, **more: Any) -> Router:
     """One score for each expert."""
-    return Router(runs, **Linear(runs.feed.reads, runs.experts, bias=bias).children, **more)
+    return Router(runs, **Linear(reads, experts, bias=bias).children, **more)
 
 
-def experts_used(c: Config, of: str) -> int:
-    """How many experts a token goes through; it cannot be more than there are."""
-    used: int = c.num_experts_per_tok
+def experts_used(c: Config, of: str, by: str = "num_experts_per_tok") -> int:
+    """How many experts a token goes through, as the key `by` says; it cannot be more than there are, as `of` says."""
+    used: int = getattr(c, by)
     if used > getattr(c, of):
-        raise c.refuse(f"num_experts_per_tok = {int(used)} is more than {of} = {int(getattr(c, of))}")
+        raise c.refuse(f"{by} = {int(used)} is more than {of} = {int(getattr(c, of))}")
     return used
 
 
-def experts(c: Config, d: int, inner: int, *, of: str, names: tuple[str, str, str]) -> Node:
-    """Gated experts without biases, `of` the key that counts them.
+SINGLE = ("gate_proj", "up_proj", "down_proj")  # the matrices of an expert that is held on its own
+NUMBERED = ("w1", "w3", "w2")  # as Mixtral calls them
 
-    `names` are those of gate, up and down where experts are held one by one.
+
+def mixture(
+    c: Config,
+    inner: int,
+    used: int,
+    of: int,
+    *,
+    scoring: str | None = None,
+    weights: str = "float32",
+    under: str = "gate",
+    names: tuple[str, str, str] = SINGLE,
+    scores: Mapping[str, Any] | None = None,
+    **beside: Node | None,
+) -> Group:
+    """Gated experts without biases, and the router that chooses among them.
+
+    Args:
+        c: the config, of which the width and the activation are read.
+        inner: the width inside of an expert.
+        used: how many a token goes through.
+        of: how many there are.
+        scoring: how they are chosen, as in `Routing`; None: that is not told.
+        weights: how they are weighted, as in `Routing`.
+        under: the router's name.
+        names: of gate, up and down where experts are held one by one.
+        scores: what the router holds beside its matrix.
+        beside: what all tokens go through beside them.
     """
-    used, count = experts_used(c, of), getattr(c, of)
+    d = c.hidden_size
+    expert = Feed(d, inner, c.hidden_act, gated=True, fused=True) if scoring else None
+    runs = Routing(expert, of, used, scoring, weights) if expert and scoring else None
+    return Group(
+        **{under: router(d, runs, of, **(scores or {}))}, experts=_experts(c, d, inner, used, of, names), **beside
+    )
+
+
+def _experts(c: Config, d: int, inner: int, used: int, of: int, names: tuple[str, str, str]) -> Node:
     if c.published:
         gate, up, down = names
         projections = {gate: Linear(d, inner, bias=False), up: Linear(d, inner, bias=False)}
-        return ExpertStack(used, count, Group(**projections, **{down: Linear(inner, d, bias=False)}))
-    return Experts(used, count, gate_up_proj=Tensor((count, 2 * inner, d)), down_proj=Tensor((count, d, inner)))
+        return ExpertStack(used, of, Group(**projections, **{down: Linear(inner, d, bias=False)}))
+    return Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner)))
 
 
 def two_kinds(c: Config, chosen: Container[int], these: Group, others: Group) -> Stack:
@@ -165,7 +236,13 @@ def two_kinds(c: Config, chosen: Container[int], these: Group, others: Group) ->
 
 
 def decoder(
-    c: Config, layers: Group | Stack, norm: Group | None = None, *, capped: bool = False, **beside: Node
+    c: Config,
+    layers: Group | Stack,
+    norm: Group | None = None,
+    *,
+    capped: bool = False,
+    head_bias: bool = False,
+    **beside: Node,
 ) -> Model:
     """Token embedding, blocks, final norm, what is `beside` them, and a head that can be tied to the embedding."""
     d = c.hidden_size
@@ -176,7 +253,7 @@ def decoder(
             norm=norm or RMSNorm(d),
             **beside,
         ),
-        lm_head=Head(d, c.vocab_size, capped=capped),
+        lm_head=Head(d, c.vocab_size, bias=head_bias, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
     )
 

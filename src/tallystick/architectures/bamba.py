@@ -49,8 +49,6 @@ def bamba(c: Config) -> Model:
     runs: list[tuple[int, Group]] = []
     first = 0  # layer of the next run
     for number in _attending(c):
-        size = head_dim(c)
-        turned = int(size) // 2
         runs.append((number - first, _block(c, mamba=_mamba(c))))
         runs.append(
             (
@@ -58,7 +56,7 @@ def bamba(c: Config) -> Model:
                 _block(
                     c,
                     self_attn=attention(
-                        c, size, bias=c.attention_bias, runs=heads(c, size)._replace(rotary=turned, handed_on=True)
+                        c, heads(c, rotary=int(head_dim(c)) // 2, handed_on=True), bias=c.attention_bias
                     ),
                 ),
             )

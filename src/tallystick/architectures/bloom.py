@@ -1,11 +1,10 @@
 """BLOOM (BigScience 2022, "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model")."""
 
+from tallystick.architectures._decoder import plain_mlp
 from tallystick.blueprint import (
-    MLP,
     Attention,
     Config,
     Embedding,
-    Feed,
     Group,
     Head,
     Heads,
@@ -38,7 +37,7 @@ def bloom(c: Config) -> Model:
             dense=Linear(d, d),
         ),
         post_attention_layernorm=LayerNorm(d),
-        mlp=MLP(Feed(d, 4 * d, "bloom_gelu"), dense_h_to_4h=Linear(d, 4 * d), dense_4h_to_h=Linear(4 * d, d)),
+        mlp=plain_mlp(d, 4 * d, "bloom_gelu", "dense_h_to_4h", "dense_4h_to_h"),
     )
     return Model(
         transformer=Group(

@@ -1,17 +1,15 @@
 """DeepSeek-V3 and R1 (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report"), without the multi-token prediction module."""
 
-from tallystick.architectures._decoder import SILU, decoder, experts, experts_used, gated_mlp, router
+from tallystick.architectures._decoder import SILU, decoder, experts_used, gated_mlp, mixture, pre_norm
 from tallystick.blueprint import (
     Attention,
     Buffer,
     Config,
-    Feed,
     Group,
     Heads,
     Linear,
     Model,
     RMSNorm,
-    Routing,
     Stack,
     architecture,
     maybe,
@@ -43,52 +41,54 @@ from tallystick.blueprint import (
     tie_word_embeddings=False,
 )
 def deepseek_v3(c: Config) -> Model:
-    d, inner = c.hidden_size, c.moe_intermediate_size
-    dense_layers = min(c.first_k_dense_replace, c.num_hidden_layers)
-    expert, used = Feed(d, inner, c.hidden_act, gated=True, fused=True), experts_used(c, "n_routed_experts")
-    moe = Group(
-        experts=experts(c, d, inner, of="n_routed_experts", names=("gate_proj", "up_proj", "down_proj")),
-        # The bias that balances the experts' load is set by a rule, not by gradients: a buffer.
-        gate=router(
-            Routing(expert, c.n_routed_experts, used, "sigmoid"), e_score_correction_bias=Buffer(c.n_routed_experts)
-        ),
-        shared_experts=gated_mlp(d, inner * c.n_shared_experts, c.hidden_act),
-    )
-    return decoder(
+    return decoder(c, dense_first(c, sigmoid_mixture(c), latent_attention(c)))
+
+
+def sigmoid_mixture(c: Config) -> Group:
+    """Experts chosen by sigmoids, and by a bias that balances their load: a rule sets it, no gradient, so a buffer."""
+    inner, of = c.moe_intermediate_size, c.n_routed_experts
+    return mixture(
         c,
-        Stack(
-            (dense_layers, _block(c, gated_mlp(d, c.intermediate_size, c.hidden_act))),
-            (c.num_hidden_layers - dense_layers, _block(c, moe)),
-        ),
+        inner,
+        experts_used(c, "n_routed_experts"),
+        of,
+        scoring="sigmoid",
+        scores={"e_score_correction_bias": Buffer(of)},
+        shared_experts=gated_mlp(c.hidden_size, inner * c.n_shared_experts, c.hidden_act),
     )
 
 
-def _block(c: Config, mlp: Group) -> Group:
+def dense_first(c: Config, moe: Group, attends: Attention, mlp: Group | None = None) -> Stack:
+    """The first `first_k_dense_replace` layers have a plain MLP, the others `moe`."""
+    d, dense_layers = c.hidden_size, min(c.first_k_dense_replace, c.num_hidden_layers)
+    dense = mlp or gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return Stack(
+        (dense_layers, pre_norm(attends, dense, RMSNorm(d))),
+        (c.num_hidden_layers - dense_layers, pre_norm(attends, moe, RMSNorm(d))),
+    )
+
+
+def latent_attention(c: Config) -> Attention:
+    """Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist."""
     d, heads, rank, bias = c.hidden_size, c.num_attention_heads, c.q_lora_rank, c.attention_bias
     size = c.qk_nope_head_dim + c.qk_rope_head_dim
-    # Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist.
-    return Group(
-        self_attn=Attention(
-            # A token is cached as its waist and the one rotary key that all heads share.
-            Heads(
-                heads,
-                heads,
-                size,
-                c.v_head_dim,
-                latent=c.kv_lora_rank + c.qk_rope_head_dim,
-                rotary=c.qk_rope_head_dim,
-                joined=True,
-            ),
-            q_proj=None if rank else Linear(d, heads * size, bias=False),
-            q_a_proj=Linear(d, rank, bias=bias) if rank else None,
-            q_a_layernorm=RMSNorm(rank) if rank else None,
-            q_b_proj=Linear(rank, heads * size, bias=False) if rank else None,
-            kv_a_proj_with_mqa=Linear(d, c.kv_lora_rank + c.qk_rope_head_dim, bias=bias),
-            kv_a_layernorm=RMSNorm(c.kv_lora_rank),
-            kv_b_proj=Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + c.v_head_dim), bias=False),
-            o_proj=Linear(heads * c.v_head_dim, d, bias=bias),
+    return Attention(
+        # A token is cached as its waist and the one rotary key that all heads share.
+        Heads(
+            heads,
+            heads,
+            size,
+            c.v_head_dim,
+            latent=c.kv_lora_rank + c.qk_rope_head_dim,
+            rotary=c.qk_rope_head_dim,
+            joined=True,
         ),
-        mlp=mlp,
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        q_proj=None if rank else Linear(d, heads * size, bias=False),
+        q_a_proj=Linear(d, rank, bias=bias) if rank else None,
+        q_a_layernorm=RMSNorm(rank) if rank else None,
+        q_b_proj=Linear(rank, heads * size, bias=False) if rank else None,
+        kv_a_proj_with_mqa=Linear(d, c.kv_lora_rank + c.qk_rope_head_dim, bias=bias),
+        kv_a_layernorm=RMSNorm(c.kv_lora_rank),
+        kv_b_proj=Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + c.v_head_dim), bias=False),
+        o_proj=Linear(heads * c.v_head_dim, d, bias=bias),
     )

@@ -1,11 +1,10 @@
 """Falcon (Almazrouei et al. 2023, "The Falcon Series of Open Language Models"), its first and its 40B design."""
 
+from tallystick.architectures._decoder import plain_mlp
 from tallystick.blueprint import (
-    MLP,
     Attention,
     Config,
     Embedding,
-    Feed,
     Group,
     Head,
     Heads,
@@ -63,11 +62,7 @@ def falcon(c: Config) -> Model:
             query_key_value=Linear(d, d + 2 * keys * size, bias=bias),
             dense=Linear(d, d, bias=bias),
         ),
-        mlp=MLP(
-            Feed(d, inner, c.activation),
-            dense_h_to_4h=Linear(d, inner, bias=bias),
-            dense_4h_to_h=Linear(inner, d, bias=bias),
-        ),
+        mlp=plain_mlp(d, inner, c.activation, "dense_h_to_4h", "dense_4h_to_h", bias=bias),
         **{name: LayerNorm(d) for name in _norms(c)},
     )
     return Model(

@@ -1,7 +1,7 @@
 """Gemma (Gemma Team 2024, "Gemma: Open Models Based on Gemini Research and Technology")."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, pre_norm
+from tallystick.blueprint import Config, Model, RMSNorm, architecture
 
 
 @architecture(
@@ -20,10 +20,6 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
 )
 def gemma(c: Config) -> Model:
     d = c.hidden_size
-    block = Group(
-        self_attn=attention(c, c.head_dim, bias=c.attention_bias),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
-        input_layernorm=RMSNorm(d, kind="gemma"),
-        post_attention_layernorm=RMSNorm(d, kind="gemma"),
-    )
-    return decoder(c, block, RMSNorm(d, kind="gemma"))
+    attends = attention(c, heads(c), bias=c.attention_bias)
+    mlp = gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return decoder(c, pre_norm(attends, mlp, RMSNorm(d, kind="gemma")), RMSNorm(d, kind="gemma"))

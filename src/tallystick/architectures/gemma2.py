@@ -1,6 +1,6 @@
 """Gemma 2 (Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size")."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, windows_of
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, windows_of
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, natural
 
 
@@ -30,10 +30,12 @@ def gemma2(c: Config) -> Model:
     block = Group(
         self_attn=attention(
             c,
-            c.head_dim,
+            heads(
+                c,
+                windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
+                capped=bool(c.attn_logit_softcapping),
+            ),
             bias=c.attention_bias,
-            windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
-            capped=bool(c.attn_logit_softcapping),
         ),
         mlp=gated_mlp(d, c.intermediate_size, c.hidden_activation),
         input_layernorm=RMSNorm(d, kind="gemma"),

@@ -1,7 +1,7 @@
 """Gemma 3 without its eyes (Gemma Team 2025, "Gemma 3 Technical Report")."""
 
 from tallystick.anatomy import Windows
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, key_value_heads, windows_of
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_norms, heads, windows_of
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
 
 
@@ -28,17 +28,9 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
 )
 def gemma3_text(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
-    d, size = c.hidden_size, c.head_dim
+    d, runs = c.hidden_size, heads(c, windows=_windows(c), apart=True)
     block = Group(
-        self_attn=attention(
-            c,
-            size,
-            bias=c.attention_bias,
-            windows=_windows(c),
-            apart=True,
-            q_norm=RMSNorm(size, kind="gemma", times=c.num_attention_heads),
-            k_norm=RMSNorm(size, kind="gemma", times=key_value_heads(c)),
-        ),
+        self_attn=attention(c, runs, bias=c.attention_bias, **head_norms(runs, kind="gemma")),
         mlp=gated_mlp(d, c.intermediate_size, c.hidden_activation),
         input_layernorm=RMSNorm(d, kind="gemma"),
         post_attention_layernorm=RMSNorm(d, kind="gemma", after=True),

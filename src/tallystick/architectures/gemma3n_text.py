@@ -129,9 +129,9 @@ def _block(c: Config, width: int, *, borrowed: bool) -> Group:
 def _attention(c: Config, *, borrowed: bool) -> Attention:
     d, size, bias = c.hidden_size, c.head_dim, c.attention_bias
     windows = windows_of(c, ((c.sliding_window, FULL - 1), (None, 1)))
-    runs = heads(c, size, windows)._replace(apart=True, borrowed=borrowed)
+    runs = heads(c, windows=windows, apart=True, borrowed=borrowed)
     if not borrowed:
-        return attention(c, size, runs=runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
+        return attention(c, runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
     return Attention(
         runs,
         q_proj=Linear(d, c.num_attention_heads * size, bias=bias),

@@ -1,11 +1,10 @@
 """GPT-NeoX (Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language Model"), and Pythia."""
 
+from tallystick.architectures._decoder import plain_mlp
 from tallystick.blueprint import (
-    MLP,
     Attention,
     Config,
     Embedding,
-    Feed,
     Group,
     Head,
     Heads,
@@ -42,7 +41,7 @@ def gpt_neox(c: Config) -> Model:
             query_key_value=Linear(d, 3 * d, bias=bias),
             dense=Linear(d, d, bias=bias),
         ),
-        mlp=MLP(Feed(d, inner, c.hidden_act), dense_h_to_4h=Linear(d, inner), dense_4h_to_h=Linear(inner, d)),
+        mlp=plain_mlp(d, inner, c.hidden_act, "dense_h_to_4h", "dense_4h_to_h"),
     )
     head = "embed_out" if c.published else "lm_head"
     return Model(

@@ -1,6 +1,6 @@
 """gpt-oss (OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card")."""
 
-from tallystick.architectures._decoder import attention, decoder, experts_used, router, windows_of
+from tallystick.architectures._decoder import attention, decoder, experts_used, heads, router, windows_of
 from tallystick.blueprint import Config, Experts, Feed, Group, Model, RMSNorm, Routing, Tensor, architecture, natural
 
 
@@ -37,13 +37,17 @@ def gpt_oss(c: Config) -> Model:
         # A sink is one more logit for each head, which lets it attend to nothing.
         self_attn=attention(
             c,
-            c.head_dim,
+            heads(
+                c,
+                windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
+                rotary=int(c.head_dim) // 2,  # one cosine for a pair
+                sinks=True,
+                softmax="own",
+            ),
             bias=c.attention_bias,
-            windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
-            rotary=int(c.head_dim) // 2,  # one cosine for a pair
             sinks=Tensor((c.num_attention_heads,)),
         ),
-        mlp=Group(router=router(Routing(expert, of, used, "chosen", weights="own"), bias=True), experts=experts),
+        mlp=Group(router=router(d, Routing(expert, of, used, "chosen", weights="own"), of, bias=True), experts=experts),
         input_layernorm=RMSNorm(d, kind="rms32"),
         post_attention_layernorm=RMSNorm(d, kind="rms32"),
     )

@@ -1,11 +1,10 @@
 """GPT-J (Wang and Komatsuzaki 2021, "GPT-J-6B: A 6 Billion Parameter Autoregressive Language Model")."""
 
+from tallystick.architectures._decoder import plain_mlp
 from tallystick.blueprint import (
-    MLP,
     Attention,
     Config,
     Embedding,
-    Feed,
     Group,
     Head,
     Heads,
@@ -46,7 +45,7 @@ def gptj(c: Config) -> Model:
             q_proj=Linear(d, d, bias=False),
             out_proj=Linear(d, d, bias=False),
         ),
-        mlp=MLP(Feed(d, inner, c.activation_function), fc_in=Linear(d, inner), fc_out=Linear(inner, d)),
+        mlp=plain_mlp(d, inner, c.activation_function, "fc_in", "fc_out"),
     )
     return Model(
         transformer=Group(wte=Embedding(c.vocab_size, d), h=Repeat(c.n_layer, block), ln_f=LayerNorm(d)),

@@ -1,7 +1,7 @@
 """Granite 3 (Granite Team 2024, "Granite 3.0 Language Models"), dense: Llama's tensors, other multipliers."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, head_dim
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, pre_norm
+from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
 
 
 @architecture(
@@ -21,10 +21,6 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
 )
 def granite(c: Config) -> Model:
     d = c.hidden_size
-    block = Group(
-        self_attn=attention(c, head_dim(c), bias=c.attention_bias),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-    )
-    return decoder(c, block)
+    attends = attention(c, heads(c), bias=c.attention_bias)
+    mlp = gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias)
+    return decoder(c, pre_norm(attends, mlp, RMSNorm(d)))

@@ -10,7 +10,7 @@ from tallystick.architectures._decoder import (
     experts_used,
     gated_mlp,
     heads,
-    in_runs,
+    rope_windows,
     router,
     two_kinds,
     windows_of,
@@ -50,7 +50,7 @@ def llama4_text(c: Config) -> Model:
     used = experts_used(c, "num_local_experts")
     sparse = Group(
         experts=Experts(used, of, gate_up_proj=Tensor((of, d, 2 * inner)), down_proj=Tensor((of, inner, d))),
-        router=router(Routing(Feed(d, inner, c.hidden_act, gated=True, fused=True), of, used, "scaled")),
+        router=router(d, Routing(Feed(d, inner, c.hidden_act, gated=True, fused=True), of, used, "scaled"), of),
         shared_expert=gated_mlp(d, inner, c.hidden_act),
     )
     dense = gated_mlp(d, c.intermediate_size_mlp, c.hidden_act)
@@ -58,17 +58,19 @@ def llama4_text(c: Config) -> Model:
 
 
 def _block(c: Config, feed_forward: Group) -> Group:
-    d, size = c.hidden_size, c.head_dim
-    runs = heads(c, size, _windows(c))._replace(
+    d = c.hidden_size
+    runs = heads(
+        c,
+        windows=_windows(c),
         chunked=True,
-        rotary=int(size) // 2,  # one complex number for a pair
+        rotary=int(c.head_dim) // 2,  # one complex number for a pair
         precise=True,
         levelled=c.use_qk_norm,
         tempered=c.attn_temperature_tuning,
         softmax="own",
     )
     return Group(
-        self_attn=attention(c, size, runs=runs, bias=c.attention_bias),
+        self_attn=attention(c, runs, bias=c.attention_bias),
         feed_forward=feed_forward,
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),
@@ -86,10 +88,5 @@ def _sparse(c: Config) -> Container[int]:
 
 
 def _windows(c: Config) -> Windows:
-    """Chunks, but in every `no_rope_layer_interval`-th layer, or in those listed with a 0, which turn nothing."""
-    chunk, listed = c.attention_chunk_size, c.no_rope_layers
-    if not listed:
-        return windows_of(c, ((chunk, int(c.no_rope_layer_interval) - 1), (None, 1)), "attention_chunk_size")
-    if not isinstance(listed, list) or len(listed) < c.num_hidden_layers:
-        raise c.refuse(f"no_rope_layers must hold a 1 or 0 for each of the {int(c.num_hidden_layers)} layers")
-    return windows_of(c, in_runs(listed, chunk, None), "attention_chunk_size")
+    """Chunks, but where no position turns anything."""
+    return windows_of(c, rope_windows(c, c.attention_chunk_size, turned=True), "attention_chunk_size")

@@ -1,7 +1,7 @@
 """Mistral (Jiang et al. 2023, "Mistral 7B")."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, head_dim
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
+from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, pre_norm
+from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe, natural
 
 
 @architecture(
@@ -19,10 +19,6 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
 )
 def mistral(c: Config) -> Model:
     d = c.hidden_size
-    block = Group(
-        self_attn=attention(c, head_dim(c), windows=((c.sliding_window, 1),)),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-    )
-    return decoder(c, block)
+    attends = attention(c, heads(c, windows=((c.sliding_window, 1),)))
+    mlp = gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return decoder(c, pre_norm(attends, mlp, RMSNorm(d)))

@@ -1,7 +1,7 @@
 """Mixtral (Jiang et al. 2024, "Mixtral of Experts")."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, experts, experts_used, head_dim, router
-from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, architecture, maybe, natural
+from tallystick.architectures._decoder import NUMBERED, SILU, attention, decoder, experts_used, heads, mixture
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
 
 
 @architecture(
@@ -22,16 +22,16 @@ from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, a
 )
 def mixtral(c: Config) -> Model:
     d = c.hidden_size
-    expert, used = (
-        Feed(d, c.intermediate_size, c.hidden_act, gated=True, fused=True),
+    moe = mixture(
+        c,
+        c.intermediate_size,
         experts_used(c, "num_local_experts"),
-    )
-    moe = Group(
-        gate=router(Routing(expert, c.num_local_experts, used, "softmax")),
-        experts=experts(c, d, c.intermediate_size, of="num_local_experts", names=("w1", "w3", "w2")),
+        c.num_local_experts,
+        scoring="softmax",
+        names=NUMBERED,
     )
     block = Group(
-        self_attn=attention(c, head_dim(c), windows=((c.sliding_window, 1),)),
+        self_attn=attention(c, heads(c, windows=((c.sliding_window, 1),))),
         **{"block_sparse_moe" if c.published else "mlp": moe},
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),

@@ -1,15 +1,12 @@
 """nanochat (Karpathy 2025, "nanochat: the best ChatGPT that $100 can buy"): norms without scales, a squared ReLU."""
 
 from tallystick import anatomy
-from tallystick.architectures._decoder import attention, head_dim, key_value_heads
+from tallystick.architectures._decoder import attention, heads, plain_mlp
 from tallystick.blueprint import (
-    MLP,
     Config,
     Embedding,
-    Feed,
     Group,
     Head,
-    Linear,
     Model,
     Norm,
     Repeat,
@@ -33,16 +30,16 @@ from tallystick.blueprint import (
     tie_word_embeddings=False,
 )
 def nanochat(c: Config) -> Model:
-    d, inner, size = c.hidden_size, c.intermediate_size, head_dim(c)
+    d, inner, runs = c.hidden_size, c.intermediate_size, heads(c)
     block = Group(
         self_attn=attention(
             c,
-            size,
+            runs,
             bias=c.attention_bias,
-            q_norm=_norm(size, c.num_attention_heads),
-            k_norm=_norm(size, key_value_heads(c)),
+            q_norm=_norm(runs.size, runs.queries),
+            k_norm=_norm(runs.size, runs.keys),
         ),
-        mlp=MLP(Feed(d, inner, c.hidden_act), fc1=Linear(d, inner, bias=False), fc2=Linear(inner, d, bias=False)),
+        mlp=plain_mlp(d, inner, c.hidden_act, "fc1", "fc2", bias=False),
         input_layernorm=_norm(d),
         post_attention_layernorm=_norm(d),
     )

@@ -1,6 +1,8 @@
 """OLMo 2 (OLMo Team 2025, "2 OLMo 2 Furious")."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, head_dim, key_value_heads
+from typing import Any
+
+from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
 
 
@@ -19,18 +21,21 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
     tie_word_embeddings=False,
 )
 def olmo2(c: Config) -> Model:
-    d, size = c.hidden_size, head_dim(c)
-    block = Group(
-        # Queries and keys are normalised over all heads at once, and each sublayer's output, not its input.
+    return decoder(c, block(c), RMSNorm(c.hidden_size, kind="rms32"))
+
+
+def block(c: Config, **how: Any) -> Group:
+    """Queries and keys are normalised over all heads at once, and each sublayer's output, not its input."""
+    d, runs = c.hidden_size, heads(c, precise=True, **how)
+    return Group(
         self_attn=attention(
             c,
-            size,
+            runs,
             bias=c.attention_bias,
-            q_norm=RMSNorm(c.num_attention_heads * size, kind="rms32"),
-            k_norm=RMSNorm(key_value_heads(c) * size, kind="rms32"),
+            q_norm=RMSNorm(runs.queries * runs.size, kind="rms32"),
+            k_norm=RMSNorm(runs.keys * runs.size, kind="rms32"),
         ),
         mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
         post_attention_layernorm=RMSNorm(d, kind="rms32", after=True),
         post_feedforward_layernorm=RMSNorm(d, kind="rms32", after=True),
     )
-    return decoder(c, block, RMSNorm(d, kind="rms32"))

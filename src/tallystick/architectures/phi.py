@@ -1,15 +1,12 @@
 """Phi-1, Phi-1.5 and Phi-2 (Gunasekar et al. 2023, "Textbooks Are All You Need"; Li et al. 2023)."""
 
-from tallystick.architectures._decoder import attention, head_dim, key_value_heads
+from tallystick.architectures._decoder import attention, head_dim, heads, key_value_heads, plain_mlp, turned
 from tallystick.blueprint import (
-    MLP,
     Config,
     Embedding,
-    Feed,
     Group,
     Head,
     LayerNorm,
-    Linear,
     Model,
     Parallel,
     Repeat,
@@ -21,7 +18,7 @@ from tallystick.blueprint import (
 @architecture(
     "phi",
     "PhiForCausalLM",
-    running={"hidden_act": "gelu_new", "partial_rotary_factor": 0.5},
+    running={"hidden_act": "gelu_new", "partial_rotary_factor": 0.5, "rope_parameters": None},
     vocab_size=51200,
     hidden_size=2048,
     intermediate_size=8192,
@@ -43,15 +40,13 @@ def phi(c: Config) -> Model:
     block = Parallel(
         self_attn=attention(
             c,
-            head_dim(c),
+            heads(c, rotary=turned(c, head_dim(c)), joined=True, parted=True),
             bias=True,
             output="dense",
-            rotary=int(int(head_dim(c)) * c.partial_rotary_factor),
-            joined=True,
             q_layernorm=q_norm,
             k_layernorm=k_norm,
         ),
-        mlp=MLP(Feed(d, inner, c.hidden_act), fc1=Linear(d, inner), fc2=Linear(inner, d)),
+        mlp=plain_mlp(d, inner, c.hidden_act, "fc1", "fc2"),
         input_layernorm=LayerNorm(d),
     )
     return Model(

@@ -1,12 +1,9 @@
 """Phi-3, Phi-3.5 and Phi-4 (Abdin et al. 2024, "Phi-3 Technical Report")."""
 
-from tallystick.architectures._decoder import SILU, decoder, head_dim, heads, key_value_heads
+from tallystick.architectures._decoder import SILU, decoder, fused_gated_mlp, heads, pre_norm
 from tallystick.blueprint import (
-    MLP,
     Attention,
     Config,
-    Feed,
-    Group,
     Linear,
     Model,
     RMSNorm,
@@ -30,20 +27,13 @@ from tallystick.blueprint import (
     tie_word_embeddings=False,
 )
 def phi3(c: Config) -> Model:
-    d, inner = c.hidden_size, c.intermediate_size
-    queries, keys = c.num_attention_heads * head_dim(c), key_value_heads(c) * head_dim(c)
-    block = Group(
-        self_attn=Attention(
-            heads(c, head_dim(c), windows=((c.sliding_window, 1),))._replace(joined=True),
-            o_proj=Linear(queries, d, bias=False),
-            qkv_proj=Linear(d, queries + 2 * keys, bias=False),
-        ),
-        mlp=MLP(
-            Feed(d, inner, c.hidden_act, gated=True, fused=True),
-            gate_up_proj=Linear(d, 2 * inner, bias=False),
-            down_proj=Linear(inner, d, bias=False),
-        ),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+    d = c.hidden_size
+    runs = heads(c, windows=((c.sliding_window, 1),), joined=True)
+    queries, keys = runs.queries * runs.size, runs.keys * runs.size
+    attends = Attention(
+        runs,
+        o_proj=Linear(queries, d, bias=False),
+        qkv_proj=Linear(d, queries + 2 * keys, bias=False),
     )
-    return decoder(c, block)
+    mlp = fused_gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return decoder(c, pre_norm(attends, mlp, RMSNorm(d)))

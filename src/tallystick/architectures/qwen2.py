@@ -1,7 +1,16 @@
 """Qwen2 and Qwen2.5 (Yang et al. 2024, "Qwen2 Technical Report")."""
 
-from tallystick.architectures._decoder import SILU, SLIDING, attention, decoder, gated_mlp, head_dim, late_windows
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+from tallystick.architectures._decoder import (
+    SILU,
+    SLIDING,
+    attention,
+    decoder,
+    gated_mlp,
+    heads,
+    late_windows,
+    pre_norm,
+)
+from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
 
 
 @architecture(
@@ -19,10 +28,6 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
 )
 def qwen2(c: Config) -> Model:
     d = c.hidden_size
-    block = Group(
-        self_attn=attention(c, head_dim(c), bias=True, output_bias=False, windows=late_windows(c)),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-    )
-    return decoder(c, block)
+    attends = attention(c, heads(c, windows=late_windows(c)), bias=True, output_bias=False)
+    mlp = gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return decoder(c, pre_norm(attends, mlp, RMSNorm(d)))

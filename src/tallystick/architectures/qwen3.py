@@ -6,10 +6,12 @@ from tallystick.architectures._decoder import (
     attention,
     decoder,
     gated_mlp,
-    key_value_heads,
+    head_norms,
+    heads,
     late_windows,
+    pre_norm,
 )
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
 
 
 @architecture(
@@ -27,18 +29,7 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
     tie_word_embeddings=False,
 )
 def qwen3(c: Config) -> Model:
-    d, size = c.hidden_size, c.head_dim
-    block = Group(
-        self_attn=attention(
-            c,
-            size,
-            bias=c.attention_bias,
-            windows=late_windows(c),
-            q_norm=RMSNorm(size, times=c.num_attention_heads),
-            k_norm=RMSNorm(size, times=key_value_heads(c)),
-        ),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-    )
-    return decoder(c, block)
+    d, runs = c.hidden_size, heads(c, windows=late_windows(c))
+    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs))
+    mlp = gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return decoder(c, pre_norm(attends, mlp, RMSNorm(d)))

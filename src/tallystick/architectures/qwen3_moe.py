@@ -4,15 +4,15 @@ from tallystick.architectures._decoder import (
     SILU,
     attention,
     decoder,
-    experts,
     experts_used,
     gated_mlp,
-    head_dim,
-    key_value_heads,
-    router,
+    head_norms,
+    heads,
+    mixture,
+    pre_norm,
     two_kinds,
 )
-from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, architecture, maybe, natural
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
 
 
 @architecture(
@@ -36,19 +36,12 @@ from tallystick.blueprint import Config, Feed, Group, Model, RMSNorm, Routing, a
     tie_word_embeddings=False,
 )
 def qwen3_moe(c: Config) -> Model:
-    d, inner = c.hidden_size, c.moe_intermediate_size
-    dense = _block(c, gated_mlp(d, c.intermediate_size, c.hidden_act))
+    dense = _block(c, gated_mlp(c.hidden_size, c.intermediate_size, c.hidden_act))
     if not c.num_experts:
         return decoder(c, dense)
-    expert, used = Feed(d, inner, c.hidden_act, gated=True, fused=True), experts_used(c, "num_experts")
-    sparse = _block(
-        c,
-        Group(
-            experts=experts(c, d, inner, of="num_experts", names=("gate_proj", "up_proj", "down_proj")),
-            gate=router(Routing(expert, c.num_experts, used, "softmax", weights="own")),
-        ),
-    )
-    return decoder(c, two_kinds(c, dense_layers(c), dense, sparse))
+    used = experts_used(c, "num_experts")
+    moe = mixture(c, c.moe_intermediate_size, used, c.num_experts, scoring="softmax", weights="own")
+    return decoder(c, two_kinds(c, dense_layers(c), dense, _block(c, moe)))
 
 
 def dense_layers(c: Config) -> frozenset[int]:
@@ -61,18 +54,7 @@ def dense_layers(c: Config) -> frozenset[int]:
 
 
 def _block(c: Config, mlp: Group) -> Group:
-    d, size = c.hidden_size, head_dim(c)
     window = c.sliding_window if c.use_sliding_window else None
-    return Group(
-        self_attn=attention(
-            c,
-            size,
-            windows=((window, 1),),
-            bias=c.attention_bias,
-            q_norm=RMSNorm(size, times=c.num_attention_heads),
-            k_norm=RMSNorm(size, times=key_value_heads(c)),
-        ),
-        mlp=mlp,
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-    )
+    runs = heads(c, windows=((window, 1),))
+    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs))
+    return pre_norm(attends, mlp, RMSNorm(c.hidden_size))

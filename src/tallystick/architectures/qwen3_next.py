@@ -2,7 +2,8 @@
 
 from itertools import groupby
 
-from tallystick.architectures._decoder import decoder, experts, experts_used, gated_mlp, heads, key_value_heads
+from tallystick.architectures._decoder import decoder, gated_mlp, heads, key_value_heads
+from tallystick.architectures.qwen2_moe import beside_shared
 from tallystick.architectures.qwen3_moe import dense_layers
 from tallystick.blueprint import (
     Attention,
@@ -12,7 +13,6 @@ from tallystick.blueprint import (
     Model,
     Recurrence,
     RMSNorm,
-    Router,
     Scan,
     Stack,
     Tensor,
@@ -75,20 +75,11 @@ def _block(c: Config, kind: str, sparse: bool) -> Group:
     mixer = {"linear_attn": _delta_net(c)} if kind == KINDS[0] else {"self_attn": _attention(c)}
     return Group(
         **mixer,
-        mlp=_experts(c) if sparse else gated_mlp(d, c.intermediate_size),  # how a scan runs is not told, so nothing is
+        mlp=beside_shared(c)
+        if sparse
+        else gated_mlp(d, c.intermediate_size),  # how a scan runs is not told, so nothing is
         input_layernorm=_norm(d),
         post_attention_layernorm=_norm(d),
-    )
-
-
-def _experts(c: Config) -> Group:
-    d = c.hidden_size
-    experts_used(c, "num_experts")
-    return Group(
-        gate=Router(None, **Linear(d, c.num_experts, bias=False).children),
-        experts=experts(c, d, c.moe_intermediate_size, of="num_experts", names=("gate_proj", "up_proj", "down_proj")),
-        shared_expert=gated_mlp(d, c.shared_expert_intermediate_size),
-        shared_expert_gate=Router(None, **Linear(d, 1, bias=False).children),
     )
 
 

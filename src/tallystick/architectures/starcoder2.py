@@ -1,7 +1,7 @@
 """StarCoder2 (Lozhkov et al. 2024, "StarCoder 2 and The Stack v2: The Next Generation")."""
 
-from tallystick.architectures._decoder import attention, decoder, head_dim
-from tallystick.blueprint import MLP, Config, Feed, Group, LayerNorm, Linear, Model, architecture, maybe, natural
+from tallystick.architectures._decoder import attention, decoder, heads, plain_mlp, pre_norm
+from tallystick.blueprint import Config, LayerNorm, Model, architecture, maybe, natural
 
 
 @architecture(
@@ -20,10 +20,6 @@ from tallystick.blueprint import MLP, Config, Feed, Group, LayerNorm, Linear, Mo
 )
 def starcoder2(c: Config) -> Model:
     d, inner, bias = c.hidden_size, c.intermediate_size, c.use_bias
-    block = Group(
-        self_attn=attention(c, head_dim(c), bias=bias, windows=((c.sliding_window, 1),)),
-        mlp=MLP(Feed(d, inner, c.hidden_act), c_fc=Linear(d, inner, bias=bias), c_proj=Linear(inner, d, bias=bias)),
-        input_layernorm=LayerNorm(d),
-        post_attention_layernorm=LayerNorm(d),
-    )
-    return decoder(c, block, norm=LayerNorm(d))
+    attends = attention(c, heads(c, windows=((c.sliding_window, 1),)), bias=bias)
+    mlp = plain_mlp(d, inner, c.hidden_act, "c_fc", "c_proj", bias=bias)
+    return decoder(c, pre_norm(attends, mlp, LayerNorm(d)), norm=LayerNorm(d))

@@ -1,0 +1,33 @@
+"""Command R7B and Command A (Cohere 2025, "Command A: An Enterprise-Ready Large Language Model"): windows, and layers without positions."""
+
+from tallystick.architectures._decoder import SILU, attention, decoder, heads, windows_of
+from tallystick.architectures.cohere import block, norm
+from tallystick.blueprint import Config, Model, architecture, maybe, natural
+
+
+@architecture(
+    "cohere2",
+    "Cohere2ForCausalLM",
+    running={
+        **SILU,
+        "sliding_window": natural(4096, nullable=True),
+        "sliding_window_pattern": 4,
+        "layer_types": None,
+    },
+    vocab_size=256000,
+    hidden_size=8192,
+    intermediate_size=22528,
+    num_hidden_layers=40,
+    num_attention_heads=64,
+    num_key_value_heads=maybe(),
+    head_dim=maybe(),
+    attention_bias=False,
+    tie_word_embeddings=True,
+)
+def cohere2(c: Config) -> Model:
+    windows = windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))
+    return decoder(
+        c,
+        block(c, attention(c, heads(c, widened=True, windows=windows), bias=c.attention_bias)),
+        norm(c.hidden_size),
+    )

@@ -1,0 +1,68 @@
+"""ERNIE 4.5 with experts (Baidu ERNIE Team 2025, "ERNIE 4.5 Technical Report")."""
+
+from collections.abc import Container
+
+from tallystick.architectures._decoder import (
+    attention,
+    decoder,
+    experts_used,
+    gated_mlp,
+    heads,
+    mixture,
+    pre_norm,
+    two_kinds,
+)
+from tallystick.blueprint import Config, Model, RMSNorm, Router, Tensor, architecture, maybe, natural
+from tallystick.errors import shown
+
+
+@architecture(
+    "ernie4_5_moe",
+    "Ernie4_5_MoeForCausalLM",
+    aliases={"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
+    vocab_size=103424,
+    hidden_size=2560,
+    intermediate_size=12288,
+    moe_intermediate_size=1536,
+    num_hidden_layers=28,
+    num_attention_heads=20,
+    num_key_value_heads=4,
+    head_dim=maybe(),
+    moe_num_experts=64,
+    moe_k=6,
+    moe_num_shared_experts=natural(2),
+    moe_layer_start_index=natural(1),
+    moe_layer_end_index=None,
+    moe_layer_interval=1,
+    use_bias=maybe(False),
+    tie_word_embeddings=True,
+)
+def ernie4_5_moe(c: Config) -> Model:
+    d, inner, bias, of = c.hidden_size, c.moe_intermediate_size, c.use_bias, c.moe_num_experts
+    attends = attention(c, heads(c), bias=bias)
+    # What the experts keep is not told: they are chosen by other scores than they are weighted by. No gradient changes
+    # the bias between the two, though it is a parameter.
+    balance = Router(None, e_score_correction_bias=Tensor((1, of), trainable=False))
+    shared = gated_mlp(d, inner * c.moe_num_shared_experts, bias=bias) if c.moe_num_shared_experts else None
+    used = experts_used(c, "moe_num_experts", by="moe_k")
+    moe = mixture(
+        c,
+        inner,
+        used,
+        of,
+        scores={} if c.published else {"moe_statics": balance},
+        shared_experts=shared,
+        moe_statics=balance if c.published else None,
+    )
+    dense = gated_mlp(d, c.intermediate_size, bias=bias)
+    sparse, plain = (pre_norm(attends, mlp, RMSNorm(d)) for mlp in (moe, dense))
+    return decoder(c, two_kinds(c, _sparse(c), sparse, plain), head_bias=bias)
+
+
+def _sparse(c: Config) -> Container[int]:
+    """Every `moe_layer_interval`-th layer has experts, from the one at `moe_layer_start_index` to that at the end, or -1."""
+    first, last, step = int(c.moe_layer_start_index), c.moe_layer_end_index, int(c.moe_layer_interval)
+    if last is not None and (type(last) is not int or last < -1):
+        raise c.refuse(f"moe_layer_end_index is {shown(last)}, expected the number of a layer, or -1 for the last one")
+    end = int(c.num_hidden_layers) if last in (None, -1) else last + 1
+    return range(-(-(first + 1) // step) * step - 1, end, step)

@@ -1,0 +1,31 @@
+"""Granite 3 with experts, and an MLP beside them that all tokens go through (IBM Research 2025)."""
+
+from tallystick.architectures._decoder import SILU, decoder
+from tallystick.architectures.granitemoe import block
+from tallystick.blueprint import MLP, Config, Linear, Model, architecture, maybe, natural
+
+
+@architecture(
+    "granitemoeshared",
+    "GraniteMoeSharedForCausalLM",
+    running=SILU,
+    vocab_size=32000,
+    hidden_size=4096,
+    intermediate_size=11008,
+    shared_intermediate_size=natural(),
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=maybe(),
+    head_dim=maybe(),
+    num_local_experts=8,
+    num_experts_per_tok=2,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def granitemoeshared(c: Config) -> Model:
+    d, inner = c.hidden_size, c.shared_intermediate_size
+    shared = MLP(
+        input_linear=Linear(d, 2 * inner, bias=False),
+        output_linear=Linear(inner, d, bias=False),
+    )
+    return decoder(c, block(c, shared_mlp=shared if inner else None))

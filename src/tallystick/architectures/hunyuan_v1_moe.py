@@ -1,0 +1,60 @@
+"""Hunyuan-A13B and Hunyuan-Large (Sun et al. 2024, "Hunyuan-Large: An Open-Source MoE Model"), experts beside one shared."""
+
+from itertools import groupby
+
+from tallystick.architectures._decoder import (
+    attention,
+    decoder,
+    experts_used,
+    gated_mlp,
+    head_norms,
+    heads,
+    mixture,
+    pre_norm,
+)
+from tallystick.blueprint import REQUIRED, Config, Group, Model, RMSNorm, Stack, architecture, for_layers, maybe
+
+
+@architecture(
+    "hunyuan_v1_moe",
+    "HunYuanMoEV1ForCausalLM",
+    aliases={"num_experts_per_tok": "moe_topk", "num_local_experts": "num_experts"},
+    vocab_size=290943,
+    hidden_size=4096,
+    intermediate_size=11008,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=maybe(),
+    head_dim=REQUIRED,
+    num_experts=1,
+    moe_topk=for_layers(1),
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def hunyuan_v1_moe(c: Config) -> Model:
+    d, runs = c.hidden_size, heads(c)
+    norms = head_norms(runs, ("query_layernorm", "key_layernorm"), turned=True)
+    attends = attention(c, runs, bias=c.attention_bias, **norms)
+    each = (
+        _listed(c)
+        if isinstance(c.moe_topk, tuple)
+        else [(experts_used(c, "num_experts", "moe_topk"), c.num_hidden_layers)]
+    )
+    return decoder(c, Stack(*((layers, pre_norm(attends, _experts(c, used), RMSNorm(d))) for used, layers in each)))
+
+
+def _listed(c: Config) -> list[tuple[int, int]]:
+    """How many experts a token goes through, and in how many layers in a row, where that is listed for each layer."""
+    listed = [int(used) for used in c.moe_topk[: int(c.num_hidden_layers)]]
+    if len(listed) < c.num_hidden_layers or max(listed) > c.num_experts:
+        raise c.refuse(
+            f"moe_topk must list, for each of the {int(c.num_hidden_layers)} layers, how many experts a token goes"
+            f" through, and there are {int(c.num_experts)}"
+        )
+    return [(used, len(list(run))) for used, run in groupby(listed)]
+
+
+def _experts(c: Config, used: int) -> Group:
+    shared = gated_mlp(c.hidden_size, c.intermediate_size)  # what is read by it and by the others is not told
+    moe = mixture(c, c.intermediate_size, used, c.num_experts, under="wg", shared_mlp=shared)
+    return Group(gate=Group(wg=moe.children.pop("wg")), **moe.children)

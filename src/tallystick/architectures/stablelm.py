@@ -1,0 +1,54 @@
+"""StableLM 3B and 2 (Bellagente et al. 2024, "Stable LM 2 1.6B Technical Report")."""
+
+from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, turned
+from tallystick.blueprint import Config, Dropout, Group, LayerNorm, Model, Parallel, Repeat, architecture
+
+
+@architecture(
+    "stablelm",
+    "StableLmForCausalLM",
+    running={**SILU, "partial_rotary_factor": 0.25, "rope_parameters": None, "hidden_dropout": 0.0},
+    vocab_size=50304,
+    hidden_size=2560,
+    intermediate_size=6912,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=32,
+    use_qkv_bias=False,
+    qk_layernorm=False,
+    use_parallel_residual=False,
+    tie_word_embeddings=False,
+)
+def stablelm(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="num_attention_heads")
+    d, normed = c.hidden_size, c.qk_layernorm
+    size = d / c.num_attention_heads
+    runs = heads(
+        c,
+        size,
+        rotary=turned(c, size),
+        joined=True,
+        parted=True,
+        lingering=0 if c.use_parallel_residual else 2,  # the first norm, and what the attention gave
+    )
+    # Attention and MLP can run side by side, behind one norm.
+    block = (Parallel if c.use_parallel_residual else Group)(
+        self_attn=attention(
+            c,
+            runs,
+            bias=c.use_qkv_bias,
+            output_bias=False,
+            q_layernorm=_each(runs.queries, size) if normed else None,
+            k_layernorm=_each(runs.keys, size) if normed else None,
+        ),
+        mlp=gated_mlp(d, c.intermediate_size, None if normed else c.hidden_act),  # how heads are split is not told
+        input_layernorm=LayerNorm(d),
+        post_attention_layernorm=None if c.use_parallel_residual else LayerNorm(d),
+        dropout=Dropout(d, c.hidden_dropout),
+    )
+    return decoder(c, block, LayerNorm(d))
+
+
+def _each(heads: int, size: int) -> Group:
+    """A norm for each head, with a scale of its own."""
+    return Group(norms=Repeat(heads, LayerNorm(size, bias=False)))
