@@ -1,9 +1,9 @@
-# make demo | test | lint | bench | survival: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
+# make demo | test | lint | docs | bench | survival: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test lint bench survival clean
+.PHONY: demo test lint docs bench survival clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -15,6 +15,10 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html is the start page"
 
 bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/speed.py
@@ -42,4 +46,4 @@ survival: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf .venv .demo .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .demo site .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
