@@ -1,9 +1,9 @@
-# make demo | test | lint | docs | bench | survival: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
+# make demo | test | lint | docs | walkthroughs | bench | survival: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test lint docs bench survival clean
+.PHONY: demo test lint docs walkthroughs bench survival clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -18,7 +18,11 @@ lint: .venv/ready
 
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo "site/index.html is the start page"
+	@echo "site/index.html is the start page; to search it: python3 -m http.server -d site"
+
+walkthroughs: .venv/ready
+	$(BIN)/python tests/notebooks.py docs/walkthroughs/*.ipynb
+	$(BIN)/ruff format docs/walkthroughs
 
 bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/speed.py

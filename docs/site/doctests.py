@@ -13,6 +13,10 @@ EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 class Doctests(griffe.Extension):
     """Puts a fence around each example."""
 
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Change the docstring of the package itself, which griffe does not count among its objects."""
+        self.on_object(obj=pkg)
+
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of what griffe has read."""
         if obj.docstring:

@@ -33,12 +33,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     add("commands.md", content=commands_page())
     for name, place in PAGES.items():
         add(place, abs_src_path=str(ROOT / name))
+    exporter = nbconvert.MarkdownExporter()
     for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
         files.remove(notebook)
-        body, resources = nbconvert.MarkdownExporter().from_filename(notebook.abs_src_path)
-        add(_place_of(DOCS + notebook.src_uri), content=body)
-        for name, picture in resources["outputs"].items():
-            add(posixpath.join(posixpath.dirname(notebook.src_uri), name), content=picture)
+        name = posixpath.splitext(notebook.src_uri)[0]  # and of its pictures
+        body, resources = exporter.from_filename(notebook.abs_src_path, {"unique_key": posixpath.basename(name)})
+        add(f"{name}.md", content=body)
+        for picture, content in resources["outputs"].items():
+            add(posixpath.join(posixpath.dirname(name), picture), content=content)
     linked = {_target(page, link) for page in files.documentation_pages() for link in LINK.findall(page.content_string)}
     for target in sorted(linked):
         if _place_of(target).startswith(OTHERS) and (ROOT / target).is_file():
