@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbclient
 import nbformat
@@ -14,14 +16,17 @@ LONGEST = 300  # seconds of one cell: what hangs ends
 def executed(path: Path) -> nbformat.NotebookNode:
     """A notebook as it is after all its cells have run in its folder, without what libraries say on stderr."""
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(
+    client = nbclient.NotebookClient(
         notebook,
         timeout=LONGEST,
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
-    ).execute()
+    )
+    with TemporaryDirectory() as settings:  # not those, nor the history, of whoever runs it
+        # One thread: several notebooks run at once, and more would wait for each other.
+        client.execute(env={**os.environ, "IPYTHONDIR": settings, "OMP_NUM_THREADS": "1"})
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]

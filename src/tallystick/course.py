@@ -23,10 +23,8 @@ from tallystick.errors import BadInput, nearest, shown
 __all__ = ["Judgement", "Trial", "judge"]
 
 TRIES = 100
-SMALL, LARGE = (
-    9,
-    2_000,
-)  # sizes of one half of the tries, and of the other: all counts stay below 2⁵³, where floats are exact
+# Half of the tries have sizes up to one, half up to the other. No count comes near 2⁵³, up to which floats are exact.
+SMALL, LARGE = 9, 2_000
 HEADS = 16  # at most
 MLP = ("inputs", "width", "depth", "outputs")  # how it is told where its `widths` are not asked for
 
