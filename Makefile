@@ -1,9 +1,10 @@
-# make demo | test | lint | bench | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses the interpreter.
+# make demo | test | lint | docs | walkthroughs | bench | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
+# the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test lint bench survival experiment clean
+.PHONY: demo test lint docs walkthroughs bench survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -15,6 +16,14 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html is the start page; to search it: python3 -m http.server -d site"
+
+walkthroughs: .venv/ready
+	$(BIN)/python tests/notebooks.py docs/walkthroughs/*.ipynb
+	$(BIN)/ruff format docs/walkthroughs
 
 bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/speed.py
@@ -46,4 +55,4 @@ experiment: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf .venv .demo .experiment .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .demo .experiment site .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

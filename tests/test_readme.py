@@ -1,8 +1,6 @@
 """The README shows what the commands print, and its Python gives what it says."""
 
-import doctest
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -10,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from shown import assert_printed, assert_python, commands
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONSOLE = re.findall(r"```console\n\$ tallystick ([^\n]+)\n(.*?)```", README, re.DOTALL)
+CONSOLE = commands(README)
 
 
 @pytest.fixture(scope="module")
@@ -26,25 +26,11 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize(("command", "shown"), CONSOLE, ids=[command for command, _ in CONSOLE])
 def test_a_command_prints_what_is_shown(command, shown, folder):
-    done = subprocess.run(
-        [sys.executable, "-m", "tallystick", *shlex.split(command)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-    negative = (": contradiction\n", "equations is wrong", " does not fit ")
-    failed = any(words in shown for words in negative)
-    assert done.returncode == int(failed), done.stderr
-    assert [line.rstrip() for line in done.stdout.splitlines()] == [line.rstrip() for line in shown.splitlines()]
+    assert_printed(command, shown, folder)
 
 
 def test_the_python_of_the_readme():
-    blocks = "\n".join(re.findall(r"```pycon\n(.*?)```", README, re.DOTALL))
-    test = doctest.DocTestParser().get_doctest(blocks, {}, "README.md", "README.md", 0)
-    assert test.examples
-    assert doctest.DocTestRunner().run(test).failed == 0
+    assert_python(README, "README.md")
 
 
 def test_every_native_type_is_listed():

@@ -1,0 +1,182 @@
+"""A learner's count of a model of the first course, tried at many sizes.
+
+>>> judge("bare-bones-lm", lambda vocab_size, d_model: 2 * vocab_size * d_model)
+wrong at each of 100 sizes: with vocab_size = 1, d_model = 2 it gives 4, which is 1 too few
+>>> judge("bare-bones-lm", lambda vocab_size, d_model: vocab_size * (2 * d_model + 1))
+right at each of 100 sizes
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tallystick import count
+from tallystick.architectures import TEACHING, find
+from tallystick.blueprint import REQUIRED
+from tallystick.errors import BadInput, nearest, shown
+
+__all__ = ["Judgement", "Trial", "judge"]
+
+TRIES = 100
+# Half of the tries have sizes up to one, half up to the other. No count comes near 2⁵³, up to which floats are exact.
+SMALL, LARGE = 9, 2_000
+HEADS = 16  # at most
+MLP = ("inputs", "width", "depth", "outputs")  # how it is told where its `widths` are not asked for
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One model of some sizes, and the answer's parameters less its own."""
+
+    sizes: dict[str, Any]
+    given: int
+    off_by: int
+
+
+@dataclass(frozen=True, repr=False)
+class Judgement:
+    """Whether an answer is right, and what to know where it is not.
+
+    `trials` go from the smallest model to the largest; there are none where the answer cannot be compared.
+    """
+
+    right: bool
+    sentence: str
+    trials: tuple[Trial, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+
+class _NotComparedError(BadInput):
+    """Why an answer is no number of parameters, in one line."""
+
+
+def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement:
+    """Whether a function of a model's sizes gives the number of its parameters.
+
+    It is called with the sizes that it names, which are drawn, the same each time, and compared with what `tallystick.count`
+    finds. What it does not name and the model can do without, such as ``d_ff``, has its default. How it computes does not
+    matter, nor whether it gives an integer or a whole number of another type.
+
+    Args:
+        model: one of `tallystick.models.teaching`, such as ``"transformer-lm"``.
+        answer: a function that gives parameters.
+        **flags: such as ``tie_word_embeddings=True``. A flag that `answer` names is drawn; any other has its default.
+
+    Raises:
+        BadInput: when there is no such model or flag. What is wrong with `answer` is in the judgement.
+    """
+    name = str(model).replace("-", "_")
+    family = find(name) if name in TEACHING else None
+    if family is None:
+        raise BadInput(f"no model {shown(model)} in the course{nearest(name, TEACHING)}; it has {', '.join(TEACHING)}")
+    known = [key for key, default in family.keys.items() if isinstance(default, bool)]
+    for flag in set(flags).difference(known):
+        raise BadInput(f"{name} has no flag {flag}; it has {', '.join(known) or 'none'}")
+    try:
+        taken = _arguments(name, answer, family.keys)
+        drawn = _drawn(family.keys, _names(name, family.keys, taken))
+        trials = [_trial(name, answer, taken, {**sizes, **flags}) for sizes in drawn]
+    except _NotComparedError as error:
+        return Judgement(right=False, sentence=str(error))
+    trials.sort(key=lambda trial: trial.given - trial.off_by)
+    return Judgement(not any(trial.off_by for trial in trials), _sentence(trials), tuple(trials))
+
+
+def _arguments(model: str, answer: Callable[..., Any], keys: Iterable[str]) -> list[str]:
+    """The sizes and flags that the answer takes."""
+    try:
+        parameters = inspect.signature(answer).parameters
+    except (TypeError, ValueError):
+        raise _NotComparedError(f"{shown(answer)} is no function of sizes: write one, with def or lambda") from None
+    taken = []
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            return list(keys)
+        if name in keys and parameter.kind is not parameter.POSITIONAL_ONLY:
+            taken.append(name)
+        elif parameter.default is parameter.empty:
+            raise _NotComparedError(
+                f"{model} has no {name}{nearest(name, keys)}; name the arguments as {', '.join(keys)}"
+            )
+    return taken
+
+
+def _names(model: str, keys: Mapping[str, Any], taken: list[str]) -> list[str]:
+    """What is drawn: all that the model needs, and what else the answer takes."""
+    needed = {name for name, default in keys.items() if default is REQUIRED}
+    if model == "mlp":
+        needed = {"widths"} if "widths" in taken else set(MLP)
+        both = [name for name in taken if name in MLP and "widths" in taken]
+        if both:
+            raise _NotComparedError(f"widths and {both[0]} say the same of an MLP: take the one or the other")
+    return [name for name in keys if name in needed or name in taken]
+
+
+def _drawn(keys: Mapping[str, Any], names: list[str]) -> list[dict[str, Any]]:
+    random = Random(0)  # noqa: S311  # the same sizes each time: an answer is not judged by luck
+    drawn = []
+    for largest in [SMALL] * (TRIES // 2) + [LARGE] * (TRIES // 2):
+        sizes: dict[str, Any] = {}
+        for name in names:
+            if isinstance(keys[name], bool):
+                sizes[name] = random.random() < 0.5
+            elif name == "widths":
+                sizes[name] = [random.randint(1, largest) for _ in range(random.randint(2, 5))]
+            else:
+                sizes[name] = random.randint(1, min(largest, HEADS) if name == "n_heads" else largest)
+        if "n_heads" in sizes:  # heads divide the width, into even parts where positions turn pairs
+            sizes["d_model"] = 2 * sizes["n_heads"] * random.randint(1, largest)
+        drawn.append(sizes)
+    return drawn
+
+
+def _trial(model: str, answer: Callable[..., Any], taken: list[str], sizes: dict[str, Any]) -> Trial:
+    given = {name: list(sizes[name]) if name == "widths" else sizes[name] for name in taken}
+    try:
+        value = answer(**given)
+    except Exception as error:
+        raise _NotComparedError(f"with {_said(given)} it raises {type(error).__name__}: {error}") from None
+    whole = _whole(value)
+    if whole is None:
+        raise _NotComparedError(f"with {_said(given)} it gives {shown(value)}, which is no whole number of parameters")
+    return Trial(sizes, whole, whole - count({"model_type": model, **sizes}).total)
+
+
+def _whole(value: Any) -> int | None:
+    """The integer that a value of any numeric type is, or None."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    try:
+        whole = int(value)
+        return whole if whole == value else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _sentence(trials: list[Trial]) -> str:
+    right = [trial for trial in trials if not trial.off_by]
+    wrong = [trial for trial in trials if trial.off_by]
+    if not wrong:
+        return f"right at each of {len(trials)} sizes"
+    first = wrong[0]
+    far = f"{abs(first.off_by):,} too {'many' if first.off_by > 0 else 'few'}"
+    where = f"{len(wrong)} of" if right else "each of"
+    sentence = (
+        f"wrong at {where} {len(trials)} sizes: with {_said(first.sizes)} it gives {first.given:,}, which is {far}"
+    )
+    return f"{sentence}; right with {_said(right[0].sizes)}" if right else sentence
+
+
+def _said(sizes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in sizes.items())

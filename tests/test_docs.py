@@ -1,0 +1,88 @@
+"""The pages of docs/ show what the commands print; the site is built of them without a warning, and asks nobody for anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import tallystick
+from shown import assert_printed, assert_python, commands
+from tallystick.cli.main import build_parser
+
+ROOT = Path(__file__).parent.parent
+PAGES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
+CONSOLE = [(name, *shown) for name, page in PAGES.items() for shown in commands(page)]
+
+
+@pytest.mark.parametrize(
+    ("page", "command", "shown"), CONSOLE, ids=[f"{name}: {command}" for name, command, _ in CONSOLE]
+)
+def test_a_command_prints_what_is_shown(page, command, shown):
+    assert_printed(command, shown, ROOT / "examples")
+
+
+def test_the_python_of_the_pages():
+    for name, page in PAGES.items():
+        if "```pycon" in page:
+            assert_python(page, name)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `make docs` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (built.returncode, built.stderr) == (0, "")
+    return folder
+
+
+class Loaded(HTMLParser):
+    """What a browser loads by itself as it shows a page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        if tag == "link" or "src" in named:
+            self.found.append(named.get("src") or named.get("href") or "")
+
+
+def test_no_page_loads_anything_from_elsewhere(site):
+    pages = list(site.rglob("*.html"))
+    loaded = {place for page in pages for place in Loaded(page).found}
+    assert any(place.endswith(".css") for place in loaded)
+    assert [place for place in loaded if re.match(r"[a-z]+:|//", place)] == []
+    styles = "".join(path.read_text(encoding="utf-8") for path in site.rglob("*.css"))
+    assert re.findall(r"@import|url\([\"']?(?:https?:)?//[^)]*", styles) == []
+
+
+def test_the_page_of_the_commands_has_every_option(site):
+    page = (site / "commands.html").read_text(encoding="utf-8")
+    commands = build_parser()._subparsers._group_actions[0].choices
+    assert set(re.findall(r'<h2 id="([\w-]+)">', page)) == set(commands)
+    for name, command in commands.items():
+        section = page.split(f'<h2 id="{name}">')[1].split("<h2")[0]
+        options = {option for action in command._actions for option in action.option_strings} - {"-h", "--help"}
+        assert {option for option in options if f"<code>{option}" not in section} == set()
+
+
+def test_the_page_of_the_python_has_every_public_name(site):
+    page = (site / "python.html").read_text(encoding="utf-8")
+    assert {name for name in tallystick.__all__ if f'id="tallystick.{name}"' not in page} == set()
+    assert "<blockquote>" not in page  # which is what an example without a fence becomes
