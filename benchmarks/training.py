@@ -118,6 +118,8 @@ def _measured(shape: str, case: str, who: str, *, nanogpt: str | None, steps: in
     """Tokens per second, the share of bare products' rate, and bytes at the peak."""
     import torch
 
+    from tallystick.training.peak import Peak
+
     layers, width, _, batch, sequence = SHAPES[shape]
     precision, mode = case.split()
     device = "cuda" if shape == "cuda" else "cpu"
@@ -128,8 +130,7 @@ def _measured(shape: str, case: str, who: str, *, nanogpt: str | None, steps: in
     inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
     rate = _product_rate(width, batch * sequence, dtype, device)
     makers = {"tallystick": _tallystick, "nanogpt": _nanogpt, "transformers": _transformers}
-    _forget_peak(device)
-    before = 0 if device == "cuda" else _status("VmRSS:")
+    peak = Peak(torch.device(device))
     model, optimizer, loss_of = makers[who](shape, device, nanogpt)
     called = torch.compile(model) if mode == "compiled" else model
 
@@ -150,9 +151,8 @@ def _measured(shape: str, case: str, who: str, *, nanogpt: str | None, steps: in
     worked = (time.process_time() - worked) / steps
     flops = 6 * batch * sequence * (12 * layers * width**2 + VOCABULARY * width)
     speed = batch * sequence / statistics.median(times)
-    peak = torch.cuda.max_memory_allocated() if device == "cuda" else _status("VmHWM:") - before
     share = speed * flops / (batch * sequence) / rate
-    return {"speed": speed, "worked": batch * sequence / worked, "share": share, "peak": peak}
+    return {"speed": speed, "worked": batch * sequence / worked, "share": share, "peak": float(peak.bytes or 0)}
 
 
 def _seconds(call: Any, device: str) -> float:
@@ -219,21 +219,6 @@ def _transformers(shape: str, device: str, nanogpt: str | None) -> tuple[Any, An
         optimizer,
         lambda called, inputs, targets: cross_entropy(called(inputs).logits.flatten(0, 1).float(), targets.flatten()),
     )
-
-
-def _forget_peak(device: str) -> None:
-    import torch
-
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-    else:
-        Path("/proc/self/clear_refs").write_text("5")
-
-
-def _status(key: str) -> int:
-    """Bytes that the kernel counts for this process."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(key))
 
 
 if __name__ == "__main__":
