@@ -187,6 +187,19 @@ def test_dictionaries_inside_are_opened(tmp_path: Path):
     assert noted(ledger, "1 values among the tensors are none")
 
 
+def test_packed_parameters_are_tensors_too(tmp_path: Path):
+    """As dynamic quantisation has them: weight and bias in a tuple."""
+    state = {
+        f"{name}._packed": (torch.quantize_per_tensor(torch.zeros(4, 3), 0.1, 0, torch.qint8), torch.zeros(4), None)
+        for name in ("fc", "proj", "out")
+    }
+    ledger = count(save(tmp_path / "a.pt", state))
+    assert ledger.by("tensor") == {
+        f"{name}._packed.{part}": size for name in ("fc", "proj", "out") for part, size in ((0, 12), (1, 4))
+    }
+    assert noted(ledger, "3 values among the tensors are none")
+
+
 # -- what is no checkpoint ------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, quoted
@@ -40,7 +40,7 @@ class Found(NamedTuple):
 def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
     """The state dict in what a file holds.
 
-    Dictionaries inside it are opened, their keys joined by dots.
+    Dictionaries inside it are opened, and lists that hold tensors; keys and places are joined by dots.
 
     Args:
         whole: dictionaries, with whatever a format makes of tensors.
@@ -80,12 +80,15 @@ def _opened(
     seen: set[int] = set()
     left_out = letters = 0
 
-    def open_(values: Mapping[Any, Any], prefix: str, deep: int) -> None:
+    def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, deep: int) -> None:
         nonlocal left_out, letters
         if deep > MOST_DEEP or id(values) in seen:
             raise BadInput("it holds a dictionary inside itself, or one at two places: expected tensors by name")
         seen.add(id(values))
-        for name, value in values.items():
+        named = (
+            values.items() if isinstance(values, Mapping) else ((str(place), one) for place, one in enumerate(values))
+        )
+        for name, value in named:
             if not isinstance(name, str):
                 left_out += 1
             elif is_tensor(value):
@@ -94,7 +97,7 @@ def _opened(
                     raise BadInput(f"its tensors' names have more than {LONGEST:,} characters")
                 if tensors.setdefault(prefix + name, value) is not value:
                     raise BadInput(f"it holds two tensors that are both called {quoted(prefix + name)}")
-            elif isinstance(value, dict):
+            elif isinstance(value, dict) or (isinstance(value, list | tuple) and any(map(is_tensor, value))):
                 open_(value, f"{prefix}{name}.", deep + 1)
             else:
                 left_out += 1
