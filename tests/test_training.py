@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 from dataclasses import replace
@@ -147,6 +148,44 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     assert checkpoint.is_whole(folder / "step-00000003")
 
 
+def test_a_disk_that_is_full_within_a_file_leaves_the_checkpoint_before_and_nothing_else(tmp_path):
+    """Refused by the system itself, in the middle of a file of torch's."""
+    events = prepared(small(tmp_path, steps=6, save_every=3)).events()
+    assert next(event.step for event in events if event.kind == "saved") == 3
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(BadInput, match=r"step-00000006 could not be written: .*File too large; what was saved"):
+            list(events)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000003"]
+
+
+def test_what_a_killed_save_left_is_cleared(tmp_path):
+    trained(small(tmp_path, steps=2))
+    left = tmp_path / "run" / "checkpoints" / ".step-00000003.partial"
+    left.mkdir()
+    (left / "progress.json").write_text("{")
+    prepared(small(tmp_path, steps=2), resume="auto")
+    assert [path.name for path in left.parent.iterdir()] == ["step-00000002"]
+
+
+@pytest.mark.parametrize(("kept", "times"), [(1, 2), (2, 3), (9, 4)])
+def test_a_disk_without_room_for_the_checkpoints_is_seen_first(tmp_path, monkeypatch, kept, times):
+    """All that are kept at once and the one that is being written, of 4 saves; with two moments each; and the model."""
+    config = small(tmp_path, steps=8, save_every=2, keep=kept)
+    size = 4 * sum(
+        parameter.numel() for parameter in Decoder.of({"model_type": "llama"}, vocab_size=257, **MODEL).parameters()
+    )
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=3 * times * size + size - 1))
+    with pytest.raises(BadInput, match=f"bytes free, and this run will write {3 * times * size + size:,} at least"):
+        prepared(config)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=3 * times * size + size))
+    prepared(config)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_stops(tmp_path, number):
     run = prepared(small(tmp_path, steps=50))
@@ -191,6 +230,14 @@ def test_evaluation_is_the_mean_over_the_first_batches(tmp_path):
     assert run.model.training
 
 
+def test_a_validation_text_of_less_than_a_batch_is_evaluated_too(tmp_path):
+    run = prepared(small(tmp_path, batch=512))
+    assert run.corpus.validation.batches(512, 16) == 0
+    inputs, targets = run.corpus.validation.batch(0, 512, 16, seed=None)
+    expected = F.cross_entropy(run.decoder(inputs).flatten(0, 1), targets.flatten()).item()
+    assert run.evaluate()["loss"] == pytest.approx(expected, rel=1e-5)
+
+
 def test_what_is_said_during_a_run(tmp_path):
     _, events = trained(small(tmp_path, steps=4, log_every=2, eval_every=2, save_every=4, sample_every=4))
     kinds = [(event.kind, event.step) for event in events]
@@ -218,7 +265,9 @@ def test_recomputed_activations_give_the_same_weights(tmp_path):
         ({"sequence": 65}, "sequence 65 is longer than the 64 positions of the model"),
         ({"model.vocab_size": 100}, "the embedding has 100 rows and the tokenizer 257 entries"),
         ({"device": "cuda:7"}, "device 'cuda:7' is not there"),
-        ({"device": "gpu"}, "device 'gpu' is not there"),
+        ({"device": "gpu"}, "device 'gpu' is not there: PyTorch .* has cpu"),
+        ({"device": "meta"}, "device 'meta' is not there"),
+        ({"model.num_attention_heads": 3}, "^model.hidden_size = 32 is not divisible by num_attention_heads = 3"),
         ({"model.hidden": 3}, "no key 'hidden' to set"),
         ({"source": "lama"}, "there is no preset or file 'lama'"),
         ({"data": "nowhere"}, "no file or folder 'nowhere'"),
@@ -229,6 +278,12 @@ def test_what_cannot_be_trained(tmp_path, settings, message):
         prepared(small(tmp_path, **settings))
 
 
+def test_a_model_that_cannot_be_is_refused_before_any_text_is_read(tmp_path):
+    with pytest.raises(BadInput, match="sequence 65 is longer"):
+        prepared(small(tmp_path, sequence=65))
+    assert not (tmp_path / "run" / "data").exists()
+
+
 def test_a_folder_with_checkpoints_is_not_begun_anew(tmp_path):
     trained(small(tmp_path, steps=2))
     with pytest.raises(BadInput, match="holds checkpoints of a run: go on with --resume auto"):
@@ -237,7 +292,11 @@ def test_a_folder_with_checkpoints_is_not_begun_anew(tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"learning_rate": 1.0}, "a run with learning_rate = 0.01"), ({"batch": 8}, "batch = 4, and this one says 8")],
+    [
+        ({"learning_rate": 1.0}, "a run with learning_rate = 0.01"),
+        ({"batch": 8}, "batch = 4, and this one says 8"),
+        ({"model.hidden_size": 64}, "a run with model.hidden_size = 32, and this one says 64"),
+    ],
 )
 def test_a_run_is_not_gone_on_with_otherwise(tmp_path, settings, message):
     trained(small(tmp_path, steps=2))

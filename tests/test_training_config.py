@@ -52,12 +52,17 @@ def test_whole_numbers_are_integers_however_they_are_written():
         ({"learning_rate": 0}, "learning_rate is 0.0, expected a number above 0"),
         ({"learning_rate": math.inf}, "expected a number above 0"),
         ({"validation": 1.5}, "validation is 1.5, expected a share from 0 to 1"),
+        ({"eval_batches": 0}, "eval_batches is 0, expected 1 or more"),
+        ({"seed": -1}, "seed is -1, expected 0 to 4294967295"),
         ({"batch": 8, "accumulate": 3}, "batch 8 cannot be read in 3 equal parts"),
     ],
 )
 def test_what_makes_no_run_is_refused(settings, message):
     with pytest.raises(BadInput, match=message):
         told(settings)
+    if all(key not in ("step", "preset") for key in settings):
+        with pytest.raises(BadInput, match=message):
+            told({}, **settings)  # in the file
 
 
 # -- the learning rate ----------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_data_that_is_not_there(tmp_path):
     with pytest.raises(BadInput, match="no file or folder 'nowhere' to train on; stdlib is"):
         corpus("nowhere", tmp_path)
     (tmp_path / "none").mkdir()
-    with pytest.raises(BadInput, match="there is no text to train on"):
+    with pytest.raises(BadInput, match="none holds no text to train on: no file of it is UTF-8 text"):
         corpus(tmp_path / "none", tmp_path)
 
 
@@ -243,3 +243,19 @@ def test_what_the_folder_says_of_itself(folder, tmp_path):
     whole = json.loads((tmp_path / "data" / "whole.json").read_text())
     assert whole["made_from"] == {"data": str(folder), "tokenizer": "bytes", "validation": 0.2}
     assert whole["train"]["shards"][0][0] == "train-00000.tokens"
+
+
+def test_a_text_that_was_too_short_may_grow(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("short")
+    with pytest.raises(BadInput, match="fewer than a sequence of 16 and one"):
+        corpus(path, tmp_path)
+    path.write_text("long enough " * 20)
+    assert corpus(path, tmp_path).train.count > 16
+
+
+def test_a_list_of_shards_that_is_none_is_refused(folder, tmp_path):
+    corpus(folder, tmp_path)
+    (tmp_path / "data" / "whole.json").write_text("{}")
+    with pytest.raises(BadInput, match=r"whole.json is not as it was written: remove .*data, and it is made again"):
+        corpus(folder, tmp_path)

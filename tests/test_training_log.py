@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from types import ModuleType
 
 import pytest
 
 from tallystick.errors import BadInput
+from tallystick.training.log import read_log
 from tallystick.training.train import train
 from training import small
 
@@ -102,6 +104,21 @@ def test_wandb_is_told_that_a_run_failed(tmp_path, wandb):
 def test_what_wandb_refuses_is_one_line(tmp_path, wandb):
     with pytest.raises(BadInput, match=r"^wandb = 'no/name': Invalid project name 'no/name': found '/'$"):
         train(small(tmp_path, wandb="no/name"))
+
+
+def test_a_log_that_cannot_be_written_is_one_line_and_keeps_its_lines(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    log = tmp_path / "run" / "log.jsonl"
+
+    def fill(event):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 10, limits[1]))
+
+    try:
+        with pytest.raises(BadInput, match=r"log.jsonl could not be written: File too large"):
+            train(small(tmp_path), planned=lambda plan: fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [line["step"] for line in read_log(log)] == [1]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -88,14 +88,23 @@ def save(run: Run) -> Path:
             for old in checkpoints(Path(run.config.out))[run.config.keep :]:
                 shutil.rmtree(old, ignore_errors=True)
         ranks.wait()
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, sharded.CheckpointException) as error:  # the last is no Exception
         shutil.rmtree(partial, ignore_errors=True)
-        raise BadInput(f"{final} could not be written: {error}; what was saved before stays") from None
+        raise BadInput(f"{final} could not be written: {_why(error)}; what was saved before stays") from None
     return final
 
 
+def _why(error: BaseException) -> str:
+    """In one line; of several ranks' reasons the first."""
+    if isinstance(error, sharded.CheckpointException):
+        error = next(iter(error.failures.values()))[0]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def writable(out: Path) -> None:
-    """Refuse a folder that cannot be written before anything is computed for it."""
+    """Refuse a folder that cannot be written before anything is computed for it, and clear what was cut off in it."""
+    for partial in (out / FOLDER).glob(".step-*.partial"):  # of a save that was killed; it may be what fills the disk
+        shutil.rmtree(partial, ignore_errors=True)
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out) as probe:
@@ -104,14 +113,38 @@ def writable(out: Path) -> None:
         raise BadInput(f"{out} cannot be written: {error.strerror or error}") from None
 
 
+def refuse_full(run: Run) -> None:
+    """Refuse a disk without room for all that a run will keep on it at once: the checkpoints, and one more as it is written."""
+    config, out = run.config, Path(run.config.out)
+    weights = sum(one.numel() * one.element_size() for one in run.decoder.parameters())
+    moments = 1 if config.optimizer == "muon" else 2  # at least
+    left = config.steps - run.progress.step
+    saves = min(left, -(-left // config.save_every) if config.save_every else 1)
+    more = min(saves, max(1, config.keep + 1 - len(checkpoints(out))))
+    needed, free = more * (1 + moments) * weights + weights, shutil.disk_usage(out).free
+    if free < needed:
+        raise BadInput(
+            f"{out} has {free:,} bytes free, and this run will write {needed:,} at least for checkpoints and the model:"
+            " make room, set keep lower, or name another out"
+        )
+
+
 def refuse_other(config: TrainConfig, path: Path) -> None:
     """Refuse to go on with a run whose config said something else of what decides its numbers."""
+    if not path.is_dir():
+        raise BadInput(f"there is no checkpoint {path}")
     if not is_whole(path):
         raise BadInput(f"{path} is no whole checkpoint: its files are not those that were written")
-    said = read_json(path / PROGRESS)["config"]
-    for key, value in asdict(config).items():
-        if key not in FREE and said.get(key) != value:
-            raise BadInput(f"{path} is of a run with {key} = {said.get(key)!r}, and this one says {value!r}")
+    said, mine = (_flat(one) for one in (read_json(path / PROGRESS)["config"], asdict(config)))
+    for key in (*mine, *said):
+        if key not in FREE and said.get(key) != mine.get(key):
+            raise BadInput(f"{path} is of a run with {key} = {said.get(key)!r}, and this one says {mine.get(key)!r}")
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    """With the model's keys as ``model.KEY``."""
+    model = {f"model.{key}": value for key, value in config["model"].items()}
+    return {**{key: value for key, value in config.items() if key != "model"}, **model}
 
 
 def checkpoints(out: Path) -> list[Path]:

@@ -9,6 +9,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from tallystick.errors import BadInput, nearest, quoted, shown
 
+MOST_SEEDS = 1 << 32
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -70,10 +72,10 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("sequence", "batch", "accumulate", "steps", "keep", "log_every"):
+        for name in ("sequence", "batch", "accumulate", "steps", "keep", "log_every", "eval_batches"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)}, expected 1 or more")
-        for name in ("warmup", "save_every", "eval_every", "eval_batches", "sample_every", "clip", "weight_decay"):
+        for name in ("warmup", "save_every", "eval_every", "sample_every", "clip", "weight_decay"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} is {getattr(self, name)}, expected 0 or more")
         for name in ("learning_rate", "muon_rate"):
@@ -82,6 +84,8 @@ class TrainConfig:
         for name in ("validation", "decay", "final", "label_smoothing", "beta1", "beta2"):
             if not 0 <= getattr(self, name) <= 1:
                 raise BadInput(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+        if not 0 <= self.seed < MOST_SEEDS:
+            raise BadInput(f"seed is {self.seed}, expected 0 to {MOST_SEEDS - 1}")
         if self.batch % self.accumulate:
             raise BadInput(
                 f"batch {self.batch} cannot be read in {self.accumulate} equal parts: accumulate must divide it"
@@ -128,7 +132,7 @@ def configured(values: Mapping[str, Any], settings: Mapping[str, Any], *, where:
     Raises:
         BadInput: for a key that is not known, with the nearest names, and for a value of the wrong type.
     """
-    given, model = dict(values), dict(values.get("model") or {})
+    given, model = dict(values), dict(_typed("model", values.get("model", {}), Mapping, where))
     for key, value in settings.items():
         if key.startswith("model."):
             model[key.removeprefix("model.")] = value

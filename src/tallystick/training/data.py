@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -108,14 +108,17 @@ def corpus_of(data: str, *, tokenizer: str, validation: float, folder: Path, seq
     """
     said = {"data": data, "tokenizer": tokenizer, "validation": validation}
     if not (folder / WHOLE).exists():
-        _make(folder, said)
+        _make(folder, said, sequence)
     whole = read_json(folder / WHOLE)
+    if not isinstance(whole, dict) or not {"made_from", "tokenizer", *SPLITS} <= whole.keys():
+        raise BadInput(f"{folder / WHOLE} is not as it was written: remove {folder}, and it is made again")
     if whole["made_from"] != said:
         other = next(key for key in said if whole["made_from"].get(key) != said[key])
         raise BadInput(
             f"{folder} was made with {other} = {whole['made_from'].get(other)!r}, and this run says {said[other]!r}:"
             " name another out, or remove that folder"
         )
+    _refuse_short(whole, data, sequence)
     made_by = Tokenizer.load(folder)
     if made_by.fingerprint != whole["tokenizer"]:
         raise BadInput(f"the tokenizer in {folder} is not the one that made the tokens beside it: remove that folder")
@@ -126,41 +129,43 @@ def corpus_of(data: str, *, tokenizer: str, validation: float, folder: Path, seq
         )
         for split in SPLITS
     )
-    for split, tokens in zip(SPLITS, (train, held), strict=True):
-        if not tokens.windows(sequence):
-            raise BadInput(
-                f"{data}: the {split} text has {tokens.count:,} tokens, fewer than a sequence of {sequence} and one"
-            )
     return Corpus(train, held, made_by)
 
 
-def _make(folder: Path, said: dict[str, Any]) -> None:
+def _refuse_short(whole: dict[str, Any], data: str, sequence: int) -> None:
+    for split in SPLITS:
+        counts = [count for _, count, _ in whole[split]["shards"]]
+        if max(counts, default=0) <= sequence:
+            raise BadInput(
+                f"{data}: the {split} text has {sum(counts):,} tokens, fewer than a sequence of {sequence} and one"
+            )
+
+
+def _make(folder: Path, said: dict[str, Any], sequence: int) -> None:
     """Tokenise all documents into a folder beside its name, and rename it when it is whole."""
     with written_whole(folder, parents=True) as partial:
         tokenizer = tokenizer_of(said["tokenizer"], lambda: (document.text for document in documents(said["data"])))
         tokenizer.save(partial)
         dtype = "<u2" if tokenizer.size <= 1 << 16 else "<u4"
-        texts = documents(said["data"])
-        whole = _written(partial, texts, tokenizer, said["validation"], dtype)
+        whole = _written(partial, said["data"], tokenizer, said["validation"], dtype)
+        _refuse_short(whole, said["data"], sequence)  # and keep nothing: there may be more text next time
         text = json.dumps({"made_from": said, "tokenizer": tokenizer.fingerprint, **whole}, indent=2)
         (partial / WHOLE).write_text(text + "\n", encoding="utf-8")
 
 
-def _written(
-    folder: Path, texts: Iterable[Document], tokenizer: Tokenizer, share: float, dtype: str
-) -> dict[str, dict[str, Any]]:
+def _written(folder: Path, data: str, tokenizer: Tokenizer, share: float, dtype: str) -> dict[str, dict[str, Any]]:
     """The tokens of all documents in files of a folder; what they are, for each split."""
     writers = {split: _Writer(folder, split, dtype) for split in SPLITS}
     kept: Document | None = None  # the first is held back: it may be the only one
     found = 0
-    for document in texts:
+    for document in documents(data):
         found += 1
         if found == 1:
             kept = document
             continue
         writers[_split(document.name, share)].add(document.text, tokenizer)
     if kept is None:
-        raise BadInput("there is no text to train on")
+        raise BadInput(f"{data} holds no text to train on: no file of it is UTF-8 text")
     if found == 1:  # its end is kept apart
         cut = round(len(kept.text) * (1 - share))
         writers["train"].add(kept.text[:cut], tokenizer)

@@ -67,14 +67,25 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
     kept = [line for line in read_log(path) if line["step"] <= start]
-    path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-    file = stack.enter_context(path.open("a", encoding="utf-8"))
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        partial.replace(path)
+        file = stack.enter_context(path.open("ab", buffering=0))  # nothing is left to write when the disk is full
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise BadInput(f"{path} could not be written: {error.strerror or error}") from None
 
     def write(event: Event) -> None:
-        file.write(
-            json.dumps({"kind": event.kind, "step": event.step, "time": round(time.time(), 3), **event.values}) + "\n"
-        )
-        file.flush()
+        line = {"kind": event.kind, "step": event.step, "time": round(time.time(), 3), **event.values}
+        left = json.dumps(line).encode() + b"\n"
+        try:
+            while left:  # a disk may take some of it, and say only then that it is full
+                left = left[file.write(left) :]
+        except OSError as error:
+            raise BadInput(
+                f"{path} could not be written: {error.strerror or error}; what was saved before stays"
+            ) from None
 
     return write
 

@@ -8,8 +8,11 @@ import torch
 
 from tallystick.errors import BadInput
 from tallystick.models import families
+from tallystick.models.config import DecoderConfig
 from tallystick.models.decoder import Decoder
 from tallystick.training.config import TrainConfig
+
+SOME = 257  # entries of a vocabulary that is not known yet
 
 
 def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
@@ -31,17 +34,38 @@ def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
             )
         decoder = load_pretrained(config.source)
     else:
-        settings: dict[str, Any] = {"vocab_size": vocabulary, **config.model}
-        source: Any = config.source
-        if source in families.known() and source != "gpt2":  # a model type alone; gpt2 is a preset, too
-            source = {"model_type": source}
         torch.manual_seed(config.seed)
-        decoder = Decoder.of(source, **settings)
-    rows, context = decoder.config.vocab_size, decoder.config.context
+        decoder = Decoder(config_of_model(config, vocabulary))
+    rows = decoder.config.vocab_size
     if rows < vocabulary:
         raise BadInput(
             f"the embedding has {rows:,} rows and the tokenizer {vocabulary:,} entries: ids would have no row"
         )
-    if context < config.sequence:
-        raise BadInput(f"sequence {config.sequence} is longer than the {context} positions of the model")
+    _refuse_long(config, decoder.config)
     return decoder
+
+
+def config_of_model(config: TrainConfig, vocabulary: int = SOME) -> DecoderConfig:
+    """What a new decoder is made of.
+
+    Args:
+        config: of the run.
+        vocabulary: entries of the tokenizer, where they are known.
+
+    Raises:
+        BadInput: for a model that cannot be, and fewer positions than a sequence.
+    """
+    source: Any = config.source
+    if source in families.known() and source != "gpt2":  # a model type alone; gpt2 is a preset, too
+        source = {"model_type": source}
+    try:
+        found = families.config_of(source, **{"vocab_size": vocabulary, **config.model})
+    except BadInput as error:  # whose words for a dictionary are not the user's, who has a table
+        raise BadInput(str(error).replace("the dictionary: ", "model.")) from None
+    _refuse_long(config, found)
+    return found
+
+
+def _refuse_long(config: TrainConfig, model: DecoderConfig) -> None:
+    if model.context < config.sequence:
+        raise BadInput(f"sequence {config.sequence} is longer than the {model.context} positions of the model")

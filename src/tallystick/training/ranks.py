@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, quoted
 from tallystick.models.decoder import Decoder
 
 
@@ -127,7 +127,10 @@ def device_of(word: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(word)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"device {word!r} is not there: {str(error).splitlines()[0]}") from None
+        torch.ones(1, device=device).item()  # meta has devices, and no values
+    except (RuntimeError, AssertionError):
+        found = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        raise BadInput(
+            f"device {quoted(word)} is not there: PyTorch {torch.__version__} has {', '.join(['cpu', *found])} here"
+        ) from None
     return device

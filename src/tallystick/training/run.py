@@ -26,11 +26,11 @@ from tallystick.models.compiling import compiled
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import generate
 from tallystick.models.sampling import Sampling
-from tallystick.training.checkpoint import Progress, latest, refuse_other, restore, save, writable
+from tallystick.training.checkpoint import Progress, latest, refuse_full, refuse_other, restore, save, writable
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import Corpus, Tokens, corpus_of
 from tallystick.training.groups import Groups
-from tallystick.training.model import decoder_of
+from tallystick.training.model import config_of_model, decoder_of
 from tallystick.training.optimizers import optimizers_of
 from tallystick.training.peak import Peak
 from tallystick.training.ranks import Ranks, ranks_of
@@ -130,7 +130,8 @@ class Run:
         """The mean loss over the first batches of the validation text, and bits per byte of it."""
         self.model.eval()
         total = torch.zeros((), device=self.ranks.device)
-        count = min(self.config.eval_batches, self.corpus.validation.batches(self.config.batch, self.config.sequence))
+        held = self.corpus.validation.batches(self.config.batch, self.config.sequence)
+        count = max(1, min(self.config.eval_batches, held))  # a text too short for one batch comes in it again
         for number in range(count):
             for part in range(self.config.accumulate):
                 inputs, targets = self._batch(self.corpus.validation, number, part, shuffled=False)
@@ -213,6 +214,8 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
     ranks = ranks_of(config.device, batch=config.batch // config.accumulate)
     out = Path(config.out)
     writable(out)
+    if not config.pretrained:
+        config_of_model(config)  # refused before any text is read
     start, torn = latest(out) if resume in ("never", "auto") else (Path(resume), [])
     if resume == "never" and (start or torn):
         raise BadInput(f"{out} holds checkpoints of a run: go on with --resume auto, or name another out")
@@ -237,4 +240,6 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
     if start is not None:
         restore(run, start)
     run.torn = torn
+    if ranks.first:
+        refuse_full(run)
     return run
