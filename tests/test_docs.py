@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import subprocess
@@ -86,3 +87,19 @@ def test_the_page_of_the_python_has_every_public_name(site):
     page = (site / "python.html").read_text(encoding="utf-8")
     assert {name for name in tallystick.__all__ if f'id="tallystick.{name}"' not in page} == set()
     assert "<blockquote>" not in page  # which is what an example without a fence becomes
+
+
+def test_the_page_of_architectures_shows_a_whole_file(site):
+    page = html.unescape(re.sub(r"<[^>]+>", "", (site / "architecture.html").read_text(encoding="utf-8")))
+    assert (ROOT / "src/tallystick/architectures/granite.py").read_text(encoding="utf-8") in page
+
+
+def test_the_tests_that_the_page_of_architectures_names_are_there():
+    named = set(re.findall(r"`(?:tests/)?(test_\w+(?:\.py)?)`", PAGES["docs/architecture.md"]))
+    files = list((ROOT / "tests").glob("test_*.py"))
+    there = {path.name for path in files}
+    there.update(
+        name for path in files for name in re.findall(r"^def (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert named - there == set()
+    assert len(named) > 5

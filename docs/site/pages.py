@@ -38,7 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.remove(notebook)
         name = posixpath.splitext(notebook.src_uri)[0]  # and of its pictures
         body, resources = exporter.from_filename(notebook.abs_src_path, {"unique_key": posixpath.basename(name)})
-        add(f"{name}.md", content=body)
+        add(f"{name}.md", content=body.replace("![png]", "![what the cell draws]"))
         for picture, content in resources["outputs"].items():
             add(posixpath.join(posixpath.dirname(name), picture), content=content)
     linked = {_target(page, link) for page in files.documentation_pages() for link in LINK.findall(page.content_string)}
