@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, role_of
 from tallystick.sources.notes import notes_by_name, packed_note
 from tallystick.sources.rollup import roll_up
-from tallystick.sources.safetensors import Header, read_header
+from tallystick.sources.safetensors import Header, parse_header, read_header
 from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.values import StoredValues
 
@@ -64,16 +65,30 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
     ties in a type that is not native is learnt when ties are asked for. `overrides` are set over that config.
     """
     files = headers_of(path)
-    entries = [
-        entry._replace(role=role_of(entry.name), buffer=is_buffer(entry.name, entry.shape))
-        for entry in roll_up((name, dtype, shape) for _, header in files for name, dtype, shape, *_ in header.tensors)
-    ]
     config = path.parent / CONFIG
     beside = _beside(config, overrides) if config.exists() or overrides else _Beside()
-    checkpoint = _Checkpoint(path, source, files, entries, beside, StoredValues(files))
+    values = StoredValues(files)
+    checkpoint = _Checkpoint(path, source, files, _entries(files), beside, values)
     if beside.ledgers:
-        return checkpoint.ledger(told_by_config(entries, beside.ledgers, headless=beside.headless))
-    return checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
+        return checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
+    return checkpoint.ledger(None, ask=partial(checkpoint.asked, values) if beside.foreign else None)
+
+
+def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
+    """The ledger of a ``.safetensors`` file that is elsewhere: its header's text, and how many bytes follow that.
+
+    No value can be read, and there is no config beside it: roles are told by name.
+    """
+    files = [(Path(source), parse_header(text, data_bytes, where=source))]
+    return _Checkpoint(Path(source), source, files, _entries(files), _Beside(), None).ledger(None)
+
+
+def _entries(files: Iterable[tuple[Path, Header]]) -> list[Entry]:
+    """The stored tensors, rolled up, with what their names alone tell."""
+    stored = ((name, dtype, shape) for _, header in files for name, dtype, shape, *_ in header.tensors)
+    return [
+        entry._replace(role=role_of(entry.name), buffer=is_buffer(entry.name, entry.shape)) for entry in roll_up(stored)
+    ]
 
 
 class _Checkpoint(NamedTuple):
@@ -84,7 +99,7 @@ class _Checkpoint(NamedTuple):
     files: list[tuple[Path, Header]]
     entries: list[Entry]
     beside: _Beside
-    values: StoredValues
+    values: StoredValues | None  # None where only the header is at hand
 
     def ledger(
         self, told: ToldByConfig | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
@@ -118,10 +133,10 @@ class _Checkpoint(NamedTuple):
             ask=ask,
         )
 
-    def asked(self) -> Ledger:
+    def asked(self, values: StoredValues) -> Ledger:
         """The ledger with the ties of a type that is not native: transformers', or those of the flag alone."""
         try:
-            return self.ledger(told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG))
+            return self.ledger(told_by_transformers(self.entries, self.beside.foreign, values, source=CONFIG))
         except BadInput as error:
             return self.ledger(None, [f"what is tied was told by the flag {FLAG} alone: {error}"])
 
