@@ -6,12 +6,21 @@ import argparse
 from typing import Any
 
 from tallystick import compare, count
-from tallystick.cli.options import SOURCE_HELP, add_command, add_format, add_settings, print_json, settings_of
+from tallystick.cli.options import (
+    SOURCE_HELP,
+    add_command,
+    add_format,
+    add_settings,
+    print_json,
+    print_page,
+    settings_of,
+)
 
 EXAMPLES = """\
 examples:
   tallystick compare gpt2 my_model:build            what your code made of it
   tallystick compare llama-2-7b llama-3-8b --tensors
+  tallystick compare llama-2-7b llama-3-8b --format html > difference.html
   tallystick compare gpt2 gpt2 --set-b tie_word_embeddings=false
   tallystick compare ./before ./after --exit-code   exit code 1 when a parameter is more or less
 """
@@ -27,7 +36,7 @@ def add(commands: Any) -> None:
     add_settings(command, "--set-b", "the same for B alone: --set-b n_layer=24 n_embd=1024", to="of_b")
     command.add_argument("--tensors", action="store_true", help="list the tensors that differ, all layers at once")
     command.add_argument("--exit-code", action="store_true", help="exit with 1 when a parameter is more or less")
-    add_format(command, "table", "json", "csv", "markdown")
+    add_format(command, "table", "json", "csv", "markdown", "html")
     command.set_defaults(run=_run)
 
 
@@ -39,6 +48,10 @@ def _run(options: argparse.Namespace) -> int:
     )
     if options.format == "json":
         print_json(answer.to_dict())
+    elif options.format == "html":
+        from tallystick.report.page import compare_page
+
+        print_page(compare_page(answer))
     else:
         from tallystick.report.compare import show_compare
         from tallystick.report.table import console

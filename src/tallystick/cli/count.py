@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tallystick import count
-from tallystick.cli.options import add_command, add_format, add_source, print_json, settings_of
+from tallystick.cli.options import add_command, add_format, add_source, print_json, print_page, settings_of
 
 EXAMPLES = """\
 examples:
@@ -15,6 +15,7 @@ examples:
   tallystick count config.json --by layer
   tallystick count ./checkpoint --by tensor --format csv
   tallystick count model.safetensors --format json
+  tallystick count gpt2 --format html > gpt2.html   a page of its own, with a picture
   tallystick count my_model:build                   an nn.Module that your own code builds
 """
 
@@ -24,7 +25,7 @@ def add(commands: Any) -> None:
     command = add_command(commands, "count", "how many parameters, and where", EXAMPLES)
     add_source(command)
     command.add_argument("--by", choices=("role", "layer", "tensor", "dtype"), help="what to break the count down by")
-    add_format(command, "table", "json", "csv", "markdown")
+    add_format(command, "table", "json", "csv", "markdown", "html")
     command.set_defaults(run=_run)
 
 
@@ -32,6 +33,11 @@ def _run(options: argparse.Namespace) -> int:
     ledger = count(options.source, **settings_of(options.settings))
     if options.format == "json":
         print_json(ledger.to_dict(by=options.by))
+        return 0
+    if options.format == "html":
+        from tallystick.report.page import count_page
+
+        print_page(count_page(ledger, by=options.by or "role"))
         return 0
     from tallystick.report.count import show_count
     from tallystick.report.table import console

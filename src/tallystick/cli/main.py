@@ -21,6 +21,7 @@ from tallystick.cli import (
     count,
     evaluate,
     experiment,
+    explore,
     fit,
     formula,
     generate,
@@ -46,6 +47,7 @@ examples:
   tallystick compute llama-3-8b --sequence 8192     what it computes, part by part
   tallystick ties ./checkpoint                      what is shared, and what was lost
   tallystick survive                                which operations keep a tie
+  tallystick explore gpt2                           all of this on a page, with sliders
   tallystick train --set preset=nano                a decoder, on this machine's own text
   tallystick experiment tying                       what tying does to a small decoder
   tallystick generate ./checkpoint --prompt Once    text, as it is written
@@ -74,7 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     answers = (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive)
-    for command in (*answers, train, experiment, generate, evaluate, presets):
+    for command in (*answers, explore, train, experiment, generate, evaluate, presets):
         command.add(commands)
     return parser
 

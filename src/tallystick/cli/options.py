@@ -139,3 +139,8 @@ def print_json(answer: object) -> None:
     """Print an answer's ``to_dict`` as one JSON document."""
     json.dump(answer, sys.stdout, indent=2, ensure_ascii=(sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"))
     sys.stdout.write("\n")
+
+
+def print_page(text: str) -> None:
+    """Print a page of HTML in ASCII, with HTML's own numbers for other characters: right in whatever encoding it is saved."""
+    sys.stdout.write(text.encode("ascii", "xmlcharrefreplace").decode())

@@ -10,7 +10,9 @@ from tallystick.report.numbers import exact
 from tallystick.report.table import Column, Table, draw
 
 
-def show_formula(formula: Formula, out: Console, *, steps: bool = False, latex: bool = False) -> None:
+def show_formula(
+    formula: Formula, out: Console, *, steps: bool = False, latex: bool = False, style: str = "table"
+) -> None:
     """The closed form; with `steps` every product with its numbers; with `latex` for a paper."""
     if latex:
         out.print(Text(formula.latex))
@@ -31,6 +33,6 @@ def show_formula(formula: Formula, out: Console, *, steps: bool = False, latex: 
             [step.role, step.what, step.expression.replace("*", "·"), step.substituted, exact(step.value)]
             for step in formula.steps
         ]
-        draw(Table(columns, rows, total=["total", "", "", "", exact(formula.value)]), out)
+        draw(Table(columns, rows, total=["total", "", "", "", exact(formula.value)]), out, style=style)
     for note in formula.notes:
         out.print(Text(f"note: {note}", style="dim"))

@@ -1,10 +1,11 @@
-"""One table, three ways out: terminal, Markdown, CSV. JSON is the answers' own `to_dict`."""
+"""One table, four ways out: terminal, Markdown, CSV, HTML. JSON is the answers' own `to_dict`."""
 
 from __future__ import annotations
 
 import csv
 import sys
 from collections.abc import Sequence
+from html import escape
 from typing import IO, NamedTuple
 
 from rich import box
@@ -39,11 +40,14 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 def draw(table: Table, out: Console, *, style: str = "table") -> None:
-    """Print a table: ``table`` for people, ``markdown`` for a page, ``csv`` for a program."""
+    """Print a table: ``table`` for people, ``markdown`` and ``html`` for a page, ``csv`` for a program."""
     if style == "csv":
         writer = csv.writer(out.file, lineterminator="\n")
         writer.writerow([column.name for column in table.columns])
         writer.writerows(table.rows)
+        return
+    if style == "html":
+        out.file.write(_html(table))
         return
     bars = bool(table.shares) and out.is_terminal and style == "table"
     if style == "markdown":  # a page has no footers: the total is its last row
@@ -62,6 +66,33 @@ def draw(table: Table, out: Console, *, style: str = "table") -> None:
         cells = [Text(cell) for cell in row]
         drawn.add_row(*cells, *([Text(bar(table.shares[place]), style="cyan")] if bars else []))
     out.print(drawn)
+
+
+def _html(table: Table) -> str:
+    """The table in a box of its own, which a keyboard can scroll."""
+
+    def cells(row: Sequence[str], first: str) -> str:
+        """A row: its first cell names it."""
+        kinds = [first, *["td"] * (len(row) - 1)]
+        return "".join(
+            f"<{kind}{' class=n' if column.number else ''}>{escape(cell)}</{kind.partition(' ')[0]}>"
+            for kind, column, cell in zip(kinds, table.columns, row, strict=True)
+        )
+
+    def length(place: int) -> str:
+        if not table.shares:
+            return ""
+        drawn = f'<rect width="{120 * table.shares[place]:.1f}" height="10"/>'
+        return f'<td><svg class="share" width="120" height="10" aria-hidden="true">{drawn}</svg></td>'
+
+    head = "".join(f"<th scope=col{' class=n' if one.number else ''}>{escape(one.name)}</th>" for one in table.columns)
+    rows = [f"<tr>{cells(row, 'th scope=row')}{length(place)}</tr>" for place, row in enumerate(table.rows)]
+    blank = "<td></td>" if table.shares else ""
+    total = f"<tfoot><tr>{cells(table.total, 'th scope=row')}{blank}</tr></tfoot>" if table.total else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="table by {escape(table.columns[0].name)}"><table>'
+        f"<thead><tr>{head}{blank}</tr></thead><tbody>{''.join(rows)}</tbody>{total}</table></div>"
+    )
 
 
 def bar(share: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, role_of
 from tallystick.sources.notes import notes_by_name, packed_note
 from tallystick.sources.rollup import roll_up
-from tallystick.sources.safetensors import Header, read_header
+from tallystick.sources.safetensors import Header, parse_header, read_header
 from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.values import StoredValues
 
@@ -77,11 +78,6 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
     config.
     """
     contents = contents_of(path)
-    entries = [
-        entry._replace(role=role, buffer=buffer, active=contents.experts_used if role == "experts" else None)
-        for entry in _entries(contents)
-        for role, buffer in [(contents.role(entry.name), _is_buffer(entry, contents))]
-    ]
     config = path.parent / CONFIG
     if contents.config is not None:
         beside = _described(contents.config, overrides, str(path))
@@ -91,10 +87,20 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
         beside = _Beside()
     else:
         beside = _beside(config, overrides) if config.exists() or overrides else _Beside()
-    checkpoint = _Checkpoint(path, source, contents, entries, beside, StoredValues(contents.files))
+    values = StoredValues(contents.files)
+    checkpoint = _Checkpoint(path, source, contents, _entries(contents), beside, values)
     if beside.ledgers:
-        return checkpoint.ledger(told_by_config(entries, beside.ledgers, headless=beside.headless))
-    return checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
+        return checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
+    return checkpoint.ledger(None, ask=partial(checkpoint.asked, values) if beside.foreign else None)
+
+
+def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
+    """The ledger of a ``.safetensors`` file that is elsewhere: its header's text, and how many bytes follow that.
+
+    No value can be read, and there is no config beside it: roles are told by name.
+    """
+    contents = Contents("safetensors", [(Path(source), parse_header(text, data_bytes, where=source))])
+    return _Checkpoint(Path(source), source, contents, _entries(contents), _Beside(), None).ledger(None)
 
 
 class _Checkpoint(NamedTuple):
@@ -105,7 +111,7 @@ class _Checkpoint(NamedTuple):
     contents: Contents
     entries: list[Entry]
     beside: _Beside
-    values: StoredValues
+    values: StoredValues | None  # None where only the header is at hand
 
     def ledger(
         self, told: ToldByConfig | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
@@ -143,10 +149,10 @@ class _Checkpoint(NamedTuple):
         """The memories of which a file holds several views that are not the same."""
         return {one.owner: "aliased" for one in self.contents.sharing.values() if not one.whole}
 
-    def asked(self) -> Ledger:
+    def asked(self, values: StoredValues) -> Ledger:
         """The ledger with the ties of a type that is not native: transformers', or those of the flag alone."""
         try:
-            return self.ledger(told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG))
+            return self.ledger(told_by_transformers(self.entries, self.beside.foreign, values, source=CONFIG))
         except BadInput as error:
             return self.ledger(None, [f"what is tied was told by the flag {FLAG} alone: {error}"])
 
@@ -165,6 +171,15 @@ def contents_of(path: Path) -> Contents:
     )
 
 
+def _entries(contents: Contents) -> list[Entry]:
+    """The stored tensors, with what is known of each without a config."""
+    return [
+        entry._replace(role=role, buffer=buffer, active=contents.experts_used if role == "experts" else None)
+        for entry in _rolled(contents)
+        for role, buffer in [(contents.role(entry.name), _is_buffer(entry, contents))]
+    ]
+
+
 def _is_buffer(entry: Entry, contents: Contents) -> bool:
     """By the format itself, which knows single names, or else by the well-known ones."""
     if next(entry.unrolled()).name in contents.buffers:
@@ -172,7 +187,7 @@ def _is_buffer(entry: Entry, contents: Contents) -> bool:
     return not contents.own_names and is_buffer(entry.name, entry.shape)
 
 
-def _entries(contents: Contents) -> Iterator[Entry]:
+def _rolled(contents: Contents) -> Iterator[Entry]:
     """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
     tensors = [(name, dtype, shape) for _, header in contents.files for name, dtype, shape, *_ in header.tensors]
     apart = [tensor for tensor in tensors if tensor[0] not in contents.sharing]

@@ -89,13 +89,20 @@ def read_header(path: Path) -> Header:
             raise BadInput(f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}")
         content = file.read(length)
     try:
-        header = _scan(content.decode("utf-8"))
-        _check_layout(header.tensors, size - LENGTH_BYTES - length)
+        header = parse_header(content.decode("utf-8"), size - LENGTH_BYTES - length, where=str(path))
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: the header is not UTF-8 at its byte {error.start}") from None
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
     return header._replace(data=LENGTH_BYTES + length)
+
+
+def parse_header(text: str, data_bytes: int, *, where: str) -> Header:
+    """Check the text of a header that `data_bytes` of tensors follow; `where` is what messages call the file."""
+    try:
+        header = _scan(text)
+        _check_layout(header.tensors, data_bytes)
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from None
+    return header
 
 
 def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str]) -> bytes:

@@ -1,0 +1,40 @@
+"""``tallystick explore``: a page to explore a model in."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tallystick.cli.options import add_command, add_source, settings_of
+from tallystick.errors import BadInput
+
+EXAMPLES = """\
+examples:
+  tallystick explore gpt2
+  tallystick explore ./checkpoint --port 8000 --no-browser
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = add_command(commands, "explore", "a page in the browser to explore a model in", EXAMPLES)
+    add_source(command, without="gpt2 is shown")
+    command.add_argument("--port", metavar="N", type=int, default=0, help="of this machine (default: a free one)")
+    command.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+    command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not 0 <= options.port < 2**16:
+        raise BadInput(f"--port {options.port} is no port: say one from 1 to 65535")
+    try:
+        from tallystick.web.serve import serve
+    except ImportError:
+        raise BadInput("the page is served by starlette and uvicorn: pip install 'tallystick[web]'") from None
+    from tallystick import count
+
+    settings = settings_of(options.settings)
+    if options.source is not None:
+        count(options.source, **settings)  # what cannot be counted is said here, not on the page
+    serve(options.source, settings, port=options.port, browser=not options.no_browser)
+    return 0

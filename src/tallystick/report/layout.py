@@ -1,0 +1,84 @@
+"""Where the tiles of a picture go: areas or lengths in proportion to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """A rectangle, in pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def inside(self, margin: float, *, top: float = 0) -> Place:
+        """What is left within a margin, and a heading of so many pixels."""
+        return Place(
+            self.x + margin,
+            self.y + margin + top,
+            max(self.width - 2 * margin, 0),
+            max(self.height - 2 * margin - top, 0),
+        )
+
+
+def squarified(sizes: Sequence[int], place: Place) -> list[Place]:
+    """A place for each size, their areas in proportion, each as near to a square as this can (Bruls et al. 2000).
+
+    >>> squarified([6, 2, 2], Place(0, 0, 10, 10))[0]
+    Place(x=0, y=0, width=6.0, height=10.0)
+    """
+    total = sum(sizes)
+    places = [Place(place.x, place.y, 0, 0)] * len(sizes)
+    if not total or place.width <= 0 or place.height <= 0:
+        return places
+    scale = place.width * place.height / total
+    left = sorted((number for number, size in enumerate(sizes) if size), key=lambda number: -sizes[number])
+    start = 0
+    while start < len(left):
+        side = min(place.width, place.height)
+        if side <= 0:  # what rounding left over
+            break
+        end, area = start + 1, sizes[left[start]] * scale
+        largest = area
+        while end < len(left):
+            one = sizes[left[end]] * scale
+            if _worst(largest, one, area + one, side) > _worst(largest, sizes[left[end - 1]] * scale, area, side):
+                break
+            end, area = end + 1, area + one
+        place = _filled([(number, sizes[number] * scale) for number in left[start:end]], area, place, places)
+        start = end
+    return places
+
+
+def _worst(largest: float, smallest: float, area: float, side: float) -> float:
+    """How far the least square rectangle of a strip is from a square."""
+    return max(side * side * largest / (area * area), area * area / (side * side * smallest))
+
+
+def _filled(strip: Sequence[tuple[int, float]], area: float, place: Place, places: list[Place]) -> Place:
+    """Lay a strip along the shorter side, and return what is left of the place."""
+    x, y, width, height = place
+    if width >= height:
+        depth = area / height
+        for number, one in strip:
+            places[number] = Place(x, y, depth, one / depth)
+            y += one / depth
+        return Place(x + depth, place.y, width - depth, height)
+    depth = area / width
+    for number, one in strip:
+        places[number] = Place(x, y, one / depth, depth)
+        x += one / depth
+    return Place(place.x, y + depth, width, height - depth)
+
+
+def in_a_row(sizes: Sequence[int], place: Place) -> list[Place]:
+    """A place for each size from left to right, their widths in proportion."""
+    total, x, places = sum(sizes) or 1, place.x, []
+    for size in sizes:
+        width = place.width * size / total
+        places.append(Place(x, place.y, width, place.height))
+        x += width
+    return places

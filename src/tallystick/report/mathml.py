@@ -1,0 +1,82 @@
+"""A closed form as browsers typeset it: MathML, its terms in the order in which they are written."""
+
+from __future__ import annotations
+
+import ast
+from html import escape
+
+from tallystick.report.numbers import exact
+
+MOST_CHARACTERS = 20_000  # of an expression; a longer one is text
+_SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "−", ast.Mult: "·"}
+_PRODUCT, _POWER = 2, 3  # how tightly what surrounds a sum or a product binds
+
+
+def typeset(expression: str) -> str:
+    """The expression of a formula as HTML: each of its summands is one ``<math>``, so that a line can end between two.
+
+    >>> typeset("2*n_embd**2")
+    '<math><mrow><mn>2</mn><mo>·</mo><msup><mi>n_embd</mi><mn>2</mn></msup></mrow></math>'
+    """
+    if len(expression) > MOST_CHARACTERS:
+        return escape(expression)
+    summands = _summands(ast.parse(expression, mode="eval").body)
+    return " ".join(f"<math>{_infix(sign)}{_node(term, _PRODUCT if sign else 0)}</math>" for sign, term in summands)
+
+
+def _summands(node: ast.expr) -> list[tuple[str, ast.expr]]:
+    """The terms of a sum with their signs: a long one is not nested but walked."""
+    found: list[tuple[str, ast.expr]] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        found.append((_SIGNS[type(node.op)], node.right))
+        node = node.left
+    return [("", node), *reversed(found)]
+
+
+def _node(node: ast.expr, least: int = 0) -> str:
+    """Markup of a node, in parentheses where it binds less than `least`."""
+    match node:
+        case ast.Constant():
+            written = f"<mn>{exact(int(str(node.value)))}</mn>"
+        case ast.Name():
+            written = f"<mi>{escape(node.id)}</mi>"
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            inner = _operator(",").join(_node(one) for one in arguments)
+            written = f"<mrow><mi>{escape(name)}</mi>{_fenced('(', inner, ')')}</mrow>"
+        case ast.UnaryOp(operand=ast.BinOp(op=ast.FloorDiv(), left=ast.UnaryOp(operand=above), right=below)):
+            written = _fenced("⌈", _fraction(above, below), "⌉")  # -(-a//b) is how Python rounds up
+        case ast.BinOp(op=ast.FloorDiv(), left=above, right=below):
+            written = _fenced("⌊", _fraction(above, below), "⌋")
+        case ast.BinOp(op=ast.Div(), left=above, right=below):
+            written = _fraction(above, below)
+        case ast.UnaryOp(operand=inner_node):
+            written = f"<mrow>{_operator('−')}{_node(inner_node, _PRODUCT)}</mrow>"
+        case ast.BinOp(op=ast.Pow(), left=base, right=power):
+            written = f"<msup>{_node(base, _POWER)}{_node(power)}</msup>"
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            terms = (f"{_infix(sign)}{_node(term, _PRODUCT if sign == '−' else 0)}" for sign, term in _summands(node))
+            inner = "".join(terms)
+            written = _fenced("(", inner, ")") if least >= _PRODUCT else f"<mrow>{inner}</mrow>"
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            inner = f"{_node(left, _PRODUCT)}{_operator('·')}{_node(right, _PRODUCT)}"
+            written = _fenced("(", inner, ")") if least >= _POWER else f"<mrow>{inner}</mrow>"
+        case _:
+            raise ValueError(f"no arithmetic: {ast.dump(node)}")
+    return written
+
+
+def _fraction(above: ast.expr, below: ast.expr) -> str:
+    return f"<mfrac>{_node(above)}{_node(below)}</mfrac>"
+
+
+def _fenced(left: str, inner: str, right: str) -> str:
+    return f"<mrow>{_operator(left)}{inner}{_operator(right)}</mrow>"
+
+
+def _infix(sign: str) -> str:
+    """A sign that has the space of one between two terms, though it may stand first in its ``<math>``."""
+    return f'<mo form="infix">{sign}</mo>' if sign else ""
+
+
+def _operator(sign: str) -> str:
+    return f"<mo>{sign}</mo>"

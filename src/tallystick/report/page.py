@@ -1,0 +1,98 @@
+"""Answers as HTML: the sections of the explorer, and of one file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+
+from tallystick.answers.compare import Comparison
+from tallystick.answers.compute import Compute
+from tallystick.answers.formula import Formula, formula
+from tallystick.answers.memory import Memory
+from tallystick.answers.reconcile import Reconciliation
+from tallystick.ledger import Ledger
+from tallystick.report.bars import draw_comparison, draw_explanation, draw_memory
+from tallystick.report.compare import show_compare
+from tallystick.report.compute import show_compute
+from tallystick.report.count import show_count
+from tallystick.report.formula import show_formula
+from tallystick.report.mathml import typeset
+from tallystick.report.memory import show_memory
+from tallystick.report.reconcile import show_reconciliation
+from tallystick.report.sheet import section
+from tallystick.report.tensors import draw_tensors
+
+STYLE_SHEET = Path(__file__).parent / "page.css"
+WIDTH = 960  # pixels
+MOST_ROWS = 2000  # of single tensors in a table that a browser is given
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}</style>
+<main>
+{body}
+</main>
+</html>
+"""
+
+
+def count_section(ledger: Ledger, *, by: str = "role", layout: str = "treemap", width: int = WIDTH) -> str:
+    """How many, and where: the picture, then the same as a table."""
+    picture = draw_tensors(ledger, by=by, layout=layout, width=width)
+    if by in ("layer", "tensor") and sum(entry.copies for entry in ledger.rolled) > MOST_ROWS:
+        note = f"<p class='note'>more than {MOST_ROWS:,} tensors: the table is by role; the command's --by {by} lists all</p>"
+        return section(show_count, ledger, picture=picture + note)
+    return section(show_count, ledger, picture=picture, by=by)
+
+
+def formula_section(answer: Formula) -> str:
+    """The closed form typeset, and each product of it."""
+    math = f'<div class="formula" tabindex="0" role="group" aria-label="typeset">{typeset(answer.expression)}</div>'
+    return math + section(show_formula, answer, steps=True)
+
+
+def memory_section(answer: Memory, *, width: int = WIDTH) -> str:
+    """What is there at each moment, and each part of it."""
+    return section(show_memory, answer, picture=draw_memory(answer, width=width))
+
+
+def compute_section(answer: Compute) -> str:
+    """The operations, part by part."""
+    return section(show_compute, answer)
+
+
+def compare_section(answer: Comparison, *, width: int = WIDTH) -> str:
+    """The causes as steps from one count to the other, in words, and the tensors that differ."""
+    picture = draw_comparison(answer, width=width)
+    return section(show_compare, answer, picture=picture, tensors=len(answer.tensors) <= MOST_ROWS)
+
+
+def reconcile_section(answer: Reconciliation, *, width: int = WIDTH) -> str:
+    """The simplest explanation of a claim as steps, then each as a sum."""
+    return section(show_reconciliation, answer, picture=draw_explanation(answer, answer.explanations[0], width=width))
+
+
+def count_page(ledger: Ledger, *, by: str = "role") -> str:
+    """A count as one file."""
+    sections = {"Where the parameters are": count_section(ledger, by=by)}
+    if (ledger.described or ledger).symbols:
+        sections["By which formula"] = formula_section(formula(ledger))
+    return page(f"{ledger.source}: {ledger.total:,} parameters", sections)
+
+
+def compare_page(answer: Comparison) -> str:
+    """A comparison as one file."""
+    return page(f"{answer.source_a} and {answer.source_b}", {"What differs": compare_section(answer)})
+
+
+def page(title: str, sections: Mapping[str, str]) -> str:
+    """One file with sections under their headings, light or dark as the reader's system is."""
+    body = "\n".join(f"<section>\n<h2>{escape(name)}</h2>\n{inner}\n</section>" for name, inner in sections.items())
+    return _PAGE.format(
+        title=escape(title), style=STYLE_SHEET.read_text(encoding="utf-8"), body=f"<h1>{escape(title)}</h1>\n{body}"
+    )

@@ -1,0 +1,40 @@
+"""Where a report is drawn as HTML: the lines and tables that a terminal shows, with a picture above the first table."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+# What a style of the terminal means on a page.
+_CLASSES = {"bold": "strong", "dim": "note", "green": "good", "bold green": "strong good", "yellow": "warn"}
+_CLASSES |= {"bold yellow": "strong warn", "red": "bad", "bold red": "strong bad"}
+
+
+class Sheet(Console):
+    """A console whose lines become paragraphs."""
+
+    def __init__(self) -> None:
+        super().__init__(file=io.StringIO(), highlight=False, soft_wrap=True)
+
+    def print(self, *objects: Any, **_: Any) -> None:
+        """Write each line that is not empty as a paragraph."""
+        for line in objects:
+            text = line if isinstance(line, Text) else Text(str(line))
+            kind = _CLASSES.get(str(text.style))
+            said = escape(text.plain.strip())
+            self.file.write(f'<p class="{kind}">{said}</p>' if kind else f"<p>{said}</p>")
+
+
+def section(show: Callable[..., None], *answer: Any, picture: str = "", **options: Any) -> str:
+    """What one of the `show_` functions draws, as HTML, with a picture above its first table."""
+    sheet = Sheet()
+    show(*answer, sheet, style="html", **options)
+    drawn: str = sheet.file.getvalue()  # type: ignore[attr-defined]
+    place = drawn.find('<div class="scroll"')
+    place = len(drawn) if place < 0 else place
+    return drawn[:place] + picture + drawn[place:]

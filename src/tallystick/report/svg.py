@@ -1,0 +1,73 @@
+"""Elements of a picture as text.
+
+What they look like is in attributes, so that a picture saved alone looks the same; a page's style sheet goes over these,
+for the dark.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+LETTER = 6.4  # pixels of a letter at this size, on average
+INK = "#1c1e21"
+COLOURS = {
+    # roles of tensors
+    "token_embedding": "#9fc3e6", "position_embedding": "#c4dbef", "attention": "#f2c48d", "mlp": "#b4d6a6",
+    "experts": "#cdd68c", "router": "#dfc4a0", "ssm": "#d5bce4", "conv": "#e6bfd2", "norm": "#cbcbcb",
+    "head": "#b3afe6", "other": "#dcdcdc",
+    # parts of memory
+    "weights": "#9fc3e6", "gradients": "#f2c48d", "buckets": "#dfc4a0", "optimizer": "#b4d6a6",
+    "activations": "#d5bce4", "logits": "#b3afe6", "recomputed": "#e6bfd2", "kv_cache": "#cdd68c",
+    "gathered": "#c4dbef", "reduced": "#dcdcdc", "backward_buffers": "#cbcbcb", "step_buffers": "#cbcbcb",
+    # from one count to another
+    "whole": "#b9c2cc", "more": "#f2c48d", "fewer": "#9fc3e6",
+}  # fmt: skip
+
+
+def element(name: str, content: str = "", **attributes: str | float) -> str:
+    """One element; `content` is markup already, an attribute's underscore a hyphen."""
+    written = "".join(f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attributes.items())
+    return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
+
+
+def box(kind: str, x: float, y: float, width: float, height: float, title: str = "", **more: str | float) -> str:
+    """A filled rectangle; `kind` is one of `COLOURS`, and its class."""
+    told = element("title", escape(title)) if title else ""
+    return element("rect", told, class_=kind, x=x, y=y, width=width, height=height, fill=COLOURS[kind], **more)
+
+
+def words(text: str, x: float, y: float, **more: str | float) -> str:
+    """A line of text with its left end at `x`, its foot at `y`."""
+    return element("text", escape(text), x=x, y=y, **more)
+
+
+def cut(text: str, width: float) -> str:
+    """As much of a text as so many pixels hold; nothing where that would be no word."""
+    most = int(width / LETTER)
+    if len(text) <= most:
+        return text
+    return text[: most - 1] + "…" if most > 4 else ""
+
+
+def picture(content: str, width: float, height: float, *, label: str, name: str) -> str:
+    """A whole picture; `label` is what it says to whoever cannot see it."""
+    return element(
+        "svg",
+        content,
+        xmlns="http://www.w3.org/2000/svg",
+        class_=f"picture {name}",
+        role="img",
+        aria_label=label,
+        width=width,
+        height=height,
+        viewBox=f"0 0 {_value(width)} {_value(height)}",
+        fill=INK,
+        font_family="system-ui, sans-serif",
+        font_size=12,
+    )
+
+
+def _value(value: str | float) -> str:
+    if isinstance(value, str):
+        return escape(value)
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,135 @@
+"""The answers that the page shows: those of the library, drawn as its reports are, with the lines that give the same."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+from tallystick.errors import BadInput
+from tallystick.report.tensors import LAYOUTS
+from tallystick.web.asked import Asked
+from tallystick.web.controls import controls
+from tallystick.web.lines import command, python
+
+BY = ("role", "layer", "tensor")
+# What the page may say of how a model is run: options of `memory`, by their types.
+RUN: dict[str, type] = {
+    "mode": str, "dtype": str, "batch": int, "sequence": int, "kv_dtype": str, "optimizer": str, "precision": str,
+    "attention": str, "recompute": str, "loss": str, "lora": int, "dp": int, "zero": int, "tp": int, "pp": int, "ep": int,
+    "device": str,
+}  # fmt: skip
+SIZES = ("batch", "sequence")  # what `compute` takes of them
+
+
+def answers(request: object, source: str | None) -> dict[str, Any]:
+    """Each answer that is wanted by its name; ``error`` in the place of one that there is not.
+
+    Args:
+        request: the JSON of the page.
+        source: what the command was started with.
+    """
+    asked = Asked(request, source)
+    found: dict[str, Any] = {}
+    for name in asked.wanted:
+        if name not in ANSWERS:
+            raise BadInput(f"there is no answer {name[:40]!r}: ask for {', '.join(ANSWERS)}")
+        try:
+            found[name] = ANSWERS[name](asked)
+        except BadInput as error:
+            found[name] = {"error": str(error)}
+    return found
+
+
+def _count(asked: Asked) -> dict[str, Any]:
+    from tallystick.report.page import count_section
+
+    ledger, by = asked.ledger(), asked.choice("by", BY)
+    html = count_section(ledger, by=by, layout=asked.choice("layout", LAYOUTS), width=asked.width)
+    return {"answer": ledger.to_dict(), "html": html, "controls": controls(ledger), **_lines("count", asked, by=by)}
+
+
+def _csv(asked: Asked) -> dict[str, Any]:
+    """The table of the count as CSV."""
+    from tallystick.report.count import show_count
+    from tallystick.report.table import console
+
+    written = io.StringIO()
+    show_count(asked.ledger(), console(written), by=asked.choice("by", BY), style="csv")
+    return {"csv": written.getvalue()}
+
+
+def _formula(asked: Asked) -> dict[str, Any]:
+    from tallystick.answers.formula import formula
+    from tallystick.report.page import formula_section
+
+    answer = formula(asked.ledger())
+    return {"answer": answer.to_dict(), "html": formula_section(answer), **_lines("formula", asked)}
+
+
+def _memory(asked: Asked) -> dict[str, Any]:
+    from tallystick import memory
+    from tallystick.report.page import memory_section
+
+    options = asked.options("run", RUN)
+    answer = memory(asked.ledger(), **options)
+    html = memory_section(answer, width=asked.width)
+    return {"answer": answer.to_dict(), "html": html, **_lines("memory", asked, **options)}
+
+
+def _compute(asked: Asked) -> dict[str, Any]:
+    from tallystick import compute
+    from tallystick.report.page import compute_section
+
+    options = {name: value for name, value in asked.options("run", RUN).items() if name in SIZES}
+    answer = compute(asked.ledger(), **options)
+    return {"answer": answer.to_dict(), "html": compute_section(answer), **_lines("compute", asked, **options)}
+
+
+def _compare(asked: Asked) -> dict[str, Any]:
+    from tallystick.answers.compare import compare
+    from tallystick.report.page import compare_section
+
+    answer = compare(asked.ledger(), asked.ledger("other", "other_set"))
+    sets = asked.settings("set"), asked.settings("other_set")
+    return {
+        "answer": answer.to_dict(),
+        "html": compare_section(answer, width=asked.width),
+        "command": command("compare", asked.word(), asked.word("other"), sets={"--set-a": sets[0], "--set-b": sets[1]}),
+        "python": python("compare", (asked.word(), sets[0]), (asked.word("other"), sets[1])),
+    }
+
+
+def _reconcile(asked: Asked) -> dict[str, Any]:
+    from tallystick.answers.reconcile import reconcile
+    from tallystick.report.page import reconcile_section
+
+    answer = reconcile(asked.ledger(), asked.claim)
+    settings = asked.settings()
+    return {
+        "answer": answer.to_dict(),
+        "html": reconcile_section(answer, width=asked.width),
+        "command": command("reconcile", asked.word(), asked.claim, sets={"--set": settings}),
+        "python": python("reconcile", (asked.word(), settings), asked.claim),
+    }
+
+
+def _lines(name: str, asked: Asked, **options: Any) -> dict[str, str]:
+    """The lines for a terminal and for Python that give the same answer."""
+    settings = asked.settings()
+    said = {key: value for key, value in options.items() if key != "by"}  # Python's ledger has every breakdown
+    return {
+        "command": command(name, asked.word(), sets={"--set": settings}, **options),
+        "python": python(name, (asked.word(), settings), **said),
+    }
+
+
+ANSWERS: dict[str, Callable[[Asked], dict[str, Any]]] = {
+    "count": _count,
+    "csv": _csv,
+    "formula": _formula,
+    "memory": _memory,
+    "compute": _compute,
+    "compare": _compare,
+    "reconcile": _reconcile,
+}

@@ -1,0 +1,151 @@
+"""What the page asks, each part checked: a model and what is set over it, how it is run, how it is drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.ledger import Ledger
+from tallystick.presets import PRESETS
+
+MOST_CONFIG = 1_000_000  # characters of a pasted config: real ones have some thousands
+MOST_NAME = 200
+NARROWEST, WIDEST = 280, 1600  # pixels of a picture
+
+
+class Asked:
+    """One request of the page.
+
+    `source` is what the command was started with: of the files and the code of this machine the page may name that alone.
+    """
+
+    def __init__(self, request: object, source: str | None) -> None:
+        self._values = _object(request, "the request")
+        self._source = source
+
+    @property
+    def wanted(self) -> list[str]:
+        """The names of the answers."""
+        wanted = self._values.get("wanted")
+        if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
+            raise BadInput(f"wanted is {shown(wanted)}, expected a list of the names of answers")
+        return list(dict.fromkeys(wanted))
+
+    def ledger(self, model: str = "model", settings: str = "set") -> Ledger:
+        """The model that is asked about, or the `other` one."""
+        return _ledger(self._written(model), self._written(settings), self._source)
+
+    def word(self, model: str = "model") -> str:
+        """What a command line has in the model's place: a name, or the file that was pasted or dropped."""
+        given = _object(self._values.get(model), model)
+        return _text(given, "name", MOST_NAME) if "name" in given else _file(given)
+
+    def settings(self, name: str = "set") -> dict[str, Any]:
+        """Config keys to set."""
+        return _object(self._values.get(name, {}), name)
+
+    def options(self, name: str, known: Mapping[str, type]) -> dict[str, Any]:
+        """Options of an answer by their names; what is null or empty is not said."""
+        given = {
+            key: value for key, value in _object(self._values.get(name, {}), name).items() if value not in (None, "")
+        }
+        for key, value in given.items():
+            if key not in known:
+                raise BadInput(f"{name} has no option {quoted(key)}{nearest(key, known)}")
+            if type(value) is not known[key]:
+                raise BadInput(f"{key} is {shown(value)}, expected {'a word' if known[key] is str else 'an integer'}")
+        return given
+
+    def choice(self, name: str, among: tuple[str, ...]) -> str:
+        """One of some words, the first where nothing is said."""
+        value = self._values.get(name, among[0])
+        if value not in among:
+            raise BadInput(f"{name} is {shown(value)}, expected one of {', '.join(among)}")
+        return str(value)
+
+    @property
+    def claim(self) -> str:
+        """A claimed count."""
+        return _text(self._values, "claim", MOST_NAME)
+
+    @property
+    def width(self) -> int:
+        """Pixels for a picture."""
+        width = self._values.get("width", WIDEST)
+        if type(width) is not int:
+            raise BadInput(f"width is {shown(width)}, expected pixels")
+        return min(max(width, NARROWEST), WIDEST)
+
+    def _written(self, name: str) -> str:
+        """A part of the request as JSON: what a ledger is remembered by."""
+        return json.dumps(_object(self._values.get(name, {}), name), sort_keys=True)
+
+
+@lru_cache(maxsize=8)
+def _ledger(model: str, settings: str, source: str | None) -> Ledger:
+    """The ledger of a model; moving a slider asks several answers of one."""
+    from tallystick import count
+
+    given, overrides = json.loads(model), json.loads(settings)
+    for kind, read in _KINDS.items():
+        if kind in given:
+            return read(given, overrides)
+    name = _text(given, "name", MOST_NAME)
+    if name != source and name.lower() not in PRESETS:
+        raise BadInput(
+            f"the page knows no preset {quoted(name)}{nearest(name, PRESETS)}; a file of this machine is named on the"
+            " command line (tallystick explore PATH), or dropped onto the page"
+        )
+    return count(name, **overrides)
+
+
+def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
+    from tallystick.sources.config import ledger_from_config
+
+    name = _file(given)
+    text = _text(given, "config", MOST_CONFIG)
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{name} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise BadInput(f"{name} is nested too deeply to be a config") from None
+    except ValueError:  # an integer of thousands of digits
+        raise BadInput(f"{name} holds a number too long to be a size") from None
+    return ledger_from_config(values, overrides, source=name)
+
+
+def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
+    from tallystick.sources.checkpoint import ledger_from_header
+
+    name, size = _file(given), given.get("bytes")
+    if overrides:
+        raise BadInput(f"{name} is a header without a config: there is no {', '.join(overrides)} to set")
+    if type(size) is not int or size < 0:
+        raise BadInput(f"bytes is {shown(size)}, expected how many follow the header of {name}")
+    return ledger_from_header(_text(given, "header", None), size, source=name)
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Ledger]] = {"config": _pasted, "header": _dropped}
+
+
+def _file(given: Mapping[str, Any]) -> str:
+    return _text(given, "file", MOST_NAME) if given.get("file") else "config.json"
+
+
+def _object(value: object, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadInput(f"{what} is {shown(value)}, expected an object")
+    return value
+
+
+def _text(values: Mapping[str, Any], name: str, most: int | None) -> str:
+    value = values.get(name)
+    if not isinstance(value, str):
+        raise BadInput(f"{name} is {shown(value)}, expected text")
+    if most is not None and len(value) > most:
+        raise BadInput(f"the {name} has {len(value):,} characters, more than the {most:,} that it may have")
+    return value

@@ -1,0 +1,76 @@
+"""The sliders of a model: the config keys that change a tensor, each with the values that it can be moved to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tallystick.ledger import Ledger
+
+# How configs call what people know by one word. What has no word here is moved too, under its own name.
+WORDS = {
+    "layers": ("n_layer", "n_layers", "num_hidden_layers", "num_layers"),
+    "width": ("n_embd", "hidden_size", "emb_dim", "d_model", "n_embed"),
+    "heads": ("n_head", "n_heads", "num_attention_heads", "num_heads"),
+    "KV heads": ("num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_kv_groups"),
+    "vocabulary": ("vocab_size", "n_vocab"),
+    "experts": ("num_local_experts", "n_routed_experts", "num_experts"),
+    "experts for a token": ("num_experts_per_tok", "num_experts_per_token"),
+    "positions": ("n_positions", "n_ctx", "block_size", "context_length"),
+    "inner width": ("intermediate_size", "n_inner", "d_ff", "ffn_dim", "hidden_dim", "moe_intermediate_size"),
+    "tying": ("tie_word_embeddings",),
+}
+_WORD_OF = {key: word for word, keys in WORDS.items() for key in keys}
+STOPS = 48  # of a slider whose values are many
+REACH = 4  # times smaller or larger than the config's
+
+
+def controls(ledger: Ledger) -> list[dict[str, Any]]:
+    """What can be set, in the order of the words above: ``key``, ``word``, ``value``, and the ``stops`` of a slider.
+
+    A flag has no stops. A model without a config has no controls.
+    """
+    recipe = (ledger.described or ledger).recipe
+    if recipe is None or ledger.described is not None:  # a checkpoint's own tensors do not move
+        return []
+    values = {key: _value(key, recipe.values) for key in recipe.values}
+    found = [
+        {
+            "key": key,
+            "word": _WORD_OF.get(key, key.replace("_", " ")),
+            "value": value,
+            "stops": [] if isinstance(value, bool) else _stops(key, value, values),
+        }
+        for key, value in values.items()
+        if isinstance(value, bool) or (isinstance(value, int) and value > 0)
+    ]
+    order = [*WORDS, *(control["word"] for control in found)]
+    return sorted(found, key=lambda control: order.index(control["word"]))
+
+
+def _value(key: str, values: Any) -> Any:
+    """The value of a key; heads that nobody set for keys and values are as many as those of queries."""
+    if values[key] is None and _WORD_OF.get(key) == "KV heads":
+        return _of("heads", values)
+    return values[key]
+
+
+def _of(word: str, values: Any) -> Any:
+    return next((values[key] for key in WORDS[word] if values.get(key)), None)
+
+
+def _stops(key: str, value: int, values: Any) -> list[int]:
+    """Values that can be moved to: heads that divide, widths that heads divide, anything else in even steps."""
+    word = _WORD_OF.get(key)
+    width, heads, groups = (_of(name, values) for name in ("width", "heads", "KV heads"))
+    if word == "KV heads" and heads:
+        return [number for number in range(1, heads + 1) if heads % number == 0]
+    if word == "heads" and width and width < STOPS**3:
+        whole = [number for number in range(1, min(width, REACH * value) + 1) if width % number == 0]
+        return [number for number in whole if number % (groups or 1) == 0 or number == value]
+    if word == "experts for a token":
+        return list(range(1, min(_of("experts", values) or value, max(STOPS, value)) + 1))
+    least = (_of("experts for a token", values) or 1) if word == "experts" else 1
+    step = 2 * heads if word == "width" and heads else 1
+    most = max(REACH * value, 8) // step or 1
+    every = 1 << ((most - 1) // STOPS).bit_length()  # round numbers: powers of two
+    return sorted({value, *(step * number for number in range(every, most + 1, every) if step * number >= least)})

@@ -1,0 +1,95 @@
+"""Who may ask: whoever has the address with its token, from this machine, in so many bytes."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BYTES = 16_000_000  # of a request: the header of a checkpoint of some 100,000 tensors
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+TOO_LARGE = f"A request may have {MOST_BYTES // 1_000_000} MB at most, and this one has more: it was not read."
+HEADERS = {
+    # blob: is how the page hands out a picture that it holds already. Nothing is loaded from elsewhere, nothing inline runs.
+    "content-security-policy": "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",  # the address holds the token
+    "x-content-type-options": "nosniff",
+}
+
+
+class TooLarge(Exception):
+    """More bytes than a request may have, raised as they are read."""
+
+
+class Guard:
+    """Lets through what the page itself asks, and answers everything else with a refusal that tells nothing."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app, self.token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # a web socket, which the server then closes
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refused(scope["path"], headers)
+        if refusal is not None:
+            await _say(send, *refusal)
+            return
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > MOST_BYTES:
+                raise TooLarge
+            return message
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_encoded(HEADERS.items())]
+            await send(message)
+
+        await self.app({**scope, "root_path": f"/{self.token}"}, counted, guarded)
+
+    def _refused(self, path: str, headers: dict[str, str]) -> tuple[int, str] | None:
+        """The status and the words for whoever is refused; None lets through."""
+        host = headers.get("host", "")
+        if host.rpartition(":")[0] not in LOOPBACK and host not in LOOPBACK:
+            # Another site may name this machine by a host of its own, and would then pass for the page's own origin.
+            return 403, "This server answers to 127.0.0.1 and localhost alone."
+        if headers.get("origin", f"http://{host}") != f"http://{host}":
+            return 403, "This server answers its own page alone, not another site's."
+        given = path.split("/")[1]
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode()):
+            return (
+                403,
+                "The address lacks the token of this server: use the whole address that tallystick explore printed.",
+            )
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or len(length) > 18 or int(length) > MOST_BYTES:
+            return 413, TOO_LARGE
+        return None
+
+
+def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers]
+
+
+async def _say(send: Send, status: int, words: str) -> None:
+    body = words.encode()
+    # Closed, because what is left of the request is not read.
+    own = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), "connection": "close"}
+    await send({"type": "http.response.start", "status": status, "headers": _encoded({**HEADERS, **own}.items())})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,97 @@
+// Sliders for what the config has, and fields for how the model is run. Which there are, and where they can go, the server says.
+
+const RUN = [ // key, words, and the mode that it belongs to
+  ["mode", "mode"], ["dtype", "weights in"], ["batch", "batch"], ["sequence", "sequence"],
+  ["kv_dtype", "cache in", "inference"], ["attention", "attention"],
+  ["optimizer", "optimizer", "training"], ["precision", "precision", "training"], ["recompute", "recompute", "training"],
+  ["loss", "loss", "training"], ["lora", "LoRA rank", "training"], ["dp", "data parallel ranks", "training"],
+  ["zero", "ZeRO stage", "training"], ["tp", "tensor parallel ranks"], ["pp", "pipeline stages"],
+  ["ep", "expert parallel ranks"], ["device", "device"],
+];
+
+export function element(name, attributes = {}, ...inner) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...inner);
+  return made;
+}
+
+// Rows are kept while the model has the same keys, so that the slider in hand stays in hand.
+export function showSizes(place, controls, change) {
+  const keys = controls.map((one) => one.key).join();
+  if (place.dataset.keys !== keys) {
+    place.dataset.keys = keys;
+    place.replaceChildren(...controls.map((one) => row(one, change)));
+  }
+  for (const one of controls) place.querySelector(`[data-key="${CSS.escape(one.key)}"]`).update(one);
+  if (!controls.length) place.replaceChildren(element("p", { class: "note" }, "A checkpoint has no sizes to move; a config has."));
+}
+
+function row(control, change) {
+  const id = `set-${control.key}`;
+  const label = element("label", { for: id }, control.word, " ", element("small", {}, control.key));
+  const made = element("div", { class: "control", "data-key": control.key }, label);
+  if (!control.stops.length) {
+    const box = element("input", { type: "checkbox", id });
+    box.addEventListener("change", () => change(control.key, box.checked));
+    made.append(box);
+    made.update = (now) => { box.checked = now.value; };
+    return made;
+  }
+  let stops = control.stops;
+  const exact = element("input", { type: "number", id, min: 1 });
+  const slider = element("input", { type: "range", min: 0, "aria-label": `${control.word}, by steps` });
+  exact.addEventListener("change", () => { if (exact.value) change(control.key, Number(exact.value)); });
+  slider.addEventListener("input", () => {
+    exact.value = stops[slider.value];
+    slider.setAttribute("aria-valuetext", exact.value);
+    change(control.key, stops[slider.value]);
+  });
+  made.append(exact, slider);
+  made.update = (now) => {
+    if (document.activeElement !== exact) exact.value = now.value;
+    if (document.activeElement === slider) return; // its own stops stay while it moves
+    stops = now.stops;
+    slider.max = stops.length - 1;
+    slider.value = stops.indexOf(now.value);
+    slider.setAttribute("aria-valuetext", now.value);
+  };
+  slider.addEventListener("blur", () => change(control.key, null)); // take the new stops
+  return made;
+}
+
+export function showRun(place, choices, run, change) {
+  const rows = RUN.map(([key, words, mode]) => {
+    const id = `run-${key}`;
+    const made = element("div", { class: "control", "data-mode": mode ?? "" }, element("label", { for: id }, words));
+    const field = key in choices
+      ? element("select", { id }, ...(key === "mode" ? [] : [element("option", { value: "" }, "default")]),
+        ...choices[key].map((one) => element("option", { value: one }, String(one))))
+      : element("input", { type: "number", id, min: 1, placeholder: "default" });
+    const numeric = field.type === "number" || key === "zero";
+    field.value = run[key] ?? (key === "mode" ? choices.mode[0] : "");
+    field.addEventListener(key in choices ? "change" : "input", () => {
+      if (field.value === "") delete run[key];
+      else run[key] = numeric ? Number(field.value) : field.value;
+      if (key === "mode") toMode(place, run);
+      change();
+    });
+    made.append(field);
+    return made;
+  });
+  place.replaceChildren(...rows);
+  toMode(place, run);
+}
+
+// What the other mode alone has is not said.
+function toMode(place, run) {
+  const now = run.mode ?? "inference";
+  for (const one of place.children) {
+    one.hidden = one.dataset.mode !== "" && one.dataset.mode !== now;
+    const field = one.lastElementChild;
+    if (one.hidden && field.value !== "") {
+      field.value = "";
+      delete run[field.id.slice("run-".length)];
+    }
+  }
+}

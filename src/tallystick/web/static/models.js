@@ -1,0 +1,26 @@
+// A model named, pasted or dropped. Of a safetensors file the header alone is read, never the weights.
+
+const LENGTH_BYTES = 8;
+
+export async function modelOf(file, start) {
+  if (file.name.endsWith(".safetensors")) {
+    if (file.size < LENGTH_BYTES) throw new Error(`${file.name} is too short to be a safetensors file.`);
+    const first = await file.slice(0, LENGTH_BYTES).arrayBuffer();
+    const length = Number(new DataView(first).getBigUint64(0, true));
+    if (length > file.size - LENGTH_BYTES) throw new Error(`${file.name} is truncated, or no safetensors file.`);
+    if (length > start.most_bytes / 2) throw new Error(`${file.name}: its header is too long for the page; name it on the command line.`);
+    const header = await file.slice(LENGTH_BYTES, LENGTH_BYTES + length).text();
+    return { header, bytes: file.size - LENGTH_BYTES - length, file: file.name };
+  }
+  if (file.size > start.most_config) throw new Error(tooLong(file.name, file.size, start));
+  return { config: await file.text(), file: file.name };
+}
+
+export function pasted(text, start) {
+  if (text.length > start.most_config) throw new Error(tooLong("The text", text.length, start));
+  return { config: text, file: "config.json" };
+}
+
+function tooLong(what, size, start) {
+  return `${what} has ${size.toLocaleString("en")} characters, more than the ${start.most_config.toLocaleString("en")} of a config: it was not read.`;
+}

@@ -1,0 +1,44 @@
+// What the page shows, and the link that restores it. The fragment of an address is never sent anywhere.
+
+export const state = {
+  model: { name: "" }, set: {}, // what `count` takes
+  other: null, other_set: {}, claim: "", // what it is set beside
+  by: "role", layout: "treemap", run: {}, // how it is drawn and run
+};
+const LONGEST_HEADER = 50_000; // characters of a dropped header in a link; the file itself can be dropped again
+
+export function restore(fragment) {
+  if (fragment.length < 2) return false;
+  let told;
+  try {
+    told = JSON.parse(decodeURIComponent(fragment.slice(1)));
+  } catch {
+    return false;
+  }
+  for (const key of Object.keys(state)) if (told !== null && key in told) state[key] = told[key];
+  return true;
+}
+
+export function fragment() {
+  const { header, ...rest } = state.model;
+  const model = header === undefined || header.length < LONGEST_HEADER ? state.model : rest;
+  return "#" + encodeURIComponent(JSON.stringify({ ...state, model }));
+}
+
+let waiting;
+export function remember() {
+  clearTimeout(waiting); // browsers refuse an address that changes at every move of a slider
+  waiting = setTimeout(() => history.replaceState(null, "", fragment()), 200);
+}
+
+// One request is under way at a time: while a slider moves, the states in between are skipped.
+export async function ask(wanted, width) {
+  const body = JSON.stringify({ ...state, other: state.other ?? {}, wanted, width });
+  let reply;
+  try {
+    reply = await fetch("answers", { method: "POST", body, headers: { "content-type": "application/json" } });
+  } catch {
+    return { error: "The server has ended: start tallystick explore again." };
+  }
+  return reply.ok ? reply.json() : { error: await reply.text() };
+}
