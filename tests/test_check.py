@@ -214,6 +214,14 @@ def test_experts_and_grouped_heads_of_mixtral():
     assert answer.total_true - answer.total_claimed == 32 * 8 * 4096  # the router
 
 
+def test_embedding_and_head_in_one_product():
+    """Without the norms: 65 × 4,096."""
+    text = "embedding and head: 2 × 32000 × 4096 = 262144000\n32 × (4 × 4096² + 3 × 4096 × 11008) = 6476005376\ntotal: 262144000 + 6476005376 = 6738149376"
+    answer = tallystick.check(text, against="llama-2-7b")
+    assert answer.equations[0].matches == "token embedding and LM head"
+    assert corrections(answer) == {"norms": 65 * 4096}
+
+
 def test_a_checkpoint_and_a_module_are_checked_against_too(tmp_path):
     from torch import nn
 

@@ -201,6 +201,8 @@ class Quantities:
             by_tag.get("token", set()) | by_tag.get("position", set()),
             {"token", "position"},
         )
+        if by_tag.get("head"):  # and none of its own where it is tied
+            self._add("token embedding and LM head", by_tag.get("token", set()) | by_tag["head"], {"token", "head"})
         self._add("attention", roles.get("attention", set()), {"attention"})
         self._add("MLP", roles.get("mlp", set()), {"mlp"})
         self._add("experts", roles.get("experts", set()), {"experts"})
