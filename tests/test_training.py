@@ -247,6 +247,20 @@ def test_what_is_said_during_a_run(tmp_path):
     assert isinstance(events[4].values["text"], str)
 
 
+@pytest.mark.parametrize(("prompt", "read"), [("", [256]), ("ab", [97, 98]), ("a" * 100 + "b", [97] * 62 + [98])])
+def test_a_sample_goes_on_from_the_prompt_or_from_what_stands_before_a_text(tmp_path, monkeypatch, prompt, read):
+    """The token after each text of bytes is the 257th; of a prompt as long as all positions, the end is read."""
+    run, seen = prepared(small(tmp_path, sample_prompt=prompt)), []
+
+    def generated(decoder, prompts, *, tokens, **how):
+        seen.extend([*prompts, tokens])
+        return [[104, 105]]
+
+    monkeypatch.setattr("tallystick.training.run.generate", generated)
+    assert run.sample() == (bytes(read).decode() + "hi" if prompt else "hi")
+    assert seen == [read, 64 - len(read)]
+
+
 def test_recomputed_activations_give_the_same_weights(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

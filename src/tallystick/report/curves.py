@@ -51,7 +51,7 @@ def _drawn(log: list[dict[str, Any]], kind: str) -> bytes:
     losses, speeds = figure.subplots(1, 2)
     for what, label in (("step", "training"), ("evaluated", "validation")):
         lines = [line for line in log if line["kind"] == what]
-        losses.plot([line["step"] for line in lines], [line["loss"] for line in lines], label=label)
+        losses.plot([line["step"] for line in lines], [line["loss"] for line in lines], ".-", label=label)
     losses.set(xlabel="steps", ylabel="loss, nats per token")
     losses.legend()
     lines = [line for line in log if line["kind"] == "step"]

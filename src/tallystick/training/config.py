@@ -65,7 +65,7 @@ class TrainConfig:
     eval_every: int = 100
     eval_batches: int = 20
     sample_every: int = 0  # steps; 0 writes no samples
-    sample_prompt: str = "\n"
+    sample_prompt: str = ""  # the beginning of a text
     log_every: int = 10
     tensorboard: bool = False
     wandb: str = ""  # a project's name

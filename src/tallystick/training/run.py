@@ -144,12 +144,13 @@ class Run:
 
     def sample(self, tokens: int = 100) -> str:
         """What the model writes after the prompt of the config."""
-        tokenizer = self.corpus.tokenizer
-        prompt = tokenizer.encode(self.config.sample_prompt) or [0]
+        tokenizer, context = self.corpus.tokenizer, self.decoder.config.context
+        prompt = tokenizer.encode(self.config.sample_prompt) or list(tokenizer.begin or tokenizer.between or (0,))
+        prompt = prompt[1 - context :]
         (ids,) = generate(
             self.decoder,
             [prompt],
-            tokens=min(tokens, self.decoder.config.context - len(prompt)),
+            tokens=min(tokens, context - len(prompt)),
             sampling=Sampling(temperature=0.8, top_k=200),
             vocabulary=tokenizer.size,
             seed=self.config.seed,
