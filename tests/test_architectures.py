@@ -587,6 +587,36 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
         truth(values)
 
 
+@pytest.mark.parametrize(
+    ("model_type", "more", "why"),
+    [
+        ("gpt_bigcode", {"add_cross_attention": True}, "add_cross_attention needs multi_query = false"),
+        (
+            "hunyuan_v1_moe",
+            {"moe_topk": [1, 2], "num_hidden_layers": 3},
+            "moe_topk must list, for each of the 3 layers",
+        ),
+        ("hunyuan_v1_moe", {"moe_topk": [1, 5]}, "moe_topk must list, for each of the 2 layers, .*, and there are 4"),
+        ("hunyuan_v1_moe", {"moe_topk": [1, 0]}, "moe_topk_1 is 0, expected a positive integer"),
+        ("minimax", {"layer_types": ["full_attention"]}, "layer_types must list full_attention or linear_attention"),
+        ("minimax", {"layer_types": ["full_attention", "sliding"]}, "layer_types must list full_attention or linear"),
+        (
+            "ernie4_5_moe",
+            {"moe_layer_end_index": -2},
+            "moe_layer_end_index is -2, expected the number of a layer, or -1",
+        ),
+        ("ernie4_5_moe", {"moe_layer_end_index": "1"}, "moe_layer_end_index is the string '1', expected the number"),
+        ("smollm3", {"no_rope_layers": [1]}, "no_rope_layers must hold a 1 or 0 for each of the 2 layers"),
+        ("olmo3", {"layer_types": ["full_attention"]}, "layer_types must list the kind of each of the 2 layers"),
+        ("qwen2_moe", {"mlp_only_layers": 0.5}, "mlp_only_layers is 0.5, expected a list of layers"),
+        ("hunyuan_v1_dense", {"head_dim": None}, "head_dim is None, expected a positive integer"),
+    ],
+)
+def test_what_makes_no_model_is_refused(model_type: str, more: dict[str, Any], why: str):
+    with pytest.raises(BadInput, match=f"^test: {why}"):
+        count(small(model_type, **more))
+
+
 @pytest.mark.parametrize("shared", [11, 14, 15])
 def test_more_borrowed_layers_than_there_are_as_transformers_builds_them(shared: int):
     """Its default, 15, of a model cut to ten layers: those that lend keep their projections, and no other does."""

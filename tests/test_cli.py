@@ -258,10 +258,10 @@ def test_a_million_layers_are_not_built_one_by_one():
 
 
 def test_a_type_that_is_not_native_is_built_by_transformers():
-    ledger = tallystick.count({"model_type": "ctrl", "n_layer": 2})
+    ledger = tallystick.count({"model_type": "ctrl", "n_layer": 2, "vocab_size": 90})
     from transformers import CTRLConfig, CTRLLMHeadModel
 
-    truth = CTRLLMHeadModel(CTRLConfig(n_layer=2))
+    truth = CTRLLMHeadModel(CTRLConfig(n_layer=2, vocab_size=90))
     assert ledger.total == sum(parameter.numel() for parameter in truth.parameters())
     assert (ledger.kind, ledger.architecture) == ("config", "ctrl")
     assert "built by transformers" in ledger.notes[0]

@@ -112,7 +112,14 @@ def test_each_key_that_an_architecture_reads_has_a_kind():
     for name in architectures.known():
         untold = set(architectures.find(name).keys) - kinds
         # No tensor; several at once; an MLP's ends, which are sizes of nothing else.
-        assert untold <= {"num_experts_per_tok", "new_decoder_architecture", "inputs", "outputs"}, name
+        assert untold <= {
+            "num_experts_per_tok",
+            "moe_k",
+            "moe_topk",
+            "new_decoder_architecture",
+            "inputs",
+            "outputs",
+        }, name
 
 
 def test_a_tie_that_is_lost_reads_as_the_seed_of_the_project():

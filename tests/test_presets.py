@@ -100,6 +100,14 @@ PUBLISHED = {
     "granite-3.0-2b": 2_533_531_648,
     "granite-3.0-8b": 8_170_848_256,
     "deepseek-v3": 671_026_404_352,
+    "olmo-7b": 6_888_095_744,
+    "olmoe-1b-7b": 6_919_161_856,
+    "smollm3-3b": 3_075_098_624,
+    "command-r": 34_980_831_232,
+    "glm-4-9b": 9_399_951_360,
+    "phi-3.5-moe": 41_873_153_344,
+    "qwen1.5-moe-a2.7b": 14_315_784_192,
+    "deepseek-v2-lite": 15_706_484_224,
     "gpt-oss-20b": 20_914_757_184,
     "gpt-oss-120b": 116_829_156_672,
 }
@@ -189,6 +197,9 @@ def test_active_parameters_of_deepseek_v3():
     ("name", "billions", "without_embedding"),
     [
         ("mixtral-8x22b", "39", False),
+        ("phi-3.5-moe", "6.6", False),
+        ("qwen1.5-moe-a2.7b", "2.7", False),
+        ("olmoe-1b-7b", "1.3", False),
         # The model card of gpt-oss counts the head and leaves the token embedding out.
         ("gpt-oss-20b", "3.61", True),
         ("gpt-oss-120b", "5.13", True),

@@ -167,6 +167,21 @@ PRESETS: dict[str, Preset] = {
     "olmo-2-7b": _decoder("olmo2", 100352, 4096, 11008, 32, 32, 32, **_FULL),
     "olmo-2-13b": _decoder("olmo2", 100352, 5120, 13824, 40, 40, 40, **_FULL),
     "olmo-2-32b": _decoder("olmo2", 100352, 5120, 27648, 64, 40, 8, **_UNCHECKED),
+    "olmo-7b": _decoder("olmo", 50304, 4096, 11008, 32, 32, 32, **_UNCHECKED),
+    "olmoe-1b-7b": _decoder(
+        "olmoe", 50304, 2048, 1024, 16, 16, 16, num_experts=64, num_experts_per_tok=8, **_UNCHECKED
+    ),
+    "smollm3-3b": _decoder("smollm3", 128256, 2048, 11008, 36, 16, 4, **_TIED, **_UNCHECKED),
+    "command-r": _decoder("cohere", 256000, 8192, 22528, 40, 64, 64, **_TIED, **_UNCHECKED),
+    "glm-4-9b": _decoder("glm", 151552, 4096, 13696, 40, 32, 2, head_dim=128, **_UNCHECKED),
+    "phi-3.5-moe": _decoder(
+        "phimoe", 32064, 4096, 6400, 32, 32, 8, num_local_experts=16, num_experts_per_tok=2, attention_bias=True,
+        lm_head_bias=True, **_UNCHECKED,
+    ),
+    "qwen1.5-moe-a2.7b": _decoder(
+        "qwen2_moe", 151936, 2048, 5632, 24, 16, 16, moe_intermediate_size=1408, shared_expert_intermediate_size=5632,
+        num_experts=60, num_experts_per_tok=4, **_UNCHECKED,
+    ),
     "granite-3.0-2b": _decoder("granite", 49155, 2048, 8192, 40, 32, 8, **_TIED),
     "granite-3.0-8b": _decoder("granite", 49155, 4096, 12800, 40, 32, 8, **_TIED),
 
@@ -175,6 +190,12 @@ PRESETS: dict[str, Preset] = {
         "moe_intermediate_size": 2048, "num_hidden_layers": 61, "first_k_dense_replace": 3, "num_attention_heads": 128,
         "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
         "n_shared_experts": 1, "n_routed_experts": 256, "num_experts_per_tok": 8, "dtype": "bfloat16",
+    },
+    "deepseek-v2-lite": {
+        "model_type": "deepseek_v2", "vocab_size": 102400, "hidden_size": 2048, "intermediate_size": 10944,
+        "moe_intermediate_size": 1408, "num_hidden_layers": 27, "first_k_dense_replace": 1, "num_attention_heads": 16,
+        "q_lora_rank": None, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+        "n_shared_experts": 2, "n_routed_experts": 64, "num_experts_per_tok": 6,
     },
     "gpt-oss-20b": _decoder(
         "gpt_oss", 201088, 2880, 2880, 24, 64, 8, head_dim=64, num_local_experts=32, num_experts_per_tok=4

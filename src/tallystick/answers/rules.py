@@ -78,7 +78,8 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
 
     LayerNorm is one kernel. transformers writes RMSNorm by hand, in float32: so a copy of the input where that has 16
     bits, and the normed elements before they are scaled. Gemma's scale, 1 + weight, is a tensor of its own. The book
-    writes both norms in the model's dtype; its LayerNorm keeps what is left of the input without its mean as well.
+    writes both norms in the model's dtype; its LayerNorm keeps what is left of the input without its mean as well, as
+    does Cohere's, in float32. OLMo's LayerNorm is torch's, of a copy in float32.
     """
     given = step.width if (norm.inner and not norm.turned) or norm.after else step.stream
     if norm.kind in ("layer", "layer32"):

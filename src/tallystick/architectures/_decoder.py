@@ -9,6 +9,7 @@ from tallystick.blueprint import (
     MLP,
     Attention,
     Config,
+    Dropout,
     Embedding,
     Experts,
     ExpertStack,
@@ -16,9 +17,11 @@ from tallystick.blueprint import (
     Group,
     Head,
     Heads,
+    LayerNorm,
     Linear,
     Model,
     Node,
+    PositionEmbedding,
     Repeat,
     RMSNorm,
     Router,
@@ -255,6 +258,26 @@ def decoder(
         ),
         lm_head=Head(d, c.vocab_size, bias=head_bias, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
+    )
+
+
+def transformer(
+    c: Config, d: int, block: Group, *, depth: str, positions: str = "", dropout: float = 0.0, head_bias: bool = False
+) -> Model:
+    """GPT-2's frame: token embedding, learned positions, blocks, final norm, and a head that can be tied.
+
+    `depth` and `positions` are the keys that say how many layers and positions there are; "": none are learned.
+    """
+    return Model(
+        transformer=Group(
+            wte=Embedding(c.vocab_size, d),
+            wpe=PositionEmbedding(getattr(c, positions), d) if positions else None,
+            drop=Dropout(d, dropout),
+            h=Repeat(getattr(c, depth), block),
+            ln_f=LayerNorm(d),
+        ),
+        lm_head=Head(d, c.vocab_size, bias=head_bias),
+        tie=("lm_head.weight", "transformer.wte.weight") if c.tie_word_embeddings else None,
     )
 
 

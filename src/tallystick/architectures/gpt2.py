@@ -1,20 +1,17 @@
 """GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners")."""
 
+from tallystick.architectures._decoder import transformer
 from tallystick.blueprint import (
     MLP,
     Attention,
     Config,
     Conv1D,
     Dropout,
-    Embedding,
     Feed,
     Group,
-    Head,
     Heads,
     LayerNorm,
     Model,
-    PositionEmbedding,
-    Repeat,
     architecture,
     maybe,
 )
@@ -63,14 +60,4 @@ def gpt2(c: Config) -> Model:
             dropout=Dropout(d, c.resid_pdrop),
         ),
     )
-    return Model(
-        transformer=Group(
-            wte=Embedding(c.vocab_size, d),
-            wpe=PositionEmbedding(c.n_positions, d),
-            drop=Dropout(d, c.embd_pdrop),
-            h=Repeat(c.n_layer, block),
-            ln_f=LayerNorm(d),
-        ),
-        lm_head=Head(d, c.vocab_size),
-        tie=("lm_head.weight", "transformer.wte.weight") if c.tie_word_embeddings else None,
-    )
+    return transformer(c, d, block, depth="n_layer", positions="n_positions", dropout=c.embd_pdrop)

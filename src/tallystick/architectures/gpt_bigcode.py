@@ -1,19 +1,15 @@
 """GPT-BigCode: SantaCoder and StarCoder (Li et al. 2023, "StarCoder: may the source be with you!"), one key for all queries."""
 
-from tallystick.architectures._decoder import plain_mlp
+from tallystick.architectures._decoder import plain_mlp, transformer
 from tallystick.blueprint import (
     Attention,
     Config,
     Dropout,
-    Embedding,
     Group,
-    Head,
     Heads,
     LayerNorm,
     Linear,
     Model,
-    PositionEmbedding,
-    Repeat,
     architecture,
     maybe,
 )
@@ -61,14 +57,4 @@ def gpt_bigcode(c: Config) -> Model:
         mlp=plain_mlp(d, c.n_inner or 4 * d, c.activation_function, "c_fc", "c_proj"),
         dropout=Dropout(d, c.resid_pdrop),
     )
-    return Model(
-        transformer=Group(
-            wte=Embedding(c.vocab_size, d),
-            wpe=PositionEmbedding(c.n_positions, d),
-            drop=Dropout(d, c.embd_pdrop),
-            h=Repeat(c.n_layer, block),
-            ln_f=LayerNorm(d),
-        ),
-        lm_head=Head(d, c.vocab_size),
-        tie=("lm_head.weight", "transformer.wte.weight") if c.tie_word_embeddings else None,
-    )
+    return transformer(c, d, block, depth="n_layer", positions="n_positions", dropout=c.embd_pdrop)

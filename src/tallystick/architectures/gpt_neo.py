@@ -1,19 +1,15 @@
 """GPT-Neo (Black et al. 2021, "GPT-Neo: Large Scale Autoregressive Language Modeling with Mesh-Tensorflow")."""
 
-from tallystick.architectures._decoder import plain_mlp
+from tallystick.architectures._decoder import plain_mlp, transformer
 from tallystick.blueprint import (
     Attention,
     Config,
     Dropout,
-    Embedding,
     Group,
-    Head,
     Heads,
     LayerNorm,
     Linear,
     Model,
-    PositionEmbedding,
-    Repeat,
     architecture,
     maybe,
 )
@@ -67,14 +63,4 @@ def gpt_neo(c: Config) -> Model:
         mlp=plain_mlp(d, c.intermediate_size or 4 * d, c.activation_function, "c_fc", "c_proj"),
         dropout=Dropout(d, c.resid_dropout),
     )
-    return Model(
-        transformer=Group(
-            wte=Embedding(c.vocab_size, d),
-            wpe=PositionEmbedding(c.max_position_embeddings, d),
-            drop=Dropout(d, c.embed_dropout),
-            h=Repeat(c.num_layers, block),
-            ln_f=LayerNorm(d),
-        ),
-        lm_head=Head(d, c.vocab_size),
-        tie=("lm_head.weight", "transformer.wte.weight") if c.tie_word_embeddings else None,
-    )
+    return transformer(c, d, block, depth="num_layers", positions="max_position_embeddings", dropout=c.embed_dropout)

@@ -1,18 +1,14 @@
 """GPT-J (Wang and Komatsuzaki 2021, "GPT-J-6B: A 6 Billion Parameter Autoregressive Language Model")."""
 
-from tallystick.architectures._decoder import plain_mlp
+from tallystick.architectures._decoder import plain_mlp, transformer
 from tallystick.blueprint import (
     Attention,
     Config,
-    Embedding,
-    Group,
-    Head,
     Heads,
     LayerNorm,
     Linear,
     Model,
     Parallel,
-    Repeat,
     architecture,
     maybe,
     natural,
@@ -47,8 +43,4 @@ def gptj(c: Config) -> Model:
         ),
         mlp=plain_mlp(d, inner, c.activation_function, "fc_in", "fc_out"),
     )
-    return Model(
-        transformer=Group(wte=Embedding(c.vocab_size, d), h=Repeat(c.n_layer, block), ln_f=LayerNorm(d)),
-        lm_head=Head(d, c.vocab_size, bias=True),
-        tie=("lm_head.weight", "transformer.wte.weight") if c.tie_word_embeddings else None,
-    )
+    return transformer(c, d, block, depth="n_layer", head_bias=True)
