@@ -1,16 +1,23 @@
-# make demo | test | lint | docs | walkthroughs | bench | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
+# make demo | test | test-web | lint | docs | walkthroughs | bench | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test lint docs walkthroughs bench survival experiment clean
+.PHONY: demo test test-web lint docs walkthroughs bench survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --cov --cov-report=term-missing:skip-covered
+
+# The page of `tallystick explore` in the system's Chromium; `make test` has these tests too, where both are there.
+test-web: .venv/ready-for-web
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+		{ test "$$(id -u)" = 0 && apt-get install -y chromium; } || \
+		{ echo "there is no Chromium: apt-get install chromium"; exit 2; }
+	$(BIN)/python -m pytest tests/test_explore_page.py tests/test_explore.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -32,6 +39,7 @@ bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/decoder_memory.py
 	$(BIN)/python benchmarks/training.py $(if $(NANOGPT),--nanogpt $(NANOGPT))
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/explorer.py
 
 survival: .venv/ready
 	$(BIN)/tallystick survive --format markdown > .survival.md
@@ -49,9 +57,13 @@ experiment: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint]"
 	@touch $@
 
-.venv/ready-for-bench: .venv/ready
+.venv/ready-for-bench: .venv/ready-for-web
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint,bench]"
 	$(BIN)/python -m pip install --quiet --no-deps llm-analysis==0.2.2
+	@touch $@
+
+.venv/ready-for-web: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test-web,lint]"
 	@touch $@
 
 clean:

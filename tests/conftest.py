@@ -1,5 +1,7 @@
 """Fixtures that several files of tests use."""
 
+from pathlib import Path
+
 import pytest
 
 
@@ -16,3 +18,14 @@ def lone_rank():
     torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
     yield
     torch.distributed.destroy_process_group()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--screenshots", metavar="FOLDER", help="where the views of the explorer's page are written")
+
+
+@pytest.fixture
+def screenshots(request):
+    """The folder that the user named for pictures of the page, or None."""
+    folder = request.config.getoption("--screenshots")
+    return folder and Path(folder)

@@ -18,7 +18,7 @@ LAYOUTS = ("treemap", "icicle")
 MOST_TENSORS = 4000  # drawn one by one; of more, all layers of a stack are one tile
 MOST_TIES = 6  # marked
 SMALLEST = 2  # pixels of a side, below which its parent's colour stands for a tile
-HEADING, LINE, MARGIN = 17, 22, 1.5
+HEADING, LINE, MARGIN, PADDING = 17, 22, 1.5, 3
 
 
 class Tile(NamedTuple):
@@ -130,7 +130,7 @@ def _treemap(tiles: tuple[Tile, ...], place: Place, depth: int) -> Iterator[str]
         yield _tile(tile, at)
         if not tile.inner:
             yield _label(tile, at)
-        elif at.height > 2.5 * HEADING and cut(_short(tile.name, at.width - 8), at.width - 8):
+        elif at.height > 2.5 * HEADING and _short(tile.name, at.width - 2 * PADDING):
             yield _label(tile, at)
             yield from _treemap(tile.inner, at.inside(1, top=HEADING), depth + 1)
         else:
@@ -138,10 +138,12 @@ def _treemap(tiles: tuple[Tile, ...], place: Place, depth: int) -> Iterator[str]
 
 
 def _icicle(ledger: Ledger, tiles: tuple[Tile, ...], place: Place) -> Iterator[str]:
-    levels = 1 + _depth(tiles)
-    band = place.height / levels
-    root = Tile(ledger.source, "norm", ledger.total, f"{ledger.source}: {exact(ledger.total)} parameters")
-    yield from _row((root._replace(inner=tiles),), Place(place.x, place.y, place.width, band), levels)
+    whole = Tile(ledger.source, "norm", ledger.total, f"{ledger.source}: {exact(ledger.total)} parameters")
+    head, levels = place._replace(height=HEADING + 3).inside(0.5), _depth(tiles)
+    yield _tile(whole, head)
+    yield _label(whole, head)
+    band = (place.height - HEADING - 3) / levels
+    yield from _row(tiles, Place(place.x, HEADING + 3, place.width, band), levels)
 
 
 def _row(tiles: tuple[Tile, ...], place: Place, levels: int) -> Iterator[str]:
@@ -171,26 +173,24 @@ def _label(tile: Tile, at: Place) -> str:
     """The name where it fits, with the count behind or below it where that fits too."""
     if at.height < 14:
         return ""
-    room, count = at.width - 8, rough(tile.parameters)
+    room, count = at.width - 2 * PADDING, rough(tile.parameters)
     name = _short(f"{tile.mark} ⇄ {tile.name}" if tile.mark else tile.name, room)
-    shown = cut(name, room)
-    if not shown:
+    if not name:
         return ""
-    lines = words(shown, at.x + 4, at.y + 13)
+    lines = words(name, at.x + PADDING, at.y + 13)
     if (len(name) + len(count) + 2) * LETTER < room:
-        return lines + words(count, at.x + at.width - 4, at.y + 13, text_anchor="end", class_="quiet")
+        return lines + words(count, at.x + at.width - PADDING, at.y + 13, text_anchor="end", class_="quiet")
     if not tile.inner and at.height > 30 and len(count) * LETTER < room:
-        return lines + words(count, at.x + 4, at.y + 28, class_="quiet")
+        return lines + words(count, at.x + PADDING, at.y + 28, class_="quiet")
     return lines
 
 
 def _short(name: str, room: float) -> str:
-    """As much of a name's end as fits, which tells more than its start: h.0.mlp.c_fc.weight, c_fc.weight, c_fc."""
+    """As much of a name's end as fits, which tells more than its start: h.0.mlp.c_fc.weight, c_fc.weight, c_fc; or nothing."""
     parts = name.split(".")
-    for shorter in (parts, parts[-2:], parts[-2:-1]):
-        if len(".".join(shorter)) * LETTER <= room:
-            return ".".join(shorter)
-    return parts[-1] if len(parts) < 2 or parts[-1].isdecimal() else parts[-2]
+    ends = (parts, parts[-2:], parts[-1:] if parts[-1].isdecimal() else parts[-2:-1])
+    fitting = (".".join(end) for end in ends if end and len(".".join(end)) * LETTER <= room)
+    return next(fitting, cut(".".join(ends[-1] or parts), room))
 
 
 def _elsewhere(ledger: Ledger, mark: int, name: str, tie: Tie, y: float, width: int) -> str:

@@ -15,7 +15,11 @@ export function restore(fragment) {
   } catch {
     return false;
   }
-  for (const key of Object.keys(state)) if (told !== null && key in told) state[key] = told[key];
+  if (told?.model === undefined) return false;
+  for (const key of Object.keys(state)) {
+    const kind = key === "other" ? "object" : typeof state[key];
+    if (typeof told[key] === kind && (told[key] !== null || key === "other")) state[key] = told[key];
+  }
   return true;
 }
 
