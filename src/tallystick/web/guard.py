@@ -88,7 +88,7 @@ def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 
 async def _say(send: Send, status: int, words: str) -> None:
-    body = words.encode()
+    body = f"{words}\n".encode()
     # Closed, because what is left of the request is not read.
     own = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), "connection": "close"}
     await send({"type": "http.response.start", "status": status, "headers": _encoded({**HEADERS, **own}.items())})

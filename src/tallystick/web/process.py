@@ -39,7 +39,14 @@ class Worker:
         if self._process is None:
             words = [] if self.source is None else [self.source]
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tallystick.web.worker", *words, stdin=PIPE, stdout=PIPE
+                # -P: a json.py in the current folder is not Python's own.
+                sys.executable,
+                "-P",
+                "-m",
+                "tallystick.web.worker",
+                *words,
+                stdin=PIPE,
+                stdout=PIPE,
             )
         requests, replies = self._process.stdin, self._process.stdout
         if requests is None or replies is None:
