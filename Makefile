@@ -17,7 +17,7 @@ test-web: .venv/ready-for-web
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 		{ test "$$(id -u)" = 0 && apt-get install -y chromium; } || \
 		{ echo "there is no Chromium: apt-get install chromium"; exit 2; }
-	$(BIN)/python -m pytest tests/test_explore_page.py tests/test_explore.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
+	$(BIN)/python -m pytest tests/test_explore_page.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
 
 lint: .venv/ready
 	$(BIN)/ruff check .
