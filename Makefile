@@ -15,7 +15,7 @@ test: .venv/ready
 # The page of `tallystick explore` in the system's Chromium; `make test` has these tests too, where both are there.
 test-web: .venv/ready-for-web
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
-		{ test "$$(id -u)" = 0 && apt-get install -y chromium; } || \
+		{ test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y chromium; } || \
 		{ echo "there is no Chromium: apt-get install chromium"; exit 2; }
 	$(BIN)/python -m pytest tests/test_explore_page.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
 
