@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-web lint docs walkthroughs bench survival experiment clean
+.PHONY: demo test test-web browser lint docs walkthroughs bench survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -12,12 +12,14 @@ demo: .venv/ready
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --cov --cov-report=term-missing:skip-covered
 
-# The page of `tallystick explore` in the system's Chromium; `make test` has these tests too, where both are there.
-test-web: .venv/ready-for-web
+# The page of `tallystick explore` alone; `make test` has it too, where there is a Chromium.
+test-web: browser .venv/ready
+	$(BIN)/python -m pytest tests/test_explore_page.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
+
+browser:
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 		{ test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y chromium; } || \
 		{ echo "there is no Chromium: apt-get install chromium"; exit 2; }
-	$(BIN)/python -m pytest tests/test_explore_page.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -57,13 +59,9 @@ experiment: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint]"
 	@touch $@
 
-.venv/ready-for-bench: .venv/ready-for-web
+.venv/ready-for-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint,bench]"
 	$(BIN)/python -m pip install --quiet --no-deps llm-analysis==0.2.2
-	@touch $@
-
-.venv/ready-for-web: .venv/ready
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test-web,lint]"
 	@touch $@
 
 clean:
