@@ -14,7 +14,7 @@ import pytest
 import tallystick
 from tallystick.report.numbers import exact, in_giga
 
-playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test-web]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
 
@@ -276,7 +276,7 @@ def test_a_file_that_is_no_checkpoint_is_said(opened, tmp_path, length):
     (tmp_path / "bad.safetensors").write_bytes(length.to_bytes(8, "little") + b"{}")
     page = opened()
     page.set_input_files("#file", tmp_path / "bad.safetensors")
-    assert "truncated" in page.inner_text("#error")
+    playwright.expect(page.locator("#error")).to_contain_text("truncated")
 
 
 def test_a_link_restores_the_state(opened):
