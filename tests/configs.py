@@ -1,87 +1,38 @@
-"""Small random configs of every native type, drawn over each option that changes a tensor.
-
-A strategy draws a dictionary as config.json holds it. Keys are left out now and then, so that the default of the
-type has to fill in; a layer count is always there, as the default would build a model of full depth.
-"""
+"""Small random configs of every native type: those of the decoders here, those of others in ``kin_*.py``."""
 
 from __future__ import annotations
 
-import os
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-Config = dict[str, Any]
-
-FLAG = st.booleans()
-HEADS = st.integers(1, 6)
-HEAD = st.sampled_from([2, 4, 6, 8])
-INNER = st.integers(1, 40)
-LAYERS = st.integers(1, 3)
-# Above every type's padding token, which transformers wants inside the vocabulary.
-VOCABULARY = st.integers(4, 60)
-NULL_FLAG = st.sampled_from([True, False, None])
-
-ABSENT = object()
-
-# More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=1000 draws anew in every run.
-EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
-
-
-def drawn(examples: int) -> settings:
-    """How the tests draw: so many examples, the same in every run."""
-    return settings(
-        max_examples=int(EXAMPLES or examples),
-        derandomize=EXAMPLES is None,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
-def sometimes(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
-    """One of `values`, or no such key at all."""
-    return st.one_of(values, st.just(ABSENT))
-
-
-def nullable(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
-    """One of `values`, null, or no such key at all."""
-    return st.one_of(values, st.none(), st.just(ABSENT))
-
-
-EVEN = st.sampled_from([2, 4, 6, 10, 16])  # rotary positions turn pairs
-HEAD_DIM = sometimes(EVEN)
-NO_KEY = st.just(ABSENT)
-
-
-def divisors(number: int) -> list[int]:
-    """What divides `number`: the counts of key and value heads that it can be grouped into."""
-    return [part for part in range(1, number + 1) if number % part == 0]
-
-
-def config(model_type: str, **values: Any) -> Config:
-    """A config.json without the keys that were drawn to be absent."""
-    present = {key: value for key, value in values.items() if value is not ABSENT}
-    return {"model_type": model_type, "pad_token_id": None, **present}
-
-
-@st.composite
-def gpt2_like(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
-    """`n_embd` and its kin, by those names or by the aliases that transformers takes."""
-    names = {"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers"}
-    heads = draw(HEADS)
-    sizes = {"n_embd": heads * draw(HEAD), "n_head": heads, "n_layer": draw(LAYERS)}
-    named = {(names[key] if draw(FLAG) else key): size for key, size in sizes.items()}
-    return config(
-        model_type,
-        **named,
-        vocab_size=draw(sometimes(VOCABULARY)),
-        n_inner=draw(nullable(INNER)),
-        tie_word_embeddings=draw(sometimes(FLAG)),
-        **{key: draw(value) for key, value in more.items()},
-    )
+from drawing import (
+    ABSENT,
+    EVEN,
+    FLAG,
+    HEAD,
+    HEAD_DIM,
+    HEADS,
+    INNER,
+    LAYERS,
+    NO_KEY,
+    NULL_FLAG,
+    SIZE_OR_NULL,
+    VOCABULARY,
+    Config,
+    Kin,
+    config,
+    divisors,
+    gpt2_like,
+    llama_like,
+    maybe_flags,
+    nullable,
+    sometimes,
+    with_experts,
+)
 
 
 @st.composite
@@ -208,62 +159,6 @@ def falcon(draw: DrawFn) -> Config:
 
 
 @st.composite
-def llama_like(
-    draw: DrawFn,
-    model_type: str,
-    *,
-    head_dim: SearchStrategy[Any] = HEAD_DIM,
-    kv: Any = None,
-    null_kv: bool = False,
-    whole: bool = False,
-    **more: SearchStrategy[Any],
-) -> Config:
-    """Types with `hidden_size`, grouped key and value heads, and a head size that can be stated.
-
-    `kv` is the type's default for key and value heads: None where that is null, ABSENT where they must be stated;
-    `null_kv` says that they may be null though it is not; `whole` that heads must divide the width even where
-    `head_dim` is stated.
-    """
-    heads = draw(HEADS)
-    grouped = st.sampled_from(divisors(heads))
-    of_type = grouped if kv is ABSENT else nullable(grouped) if kv is None or null_kv else sometimes(grouped)
-    key_value = draw(of_type)
-    if kv and key_value is ABSENT:
-        heads = kv * draw(st.integers(1, 2))
-    size = draw(head_dim)
-    # Where the head size is not taken from the width, any width will do.
-    spare = 0 if whole or size is None or size is ABSENT else draw(st.integers(0, 3))
-    return config(
-        model_type,
-        vocab_size=draw(sometimes(VOCABULARY)),
-        hidden_size=heads * draw(HEAD) + spare,
-        intermediate_size=draw(sometimes(INNER)),
-        num_hidden_layers=draw(LAYERS),
-        num_attention_heads=heads,
-        num_key_value_heads=key_value,
-        head_dim=size,
-        tie_word_embeddings=draw(sometimes(FLAG)),
-        **{key: draw(value) for key, value in more.items()},
-    )
-
-
-@st.composite
-def with_experts(
-    draw: DrawFn, base: SearchStrategy[Config], of: str, alias: str, used: tuple[str, ...] = ("num_experts_per_tok",)
-) -> Config:
-    """A config with some experts, of which a token uses some; `of` counts them, by that name or its alias.
-
-    `used` are the names of the key that says how many a token uses.
-    """
-    count = draw(st.integers(1, 9))
-    return {
-        **draw(base),
-        draw(st.sampled_from([of, alias])): count,
-        draw(st.sampled_from(used)): draw(st.integers(1, count)),
-    }
-
-
-@st.composite
 def deepseek(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
     layers, heads = draw(st.integers(1, 4)), draw(HEADS)
     width = heads * draw(HEAD) if model_type == "deepseek_v2" else draw(st.integers(1, 40))
@@ -292,7 +187,7 @@ def deepseek(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Conf
 @st.composite
 def hunyuan_v1_moe(draw: DrawFn) -> Config:
     """How many experts a token uses, for all layers or for each."""
-    values = draw(llama_like("hunyuan_v1_moe", head_dim=EVEN, **_maybe_flags("attention_bias")))
+    values = draw(llama_like("hunyuan_v1_moe", head_dim=EVEN, **maybe_flags("attention_bias")))
     count, layers = draw(st.integers(1, 9)), values["num_hidden_layers"]
     one = st.integers(1, count)
     used = draw(st.one_of(one, st.lists(one, min_size=layers, max_size=layers + 1)))
@@ -336,7 +231,7 @@ def bamba(draw: DrawFn) -> Config:
         mamba_d_state=draw(sometimes(st.integers(1, 9))),
         mamba_d_conv=draw(sometimes(st.integers(1, 5))),
         mamba_expand=expand,
-        **{key: draw(value) for key, value in _maybe_flags(*BAMBA_FLAGS).items()},
+        **{key: draw(value) for key, value in maybe_flags(*BAMBA_FLAGS).items()},
     )
 
 
@@ -378,16 +273,17 @@ def gemma3n(draw: DrawFn) -> Config:
         head_dim=draw(EVEN),
         altup_num_inputs=draw(sometimes(st.integers(1, 5))),
         laurel_rank=draw(sometimes(st.integers(1, 9))),
-        **{key: draw(value) for key, value in _maybe_flags("attention_bias", "tie_word_embeddings").items()},
+        **{key: draw(value) for key, value in maybe_flags("attention_bias", "tie_word_embeddings").items()},
     )
 
 
-def _maybe_flags(*names: str) -> dict[str, SearchStrategy[Any]]:
-    return {name: sometimes(FLAG) for name in names}
+# A file of each further kind of types, found by its name.
+KIN: dict[str, Kin] = {}
+for path in Path(__file__).parent.glob("kin_*.py"):
+    KIN |= import_module(path.stem).KIN
 
-
-SIZE_OR_NULL = nullable(EVEN)
 CONFIGS: dict[str, SearchStrategy[Config]] = {
+    **{model_type: kin.drawn for model_type, kin in KIN.items()},
     "gpt2": gpt2_like("gpt2", n_positions=sometimes(st.integers(1, 30)), add_cross_attention=sometimes(FLAG)),
     "gpt_neo": gpt_neo(),
     "gpt_neox": gpt_neox(),
@@ -399,11 +295,11 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "bloom": bloom(),
     "falcon": falcon(),
     "bamba": bamba(),
-    "llama": llama_like("llama", head_dim=SIZE_OR_NULL, whole=True, **_maybe_flags("attention_bias", "mlp_bias")),
+    "llama": llama_like("llama", head_dim=SIZE_OR_NULL, whole=True, **maybe_flags("attention_bias", "mlp_bias")),
     "mistral": llama_like("mistral", head_dim=SIZE_OR_NULL, kv=8),
     "mixtral": with_experts(llama_like("mixtral", head_dim=SIZE_OR_NULL, kv=8), "num_local_experts", "num_experts"),
-    "qwen2": llama_like("qwen2", kv=32, **_maybe_flags("use_sliding_window")),
-    "qwen3": llama_like("qwen3", kv=32, **_maybe_flags("attention_bias", "use_sliding_window")),
+    "qwen2": llama_like("qwen2", kv=32, **maybe_flags("use_sliding_window")),
+    "qwen3": llama_like("qwen3", kv=32, **maybe_flags("attention_bias", "use_sliding_window")),
     "qwen3_moe": with_experts(
         llama_like(
             "qwen3_moe",
@@ -411,49 +307,49 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
             moe_intermediate_size=INNER,
             decoder_sparse_step=sometimes(st.integers(1, 3)),
             mlp_only_layers=nullable(st.lists(st.integers(0, 3), max_size=2)),
-            **_maybe_flags("attention_bias", "use_sliding_window"),
+            **maybe_flags("attention_bias", "use_sliding_window"),
         ),
         "num_experts",
         "num_local_experts",
     ),
-    "nanochat": llama_like("nanochat", **_maybe_flags("attention_bias")),
-    "gemma": llama_like("gemma", kv=16, **_maybe_flags("attention_bias")),
-    "gemma2": llama_like("gemma2", kv=4, whole=True, **_maybe_flags("attention_bias")),
-    "gemma3_text": llama_like("gemma3_text", kv=4, whole=True, **_maybe_flags("attention_bias")),
+    "nanochat": llama_like("nanochat", **maybe_flags("attention_bias")),
+    "gemma": llama_like("gemma", kv=16, **maybe_flags("attention_bias")),
+    "gemma2": llama_like("gemma2", kv=4, whole=True, **maybe_flags("attention_bias")),
+    "gemma3_text": llama_like("gemma3_text", kv=4, whole=True, **maybe_flags("attention_bias")),
     "gemma3n_text": gemma3n(),
-    "phi": llama_like("phi", whole=True, **_maybe_flags("qk_layernorm")),
+    "phi": llama_like("phi", whole=True, **maybe_flags("qk_layernorm")),
     "phi3": llama_like("phi3"),
-    "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **_maybe_flags("use_bias")),
-    "olmo2": llama_like("olmo2", **_maybe_flags("attention_bias")),
-    "granite": llama_like("granite", **_maybe_flags("attention_bias", "mlp_bias")),
-    "olmo": llama_like("olmo", **_maybe_flags("attention_bias")),
-    "olmo3": llama_like("olmo3", **_maybe_flags("attention_bias")),
+    "starcoder2": llama_like("starcoder2", kv=2, head_dim=SIZE_OR_NULL, **maybe_flags("use_bias")),
+    "olmo2": llama_like("olmo2", **maybe_flags("attention_bias")),
+    "granite": llama_like("granite", **maybe_flags("attention_bias", "mlp_bias")),
+    "olmo": llama_like("olmo", **maybe_flags("attention_bias")),
+    "olmo3": llama_like("olmo3", **maybe_flags("attention_bias")),
     "stablelm": llama_like(
-        "stablelm", kv=32, head_dim=NO_KEY, **_maybe_flags("use_qkv_bias", "qk_layernorm", "use_parallel_residual")
+        "stablelm", kv=32, head_dim=NO_KEY, **maybe_flags("use_qkv_bias", "qk_layernorm", "use_parallel_residual")
     ),
-    "cohere": llama_like("cohere", use_qk_norm=sometimes(NULL_FLAG), **_maybe_flags("attention_bias")),
-    "cohere2": llama_like("cohere2", **_maybe_flags("attention_bias")),
-    "glm": llama_like("glm", kv=2, **_maybe_flags("attention_bias")),
-    "glm4": llama_like("glm4", kv=2, **_maybe_flags("attention_bias")),
-    "smollm3": llama_like("smollm3", kv=4, null_kv=True, **_maybe_flags("attention_bias", "mlp_bias")),
-    "arcee": llama_like("arcee", head_dim=SIZE_OR_NULL, whole=True, **_maybe_flags("attention_bias", "mlp_bias")),
+    "cohere": llama_like("cohere", use_qk_norm=sometimes(NULL_FLAG), **maybe_flags("attention_bias")),
+    "cohere2": llama_like("cohere2", **maybe_flags("attention_bias")),
+    "glm": llama_like("glm", kv=2, **maybe_flags("attention_bias")),
+    "glm4": llama_like("glm4", kv=2, **maybe_flags("attention_bias")),
+    "smollm3": llama_like("smollm3", kv=4, null_kv=True, **maybe_flags("attention_bias", "mlp_bias")),
+    "arcee": llama_like("arcee", head_dim=SIZE_OR_NULL, whole=True, **maybe_flags("attention_bias", "mlp_bias")),
     "seed_oss": llama_like(
         "seed_oss",
         kv=8,
         null_kv=True,
         head_dim=SIZE_OR_NULL,
-        **_maybe_flags("attention_bias", "attention_out_bias", "mlp_bias"),
+        **maybe_flags("attention_bias", "attention_out_bias", "mlp_bias"),
     ),
     "ministral3": llama_like("ministral3", kv=8),
-    "helium": llama_like("helium", kv=20, **_maybe_flags("attention_bias", "mlp_bias")),
+    "helium": llama_like("helium", kv=20, **maybe_flags("attention_bias", "mlp_bias")),
     "exaone4": llama_like("exaone4", kv=32),
     "apertus": llama_like(
-        "apertus", hidden_act=sometimes(st.sampled_from(["xielu", "silu"])), **_maybe_flags("attention_bias")
+        "apertus", hidden_act=sometimes(st.sampled_from(["xielu", "silu"])), **maybe_flags("attention_bias")
     ),
-    "hunyuan_v1_dense": llama_like("hunyuan_v1_dense", head_dim=EVEN, **_maybe_flags("attention_bias")),
+    "hunyuan_v1_dense": llama_like("hunyuan_v1_dense", head_dim=EVEN, **maybe_flags("attention_bias")),
     "ernie4_5": llama_like("ernie4_5", kv=2, null_kv=True, head_dim=SIZE_OR_NULL, use_bias=sometimes(NULL_FLAG)),
-    "bitnet": llama_like("bitnet", kv=5, null_kv=True, **_maybe_flags("attention_bias")),
-    "nemotron": llama_like("nemotron", kv=ABSENT, head_dim=SIZE_OR_NULL, **_maybe_flags("attention_bias", "mlp_bias")),
+    "bitnet": llama_like("bitnet", kv=5, null_kv=True, **maybe_flags("attention_bias")),
+    "nemotron": llama_like("nemotron", kv=ABSENT, head_dim=SIZE_OR_NULL, **maybe_flags("attention_bias", "mlp_bias")),
     "qwen3_next": with_experts(
         qwen3_next(
             "qwen3_next",
@@ -468,7 +364,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
             linear_num_value_heads=HEADS,
             decoder_sparse_step=sometimes(st.integers(1, 3)),
             mlp_only_layers=nullable(st.lists(st.integers(0, 3), max_size=2)),
-            **_maybe_flags("attention_bias"),
+            **maybe_flags("attention_bias"),
         ),
         "num_experts",
         "num_experts",
@@ -480,7 +376,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
             intermediate_size_mlp=sometimes(INNER),
             interleave_moe_layer_step=sometimes(st.integers(1, 3)),
             moe_layers=nullable(st.lists(st.integers(0, 3), max_size=3)),
-            **_maybe_flags("attention_bias"),
+            **maybe_flags("attention_bias"),
         ),
         "num_local_experts",
         "num_local_experts",
@@ -488,7 +384,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "deepseek_v3": with_experts(
         deepseek("deepseek_v3", num_mtp_layers=sometimes(st.integers(0, 2))), "n_routed_experts", "num_local_experts"
     ),
-    "deepseek_v2": with_experts(deepseek("deepseek_v2", **_maybe_flags("mlp_bias")), "n_routed_experts", "num_experts"),
+    "deepseek_v2": with_experts(deepseek("deepseek_v2", **maybe_flags("mlp_bias")), "n_routed_experts", "num_experts"),
     "qwen2_moe": with_experts(
         llama_like(
             "qwen2_moe",
@@ -497,26 +393,26 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
             shared_expert_intermediate_size=INNER,
             decoder_sparse_step=sometimes(st.integers(1, 3)),
             mlp_only_layers=nullable(st.lists(st.integers(0, 3), max_size=2)),
-            **_maybe_flags("qkv_bias", "use_sliding_window"),
+            **maybe_flags("qkv_bias", "use_sliding_window"),
         ),
         "num_experts",
         "num_experts",
     ),
-    "olmoe": with_experts(llama_like("olmoe", **_maybe_flags("attention_bias")), "num_experts", "num_local_experts"),
+    "olmoe": with_experts(llama_like("olmoe", **maybe_flags("attention_bias")), "num_experts", "num_local_experts"),
     "granitemoe": with_experts(
-        llama_like("granitemoe", **_maybe_flags("attention_bias")), "num_local_experts", "num_local_experts"
+        llama_like("granitemoe", **maybe_flags("attention_bias")), "num_local_experts", "num_local_experts"
     ),
     "granitemoeshared": with_experts(
         llama_like(
             "granitemoeshared",
             shared_intermediate_size=sometimes(st.integers(0, 20)),
-            **_maybe_flags("attention_bias"),
+            **maybe_flags("attention_bias"),
         ),
         "num_local_experts",
         "num_local_experts",
     ),
     "phimoe": with_experts(
-        llama_like("phimoe", kv=8, **_maybe_flags("attention_bias", "lm_head_bias")),
+        llama_like("phimoe", kv=8, **maybe_flags("attention_bias", "lm_head_bias")),
         "num_local_experts",
         "num_local_experts",
     ),
@@ -527,7 +423,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
             moe_intermediate_size=INNER,
             first_k_dense_replace=sometimes(st.integers(0, 4)),
             n_shared_experts=sometimes(st.integers(0, 3)),
-            **_maybe_flags("attention_bias", "use_qk_norm"),
+            **maybe_flags("attention_bias", "use_qk_norm"),
         ),
         "n_routed_experts",
         "num_local_experts",
@@ -551,7 +447,7 @@ CONFIGS: dict[str, SearchStrategy[Config]] = {
     "minimax": with_experts(minimax(), "num_local_experts", "num_experts"),
     "minimax_m2": with_experts(llama_like("minimax_m2", kv=8), "num_local_experts", "num_experts"),
     "gpt_oss": with_experts(
-        llama_like("gpt_oss", kv=8, **_maybe_flags("attention_bias")),
+        llama_like("gpt_oss", kv=8, **maybe_flags("attention_bias")),
         "num_local_experts",
         "num_experts",
     ),

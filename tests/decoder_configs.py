@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from configs import ABSENT, nullable, sometimes
 from decoders import VOCABULARY
+from drawing import ABSENT, nullable, sometimes
 
 Config = dict[str, Any]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 import configs
+import drawing
 from tallystick import architectures
 from tallystick.config import maybe
 from tallystick.errors import BadInput
@@ -21,7 +22,7 @@ from tallystick.ledger import ROLES, Ledger
 from tallystick.sources.config import ledger_from_config
 from truth import LACKING, Truth, build, default_config, read, truth
 
-drawn = configs.drawn(60)
+drawn = drawing.drawn(60)
 
 # DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -31,6 +32,7 @@ WITHOUT_TRANSFORMERS = {"palm", "book_gpt", "book_llama", "nanogpt"}
 EXPERTS = [  # published one expert by one, or under other names
     "mixtral", "deepseek_v2", "deepseek_v3", "qwen3_next", "qwen2_moe", "olmoe", "granitemoe", "granitemoeshared", "phimoe",
     "glm4_moe", "ernie4_5_moe", "hunyuan_v1_moe", "minimax", "minimax_m2",
+    *(model_type for model_type, kin in configs.KIN.items() if kin.experts),
 ]  # fmt: skip
 
 COMMON = {
@@ -41,6 +43,7 @@ MIXED = {**COMMON, "moe_intermediate_size": 6, "shared_expert_intermediate_size"
 
 # Small enough to build once for each key that is flipped.
 SMALL: dict[str, dict[str, Any]] = {
+    **{model_type: kin.small for model_type, kin in configs.KIN.items()},
     "gpt2": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
     "gptj": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
     "gpt_bigcode": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
@@ -228,6 +231,7 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "deepseek_v2": {"intermediate_size": {"first_k_dense_replace": 1}},
         "qwen3_next": {"intermediate_size": {"mlp_only_layers": [0]}},
         "llama4_text": {"intermediate_size_mlp": {"moe_layers": [0]}},
+        **{kind: kin.needs for kind, kin in configs.KIN.items()},
     }.get(model_type, {})
     heads = {"num_attention_heads", "n_head", "n_heads", "num_heads", "num_experts_per_tok", "moe_k", "moe_topk"}
     lists = {
@@ -236,6 +240,7 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "moe_layers": [[0]],
         "moe_layer_end_index": [0],
         "layer_types": [["full_attention"] * 4],
+        **(configs.KIN[model_type].others if model_type in configs.KIN else {}),
     }
     for key, default in family.keys.items():
         if key in heads:
@@ -362,6 +367,7 @@ OTHER = (
     *[f"model.layers.{n}.{name}" for n in range(35) for name in ("altup.", "laurel.", "per_layer_")],
     "model.altup_",
     "model.per_layer_model_projection.",
+    *(beginning for kin in configs.KIN.values() for beginning in kin.beside),
 )
 
 

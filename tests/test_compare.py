@@ -16,6 +16,7 @@ from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import configs
+import drawing
 import tallystick
 from checkpoints import write
 from tallystick import BadInput, architectures
@@ -61,7 +62,7 @@ def explained(a, b) -> dict[str, int]:
 
 @pytest.mark.parametrize("model_type", sorted(FAMILIES))
 @given(data=st.data())
-@configs.drawn(8)
+@drawing.drawn(8)
 def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(model_type, data):
     a, b = data.draw(FAMILIES[model_type]), data.draw(FAMILIES[model_type])
     answer = tallystick.compare(a, b)
@@ -75,7 +76,7 @@ def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(mode
 
 @pytest.mark.parametrize("model_type", sorted(FAMILIES))
 @given(data=st.data())
-@configs.drawn(8)
+@drawing.drawn(8)
 def test_one_key_changed_is_the_first_cause(model_type, data):
     a, other = data.draw(FAMILIES[model_type]), data.draw(FAMILIES[model_type])
     key = data.draw(st.sampled_from(sorted(other.keys() - {"model_type", "pad_token_id", "drop_rate"})))
@@ -92,7 +93,7 @@ def test_one_key_changed_is_the_first_cause(model_type, data):
 
 
 @given(data=st.data())
-@configs.drawn(60)
+@drawing.drawn(60)
 def test_the_causes_of_any_two_families_sum_to_the_gap(data):
     a, b = (tallystick.count(data.draw(FAMILIES[data.draw(st.sampled_from(sorted(FAMILIES)))])) for _ in "ab")
     answer = tallystick.compare(a, b)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from configs import drawn
 from decoder_configs import drawn_config
 from decoders import KINDS, SIZES, VOCABULARY, ours, theirs
+from drawing import drawn
 from tallystick.errors import BadInput
 from tallystick.models import Decoder, families
 

@@ -6,8 +6,10 @@ import pytest
 
 import tallystick
 from tallystick import BadInput, Entry, Ledger
-from tallystick.blueprint import Axis, Embedding, Experts, Group, Head, Linear, Model, Repeat, Stack, Tensor, lay_out
+from tallystick.blueprint import Embedding, Experts, Group, Head, Linear, Model, Repeat, Shared, Stack, Tensor
 from tallystick.dims import Dim, write
+from tallystick.layout import lay_out
+from tallystick.ledger import Axis
 
 
 def ledger_of(model, **more):
@@ -62,6 +64,24 @@ def test_breakdowns_add_up_to_the_total(small):
 def test_an_unknown_breakdown_is_refused(small):
     with pytest.raises(BadInput, match="colour"):
         small.by("colour")
+
+
+def test_a_block_in_several_places_is_counted_once():
+    """Two matrices of 2 × 2, one of them in layers 1, 3 and 4; and a bias that has two names."""
+    own, again = Group(own=Linear(2, 2, bias=False)), Group(shared=Shared("h.1.shared", fc=Linear(2, 2, bias=False)))
+    model = Model(
+        h=Stack((1, own), (1, again), (1, own), (2, again)),
+        bias=Tensor((3,)),
+        decoder=Group(bias=Tensor((3,))),
+        tie={"decoder.bias": "bias"},
+    )
+    ledger = ledger_of(model)
+    assert ledger.total == 4 + 4 + 4 + 3
+    assert [tie.names for tie in ledger.ties] == [
+        ("h.1.shared.fc.weight", "h.3.shared.fc.weight", "h.4.shared.fc.weight"),
+        ("bias", "decoder.bias"),
+    ]
+    assert [entry.unique for entry in ledger.entries] == [4, 4, 4, 0, 0, 3, 0]
 
 
 def test_the_split_does_not_move_with_the_tie():

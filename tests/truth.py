@@ -15,6 +15,8 @@ import torch
 import transformers
 from torch import nn
 
+from configs import KIN
+
 transformers.logging.set_verbosity_error()
 
 
@@ -47,6 +49,7 @@ def read(model: nn.Module) -> Truth:
 
 # What the default config of a type lacks: transformers builds no model of it.
 LACKING: dict[str, dict[str, Any]] = {
+    **{model_type: kin.lacking for model_type, kin in KIN.items() if kin.lacking},
     "hunyuan_v1_dense": {"head_dim": 16},
     "hunyuan_v1_moe": {"head_dim": 16},
     "nemotron": {"num_key_value_heads": 8},

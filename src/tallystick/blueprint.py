@@ -1,25 +1,20 @@
 """A model written down as it prints: modules by name, tensors by shape, nothing allocated.
 
->>> block = Group(ln_1=LayerNorm(4), mlp=MLP(c_fc=Linear(4, 16)))
->>> [entry.name for entry in lay_out(Model(h=Repeat(2, block)), dtype="float32")]
-['h.{}.ln_1.weight', 'h.{}.ln_1.bias', 'h.{}.mlp.c_fc.weight', 'h.{}.mlp.c_fc.bias']
+>>> model = Model(h=Repeat(2, Group(ln_1=LayerNorm(4), mlp=MLP(c_fc=Linear(4, 16)))))
 
-An architecture (``architectures/``) builds one from a `Config`; sizes are `Dim`, so the layout
-holds the formula as well as the numbers.
+An architecture (``architectures/``) builds one from a `Config`; sizes are `Dim`, so the model
+holds the formula as well as the numbers. ``layout.py`` reads it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tallystick import anatomy
-from tallystick.anatomy import Attending, Feed, Heads, Mixing, Part, Recurrence, Recurring, Routing, Scanning
+from tallystick.anatomy import Feed, Heads, Recurrence, Routing, Scanning
 from tallystick.config import REQUIRED, Config, for_layers, maybe, natural
-from tallystick.dims import expression_of
-from tallystick.ledger import Axis, Entry
 
 __all__ = [
     "MLP",
@@ -51,6 +46,7 @@ __all__ = [
     "Routing",
     "Scan",
     "Scanning",
+    "Shared",
     "Stack",
     "Tensor",
     "architecture",
@@ -170,12 +166,23 @@ class ExpertStack(Stack):
         self.active = Fraction(int(used), int(of))
 
 
-class Model(Group):
-    """The whole. `tie` names two tensors that are one: the second holds the storage."""
+class Shared(Group):
+    """Tensors that are one with those of the place `of`, which may be this one: `of` is its whole name.
 
-    def __init__(self, *, tie: tuple[str, str] | None = None, **children: Node | None) -> None:
+    There is one such place, so a stack holds it as a run of one block, and no stack is inside of it.
+    """
+
+    def __init__(self, of: str, /, **children: Node | None) -> None:
         super().__init__(**children)
-        self.tie = tie
+        self.of = of
+
+
+class Model(Group):
+    """The whole. `tie` names two tensors that are one, the second of which holds the storage; or maps many such."""
+
+    def __init__(self, *, tie: tuple[str, str] | Mapping[str, str] | None = None, **children: Node | None) -> None:
+        super().__init__(**children)
+        self.ties = dict([tie] if isinstance(tie, tuple) else tie or {})
 
 
 Node: TypeAlias = Tensor | Group | Stack
@@ -261,144 +268,6 @@ def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = Fals
 def Buffer(*shape: int) -> Tensor:
     """A tensor of the state dict that is no parameter."""
     return Tensor(shape, buffer=True)
-
-
-# -- from a blueprint to entries ------------------------------------------------------------------
-
-
-def lay_out(model: Model, *, dtype: str) -> list[Entry]:
-    """Every tensor of a model as an `Entry`, stacks rolled up, in printing order."""
-    target, source = model.tie or (None, None)
-
-    def walk(node: Node, name: str, role: str, active: Fraction | None, axes: tuple[Axis, ...]) -> Iterator[Entry]:
-        if isinstance(node, Tensor):
-            tied = name == target
-            yield Entry(
-                name=name,
-                shape=node.shape,
-                role=node.role or role,
-                dtype=dtype,
-                storage=source if tied and source else name,
-                unique=0 if tied else int(math.prod(node.shape)),
-                trainable=node.trainable,
-                buffer=node.buffer,
-                active=active,
-                axes=axes,
-            )
-            return
-        role, active = node.role or role, node.active or active
-        if isinstance(node, Group):
-            for child, below in node.children.items():
-                yield from walk(below, f"{name}.{child}" if name else child, role, active, axes)
-            return
-        start = 0
-        for count, block in node.runs:
-            if count:
-                yield from walk(block, f"{name}.{{}}", role, active, (*axes, Axis(start, count)))
-            start += int(count)
-
-    return list(walk(model, "", "other", None, ()))
-
-
-def attending(model: Model) -> tuple[Attending, ...]:
-    """The attention of every layer, stacks rolled up, in printing order."""
-    return tuple(
-        Attending(name, axis.start, axis.length, node.heads)
-        for name, axis, node in _found(model, Attention)
-        if node.heads
-    )
-
-
-def recurring(model: Model) -> tuple[Recurring, ...]:
-    """The scan of every layer that has one, stacks rolled up, in printing order."""
-    return tuple(Recurring(name, axis.start, axis.length, node.keeps) for name, axis, node in _found(model, Scan))
-
-
-def mixing(model: Model) -> tuple[Mixing, ...]:
-    """What every layer multiplies beside its tensors and its attention, stacks rolled up, in printing order."""
-    return tuple(
-        Mixing(name, int(axis.start), int(axis.length), int(node.multiplications))
-        for name, axis, node in _found(model, Mixer)
-    )
-
-
-def _found(model: Model, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
-    """The groups of a kind, by name, and in which layers they are."""
-
-    def walk(node: Node, name: str, axis: Axis | None) -> Iterator[tuple[str, Axis, G]]:
-        if isinstance(node, kind):
-            yield name, axis or Axis(0, 1), node
-        elif isinstance(node, Group):
-            for child, below in node.children.items():
-                yield from walk(below, f"{name}.{child}" if name else child, axis)
-        elif isinstance(node, Stack):
-            start = 0
-            for count, block in node.runs:
-                if count:
-                    yield from walk(block, f"{name}.{{}}", axis or Axis(start, count))
-                start += int(count)
-
-    return walk(model, "", None)
-
-
-def parts(model: Model) -> tuple[Part, ...]:
-    """What runs, stacks rolled up, in printing order; nothing where MLPs or scans do not say how they run."""
-
-    def walk(
-        node: Node, name: str, layers: int, start: int | None, again: bool = False, within: bool = False
-    ) -> Iterator[Part]:
-        if isinstance(node, Tensor | ExpertStack):
-            return
-        if isinstance(node, Stack):
-            first = 0
-            for count, block in node.runs:
-                if count:
-                    yield from walk(block, f"{name}.{{}}", layers * int(count), first)
-                first += int(count)
-            return
-        if what := _runs(node):
-            yield Part(name, layers, what, start, again)
-        if isinstance(node, Scan):
-            return  # its projections and its norm are parts of it
-        for child, inside in node.children.items():
-            part_of = within or isinstance(node, Attention | MLP)
-            if isinstance(inside, Projection) and part_of:
-                continue  # a part of what that one runs
-            shared = isinstance(node, Parallel) and _reads_again(node, inside)
-            yield from walk(inside, f"{name}.{child}" if name else child, layers, start, shared, part_of)
-
-    found = tuple(walk(model, "", 1, None))
-    told = any(isinstance(part.what, Feed | Routing) for part in found)
-    return found if told and all(one.keeps.runs for one in recurring(model)) else ()
-
-
-def _runs(node: Group) -> Any:
-    """How a group runs by itself, None where only its children do."""
-    if isinstance(node, Attention) and node.heads:
-        return _reading(node, node.heads)
-    if isinstance(node, Scan):
-        return node.keeps.runs
-    return getattr(node, "runs", None)
-
-
-def _reading(node: Attention, heads: Heads) -> anatomy.Reading:
-    """Which projections of an attention read the token, told by the formulas of their widths.
-
-    One, the output, reads what all heads give. Of the others, those that read as much as the first read the token.
-    """
-    reads = [child.runs.reads for child in node.children.values() if isinstance(child, Projection)]
-    given = heads.queries * heads.value_size
-    likeness = [(width == given, expression_of(width) == expression_of(given)) for width in reads]
-    reads.pop(likeness.index(max(likeness)))
-    token, *others = reads
-    waists = tuple(width for width in others if expression_of(width) != expression_of(token))
-    return anatomy.Reading(heads, token, len(reads) - len(waists), waists)
-
-
-def _reads_again(block: Parallel, node: Node) -> bool:
-    """Whether another child reads the same: the first norm, or the attention where both are behind one norm."""
-    norms = [child for child in block.children.values() if isinstance(child, Norm)]
-    return node in norms[1:] or (isinstance(node, MLP) and len(norms) == 1)
 
 
 # -- the registry ---------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture, attending, lay_out, mixing, parts, recurring
+from tallystick.blueprint import Architecture
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
+from tallystick.layout import attending, lay_out, mixing, parts, recurring
 from tallystick.ledger import Entry, Ledger
 
 CONFIG = "config.json"
