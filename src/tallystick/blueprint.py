@@ -282,6 +282,7 @@ class Architecture(NamedTuple):
     aliases: Mapping[str, str]  # other names of those keys
     build: Callable[[Config], Model]
     running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
+    scored: bool = True  # its sequence classifier is the same model, with `score` in place of `lm_head`
 
 
 REGISTRY: dict[str, Architecture] = {}
@@ -293,17 +294,18 @@ def architecture(
     *,
     aliases: Mapping[str, str] | None = None,
     running: Mapping[str, Any] | None = None,
+    scored: bool = True,
     **keys: Any,
 ) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
     """Register a family: the decorated function reads a `Config` and returns the `Model`.
 
     `keys` are the config keys that change a tensor, with the defaults of its type (see `Config`); `running` those that
-    change no tensor, and how the model runs. The file
-    ``architectures/NAME.py`` that holds it is found by its name: nothing else needs an edit.
+    change no tensor, and how the model runs; `scored` as in `Architecture`. The file ``architectures/NAME.py`` that
+    holds it is found by its name: nothing else needs an edit.
     """
 
     def register(build: Callable[[Config], Model]) -> Callable[[Config], Model]:
-        REGISTRY[name] = Architecture(name, class_name, keys, aliases or {}, build, running or {})
+        REGISTRY[name] = Architecture(name, class_name, keys, aliases or {}, build, running or {}, scored)
         return build
 
     return register

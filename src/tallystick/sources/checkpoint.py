@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.ledger import Entry, Ledger, size_in_bytes
+from tallystick.sources.classes import without_head
 from tallystick.sources.config import (
     CONFIG,
     FLAG,
@@ -19,7 +20,6 @@ from tallystick.sources.config import (
     ledger_from_config,
     model_type_of,
     refuse_odd_flag,
-    without_head,
 )
 from tallystick.sources.contents import Contents
 from tallystick.sources.files import read_json

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture
+from tallystick.blueprint import Architecture, Model
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring
 from tallystick.ledger import Entry, Ledger
+from tallystick.sources.classes import LABELS, as_classifier, classes_of, is_classifier, labels_of, note_of
 
 CONFIG = "config.json"
 FLAG = "tie_word_embeddings"
@@ -26,9 +27,6 @@ DIALECTS = (
     ("book_gpt", {"emb_dim"}),
     ("nanogpt", {"block_size", "n_embd"}),
 )
-
-# How transformers ends the names of its classes with an LM head.
-_LM_CLASSES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead", "DoubleHeadsModel")
 
 
 def ledger_from_config(
@@ -57,23 +55,24 @@ def ledger_from_config(
 
         refuse_odd_flag({**values, **overrides}, source)
         return ledger_by_transformers(model_type, values, overrides, source=source)
-    settings = merged(values, overrides, known=(*family.keys, *family.running), aliases=family.aliases, where=source)
-    config = Config(
-        settings, {**family.keys, **family.running}, where=source, aliases=family.aliases, published=published
-    )
+    labelled = {LABELS: 2} if is_classifier(values, family) else {}
+    keys = {**family.keys, **family.running, **labelled}
+    stated = {**values, **labels_of(values)} if labelled else values
+    settings = merged(stated, overrides, known=keys, aliases=family.aliases, where=source)
+    config = Config(settings, keys, where=source, aliases=family.aliases, published=published)
     dtype = config.dtype or "float32"
-    model = family.build(config)
+    model = _built(family, config, bool(labelled))
     ledger = Ledger(
         lay_out(model, dtype=dtype),
         source=source,
         kind=kind,
         architecture=family.name,
         symbols=config.symbols,
-        notes=_class_note(settings, family),
+        notes=note_of(settings, family),
         attending=attending(model),
         recurring=recurring(model),
         mixing=mixing(model),
-        recipe=_Recipe(family, config.in_force(family.keys), dtype, published),
+        recipe=_Recipe(family, config.in_force({**family.keys, **labelled}), dtype, published, bool(labelled)),
         parts=parts(model),
     )
     if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
@@ -88,6 +87,7 @@ class _Recipe(NamedTuple):
     values: Mapping[str, Any]
     dtype: str
     published: bool
+    classifier: bool
 
     @property
     def family(self) -> str:
@@ -95,8 +95,14 @@ class _Recipe(NamedTuple):
 
     def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
         family = self.architecture
-        config = Config(values, {**family.keys, **family.running}, where=family.name, published=self.published)
-        return tuple(lay_out(family.build(config), dtype=self.dtype))
+        keys = {**family.keys, **family.running, LABELS: 2}
+        config = Config(values, keys, where=family.name, published=self.published)
+        return tuple(lay_out(_built(family, config, self.classifier), dtype=self.dtype))
+
+
+def _built(family: Architecture, config: Config, classifier: bool) -> Model:
+    model = family.build(config)
+    return as_classifier(model, config) if classifier else model
 
 
 def model_type_of(values: Mapping[str, Any], source: str) -> str:
@@ -135,28 +141,6 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
 
 def _misspelt(key: object, known: list[str]) -> str:
     return f"; {key!r}{nearest(key, known, most=1)}" if isinstance(key, str) and nearest(key, known) else ""
-
-
-def classes_of(values: Mapping[str, Any]) -> list[str]:
-    """The classes that a config says it was saved from."""
-    classes = values.get("architectures")
-    return [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
-
-
-def without_head(values: Mapping[str, Any]) -> bool:
-    """Whether a config was saved from a class without an LM head: a bare model, a classifier."""
-    classes = classes_of(values)
-    return bool(classes) and not any(name.endswith(_LM_CLASSES) for name in classes)
-
-
-def _class_note(values: Mapping[str, Any], family: Architecture) -> list[str]:
-    """A config saved from a classifier or a bare base model names another class than the one counted."""
-    classes = classes_of(values)
-    if not classes or not family.class_name or family.class_name in classes:
-        return []
-    return [
-        f"the config names {classes[0][:60]!r}; counted as {family.class_name}, the causal language model of its type"
-    ]
 
 
 def _book_note(ledger: Ledger) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tallystick.ledger import Entry, Ledger, Values
-from tallystick.sources.config import FLAG, TEXT_PARTS, classes_of, model_type_of
+from tallystick.sources.classes import classes_of
+from tallystick.sources.config import FLAG, TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
 from tallystick.sources.matching import Match
 from tallystick.sources.names import by_number
