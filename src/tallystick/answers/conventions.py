@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tallystick import mtp
 from tallystick.answers.claim import Claim
 from tallystick.answers.parts import Tags, cells, kind_of
 from tallystick.ledger import Ledger
@@ -200,9 +201,7 @@ def _of_deepseek(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention
     """What DeepSeek-V3's files hold beside the model that its config describes."""
     last = frozenset(tags for tags in counts if "last" in tags)
     matrices = [entry for entry in ledger.parameters if entry.role in _VOCABULARY]
-    width = int(matrices[0].shape[1])
-    # One more block, what joins hidden state and token (2d × d), and three norms; and what it shares with the model.
-    alone = sum(counts[tags] for tags in last) + 2 * width**2 + 3 * width
+    alone = mtp.parameters_of_one(ledger.parameters)
     copies = sum(int(entry.size) for entry in matrices)
     what, by = "with the layer for multi-token prediction", ("DeepSeek-V3's README",)
     yield Convention("with-mtp", what, by, adds=alone, of=last, about="mtp")

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from typing import NamedTuple, TypeAlias
 
+from tallystick import mtp
 from tallystick.ledger import Entry, Ledger, template_of
 
 # A tensor's role, what it is in its module (`kind_of`), and of these words those that hold:
@@ -20,8 +21,6 @@ _BIAS = re.compile(r"(\w*_)?bias|b(_\w+)?")
 _SHIFT = re.compile(r"(\w*_)?bias|b|shift|beta")
 _SHARED = re.compile(r"(^|\.)shared_experts?(\.|$)")
 _TOWER = re.compile(r"(^|\.)(visual|vision\w*|image_\w+|audio\w*)\.")
-_MTP = re.compile(r"(^|\.)mtp\w*\.")
-_MTP_BLOCK = ".eh_proj."  # what joins hidden state and next token: only a block that predicts a token further has it
 
 
 class Part(NamedTuple):
@@ -71,7 +70,7 @@ def parts(ledger: Ledger) -> tuple[Part, ...]:
 def cells(ledger: Ledger) -> dict[Tags, int]:
     """The unique parameters of a ledger, each in exactly one cell: all that have the same `Tags`."""
     entries = [(entry, *_blocks(entry)) for entry in ledger.parameters if entry.unique]
-    further = {stack: blocks.start for entry, stack, blocks in reversed(entries) if _MTP_BLOCK in entry.name}
+    further = {stack: blocks.start for entry, stack, blocks in reversed(entries) if mtp.JOINS in entry.name}
     last = _last(entries, further)
     counts: Counter[Tags] = Counter()
     for entry, stack, blocks in entries:
@@ -79,7 +78,7 @@ def cells(ledger: Ledger) -> dict[Tags, int]:
         tags |= {"block"} if stack else set()
         tags |= {"shared"} if _SHARED.search(entry.name) else set()
         tags |= {"tower"} if _TOWER.search(entry.name) else set()
-        tags |= {"mtp"} if _MTP.search(entry.name) else set()
+        tags |= {"mtp"} if mtp.NAMED.search(entry.name) else set()
         tags |= set() if entry.trainable else {"frozen"}
         length = blocks.stop - blocks.start  # len() fails for a range that a config may ask for
         parameters = int(entry.unique) * entry.copies // length  # in one block

@@ -20,7 +20,7 @@ from tallystick.blueprint import (
 @architecture(
     "deepseek_v3",
     "DeepseekV3ForCausalLM",
-    running=SILU,
+    running={**SILU, "num_nextn_predict_layers": natural(1)},
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=129280,
     hidden_size=7168,

@@ -8,7 +8,7 @@ from tallystick.blueprint import Config, Model, architecture, maybe, natural
 @architecture(
     "glm4_moe",
     "Glm4MoeForCausalLM",
-    running={**SILU, "partial_rotary_factor": 0.5, "rope_parameters": None},
+    running={**SILU, "partial_rotary_factor": 0.5, "rope_parameters": None, "num_nextn_predict_layers": natural(1)},
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=151552,
     hidden_size=4096,

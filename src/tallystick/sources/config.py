@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tallystick import architectures
+from tallystick import architectures, mtp
 from tallystick.blueprint import Architecture, Model
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
@@ -75,6 +75,8 @@ def ledger_from_config(
         recipe=_Recipe(family, config.in_force({**family.keys, **labelled}), dtype, published, bool(labelled)),
         parts=parts(model),
     )
+    if layers := mtp.stated(settings):
+        ledger.notes += (_further_note(layers, ledger if mtp.LAYERS in family.running else None),)
     if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
         ledger.notes += (_book_note(ledger),)
     return ledger
@@ -141,6 +143,13 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
 
 def _misspelt(key: object, known: list[str]) -> str:
     return f"; {key!r}{nearest(key, known, most=1)}" if isinstance(key, str) and nearest(key, known) else ""
+
+
+def _further_note(layers: int, alike: Ledger | None) -> str:
+    """What a config says of layers for multi-token prediction; `alike` is the model, where theirs are like its own."""
+    count = f", with {layers * mtp.parameters_of_one(alike.parameters):,} parameters of their own" if alike else ""
+    what = f"layers for multi-token prediction ({layers}{count})"
+    return f"not counted, as the causal language model leaves them out: {what}"
 
 
 def _book_note(ledger: Ledger) -> str:

@@ -37,11 +37,11 @@ class Match(NamedTuple):
         return self.elsewhere.get(described) or taken + described.removeprefix(put)
 
     def mismatches(self, *, excused: Container[str] = ()) -> dict[str, list[str]]:
-        """The names on which the two disagree, but for described ones that are absent for a reason."""
+        """The names on which the two disagree, but for those that are absent, or there, for a reason."""
         strange = (real for real, told in self.pairs if told is None and not real.buffer)
         return {
             "missing": [name for name in self.missing if name not in excused],
-            "unexpected": [single.name for real in strange for single in real.unrolled()],
+            "unexpected": [one.name for real in strange for one in real.unrolled() if one.name not in excused],
             "misshaped": self.misshaped,
         }
 

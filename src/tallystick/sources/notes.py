@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from tallystick.ledger import Entry
+from tallystick.ledger import Entry, total_of
 
 
 def notes_by_name(entries: list[Entry]) -> list[str]:
@@ -56,4 +56,16 @@ def wrapper_note(prefix: str) -> list[str]:
     return [
         f"every name begins with {prefix!r}, which a wrapper put there when the model was saved: read here as if it were"
         " not, but transformers would find none of them"
+    ]
+
+
+def further_note(further: Sequence[Entry], entries: Iterable[Entry]) -> list[str]:
+    """What of some entries predicts tokens beyond the next, and what the rest is."""
+    if not further:
+        return []
+    apart = sum(entry.unique for entry in further)
+    total = total_of(entries)
+    return [
+        f"{apart:,} parameters in {len(further)} tensors are of multi-token prediction, which the causal language model"
+        f" leaves out (such as {min(entry.name for entry in further)}): {total - apart:,} without them"
     ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tallystick import mtp
 from tallystick.ledger import Entry, Ledger, Tie
 from tallystick.sources.matching import Match, match
-from tallystick.sources.notes import mismatch_notes, wrapper_note
+from tallystick.sources.notes import further_note, mismatch_notes, wrapper_note
 
 
 def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headless: bool = False) -> ToldByConfig:
@@ -30,7 +31,10 @@ class ToldByConfig:
         self.meant = [tuple(map(self.found.real_name, tie.names)) for tie in self.described.ties]
         self.entries = self._told()
         tied_away = {name for tie in self.described.ties for name in self._fold(tie)}
-        self.mismatches = self.found.mismatches(excused=tied_away.union(excused))
+        further = mtp.among(real for real, told in self.found.pairs if told is None and not real.buffer)
+        further_names = {entry.name for entry in further}
+        self.mismatches = self.found.mismatches(excused=tied_away.union(excused, further_names))
+        self.notes += further_note(further, self.entries)
         self.notes += mismatch_notes(self.mismatches) + wrapper_note(self.found.prefix[0])
         buffers = sum(real.copies for real, told in self.found.pairs if told is None and real.buffer)
         if buffers:
