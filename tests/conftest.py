@@ -4,6 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from drawing import SEED
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"TALLYSTICK_SEED={SEED} says which types the slow tests took")
+
 
 @pytest.fixture
 def lone_rank():

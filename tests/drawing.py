@@ -7,7 +7,8 @@ type has to fill in; a layer count is always there, as the default would build a
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, settings
@@ -30,6 +31,9 @@ ABSENT = object()
 # More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=1000 draws anew in every run.
 EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
 
+# Which types a slow test takes in this run; printed at its end, and inherited by the processes that share the tests.
+SEED = int(os.environ.setdefault("TALLYSTICK_SEED", str(random.SystemRandom().randrange(10**6))))
+
 
 def drawn(examples: int) -> settings:
     """How the tests draw: so many examples, the same in every run."""
@@ -40,6 +44,11 @@ def drawn(examples: int) -> settings:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def some(types: Sequence[str], most: int) -> list[str]:
+    """So many of the types, chosen by the seed; all of them in a search after a change."""
+    return sorted(random.Random(SEED).sample(types, min(most, len(types)))) if EXAMPLES is None else list(types)
 
 
 def sometimes(values: SearchStrategy[Any]) -> SearchStrategy[Any]:

@@ -22,12 +22,13 @@ from tallystick.ledger import ROLES, Ledger
 from tallystick.sources.config import ledger_from_config
 from truth import LACKING, Truth, build, default_config, read, truth
 
-drawn = drawing.drawn(60)
+drawn = drawing.drawn(25)
 
 # DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
 NATIVE = sorted(configs.CONFIGS)
+SLOW = drawing.some(NATIVE, 60)  # types of tests that build many models of each
 WITHOUT_TRANSFORMERS = {"palm", "book_gpt", "book_llama", "nanogpt"}
 EXPERTS = [  # published one expert by one, or under other names
     "mixtral", "deepseek_v2", "deepseek_v3", "qwen3_next", "qwen2_moe", "olmoe", "granitemoe", "granitemoeshared", "phimoe",
@@ -153,7 +154,7 @@ def test_a_default_that_makes_no_model_is_refused(model_type: str):
         count({"model_type": model_type})
 
 
-@pytest.mark.parametrize("model_type", NATIVE)
+@pytest.mark.parametrize("model_type", SLOW)
 def test_default_config_as_transformers_writes_it(model_type: str):
     """All keys with their values, those that `__post_init__` computes included."""
     values = default_config(model_type).to_dict()
@@ -198,7 +199,7 @@ def undeclared(model_type: str) -> list[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("model_type", NATIVE)
+@pytest.mark.parametrize("model_type", SLOW)
 def test_no_option_is_missed(model_type: str):
     """No other key of the config changes a tensor, and all that we read stands in it."""
     built = 0
