@@ -49,13 +49,14 @@ def built(model_type, values, attention):
 
 
 GROUPED_FALCON = {**WIDTHS, "num_hidden_layers": 3, "new_decoder_architecture": True, "num_kv_heads": 2}
+EAGER_ONLY = {  # which have no SDPA attention
+    "bloom", "gemma2", "gpt_oss", "gptj", "gpt_neo", "codegen", "mpt", "gpt_neox_japanese", "xglm",
+}  # fmt: skip
 EACH = [
     (attention, model_type, values)
     for model_type, values in [*SMALL, ("falcon", GROUPED_FALCON)]
     for attention in ("eager", "sdpa")
-    if attention == "eager"
-    or model_type
-    not in ("bloom", "gemma2", "gpt_oss", "gptj", "gpt_neo", "codegen", "mpt")  # which have no SDPA attention
+    if attention == "eager" or model_type not in EAGER_ONLY
 ]
 
 

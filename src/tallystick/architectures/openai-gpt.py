@@ -38,7 +38,7 @@ def openai_gpt(c: Config) -> Model:
     d = c.n_embd
     block = Group(
         attn=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, kernel="eager"),
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0),
             c_attn=Conv1D(d, 3 * d),
             c_proj=Conv1D(d, d),
         ),
