@@ -234,7 +234,17 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "llama4_text": {"intermediate_size_mlp": {"moe_layers": [0]}},
         **{kind: kin.needs for kind, kin in configs.KIN.items()},
     }.get(model_type, {})
-    heads = {"num_attention_heads", "n_head", "n_heads", "num_heads", "num_experts_per_tok", "moe_k", "moe_topk"}
+    heads = {
+        "attention_heads",
+        "decoder_attention_heads",
+        "num_attention_heads",
+        "n_head",
+        "n_heads",
+        "num_heads",
+        "num_experts_per_tok",
+        "moe_k",
+        "moe_topk",
+    }
     lists = {
         "attn_layer_indices": [[0], [1, 2]],
         "mlp_only_layers": [[0]],
@@ -437,7 +447,7 @@ SHARED_OUT = [
     for name in NATIVE
     if "num_attention_heads" in (keys := architectures.find(name).keys)
     and getattr(keys.get("head_dim", maybe()), "nullable", False)
-    and name not in ("deepseek_v2", "deepseek_v3", "opt", "glm4_moe")
+    and name not in ("deepseek_v2", "deepseek_v3", "opt", "glm4_moe", "gpt_neox_japanese")
 ]
 INDIVISIBLE = [
     *[small(name, hidden_size=18, head_dim=None) for name in SHARED_OUT],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES as CLASSIFIERS
 
 import tallystick
+from small import small_model
 from tallystick import BadInput, architectures
 from test_architectures import NATIVE, assert_equal, small
 from truth import read
@@ -59,6 +61,21 @@ def test_the_formula_of_a_classifier_knows_its_labels():
     assert seven.symbols["num_labels"] == 7
     assert seven.value - three.value == 4 * 16
     assert three.expression == seven.expression
+
+
+def test_a_model_of_two_parts_is_not_described_by_its_decoder(tmp_path: Path):
+    """BART's language model is its decoder. A checkpoint or a module of the whole has an encoder too, and lacks nothing."""
+    whole = small_model("bart", auto="AutoModelForSeq2SeqLM")
+    decoder = small_model("bart")
+    for name, model in (("whole", whole), ("decoder", decoder)):
+        model.save_pretrained(tmp_path / name)
+        for ledger in (tallystick.count(model), tallystick.count(tmp_path / name)):
+            assert ledger.total == sum(parameter.numel() for parameter in model.parameters())
+            assert not ledger.mismatches
+            assert (ledger.described is None) is (model is whole)
+    assert tallystick.count(tmp_path / "whole").notes[0] == (
+        "config.json says 'BartForConditionalGeneration', which is not known natively: roles by name"
+    )
 
 
 def note(values: dict[str, Any]) -> str:

@@ -246,24 +246,24 @@ def test_transformers_is_left_as_talkative_as_it_was():
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_info()
     try:
-        tallystick.count({"model_type": "ctrl", "n_layer": 2})
+        tallystick.count({"model_type": "t5", "num_layers": 2})
         assert transformers.logging.get_verbosity() == transformers.logging.INFO
     finally:
         transformers.logging.set_verbosity(before)
 
 
 def test_a_million_layers_are_not_built_one_by_one():
-    with pytest.raises(tallystick.BadInput, match="n_layer is 1000000, too many"):
-        tallystick.count({"model_type": "ctrl", "n_layer": 10**6})
+    with pytest.raises(tallystick.BadInput, match="num_layers is 1000000, too many"):
+        tallystick.count({"model_type": "t5", "num_layers": 10**6})
 
 
 def test_a_type_that_is_not_native_is_built_by_transformers():
-    ledger = tallystick.count({"model_type": "ctrl", "n_layer": 2, "vocab_size": 90})
-    from transformers import CTRLConfig, CTRLLMHeadModel
+    ledger = tallystick.count({"model_type": "t5", "num_layers": 2, "vocab_size": 90})
+    from transformers import T5Config, T5ForConditionalGeneration
 
-    truth = CTRLLMHeadModel(CTRLConfig(n_layer=2, vocab_size=90))
+    truth = T5ForConditionalGeneration(T5Config(num_layers=2, vocab_size=90))
     assert ledger.total == sum(parameter.numel() for parameter in truth.parameters())
-    assert (ledger.kind, ledger.architecture) == ("config", "ctrl")
+    assert (ledger.kind, ledger.architecture) == ("config", "t5")
     assert "built by transformers" in ledger.notes[0]
     assert [tie.relation for tie in ledger.ties] == ["tied"]
 

@@ -49,13 +49,14 @@ def built(model_type, values, attention):
 
 
 GROUPED_FALCON = {**WIDTHS, "num_hidden_layers": 3, "new_decoder_architecture": True, "num_kv_heads": 2}
+EAGER_ONLY = {  # which have no SDPA attention
+    "bloom", "gemma2", "gpt_oss", "gptj", "gpt_neo", "codegen", "mpt", "gpt_neox_japanese", "xglm",
+}  # fmt: skip
 EACH = [
     (attention, model_type, values)
     for model_type, values in [*SMALL, ("falcon", GROUPED_FALCON)]
     for attention in ("eager", "sdpa")
-    if attention == "eager"
-    or model_type
-    not in ("bloom", "gemma2", "gpt_oss", "gptj", "gpt_neo", "codegen", "mpt")  # which have no SDPA attention
+    if attention == "eager" or model_type not in EAGER_ONLY
 ]
 
 
@@ -89,7 +90,7 @@ RUNS = {
 DENSE = sorted(
     set(configs.CONFIGS)
     - {"mixtral", "gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe", "phimoe"}
-    - {"bamba", "qwen3_next", "minimax", "codegen"}
+    - {"bamba", "qwen3_next", "minimax", "codegen", "prophetnet"}
 )
 
 
@@ -118,6 +119,22 @@ def test_experts_that_transformers_runs_for_nothing_are_not_counted():
         3 * sum(product.backward_flops for product in experts),
     )
     assert any("run densely they would take 4 times as many" in note for note in answer.notes)
+
+
+def test_a_model_whose_layers_take_a_token_more_than_once_is_not_complete():
+    """ProphetNet's projections read each token three times: once for itself, and for the next two."""
+    answer = compute(tallystick.count({"model_type": "prophetnet"}), sequence=5)
+    assert not answer.complete
+    assert any("once for itself and once for each of the 2 tokens ahead" in note for note in answer.notes)
+
+
+def test_sines_that_are_stored_and_never_trained_freeze_nothing():
+    """However many layers there are: none of them is looked at alone."""
+    values = {"model_type": "pegasus", "decoder_layers": 10**9}
+    one, many = (compute(tallystick.count({**values, **more}), sequence=5) for more in ({"decoder_layers": 1}, {}))
+    assert one.backward == 2 * one.forward
+    assert many.backward == 2 * many.forward
+    assert many.approximations
 
 
 def test_what_is_left_out_of_a_scan_is_said():

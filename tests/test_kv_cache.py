@@ -18,6 +18,10 @@ GEMMA_3N = {
     **GROUPED, "head_dim": 6, "sliding_window": 7, "vocab_size_per_layer_input": 61, "hidden_size_per_layer_input": 5,
     "laurel_rank": 3,
 }  # fmt: skip
+BART = {
+    "vocab_size": 61, "d_model": 24, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 12,
+    "encoder_layers": 2,
+}  # fmt: skip
 GPT2 = {"n_embd": 24, "n_head": 4, "n_layer": 3, "vocab_size": 61}
 
 SMALL = [
@@ -70,6 +74,14 @@ SMALL = [
     ("exaone4", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7}),
     ("gpt_neo", {**WIDTHS, "num_heads": 4, "num_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 7}),
     ("gpt_bigcode", GPT2),
+    ("ctrl", {**GPT2, "dff": 12}),
+    ("gpt_neox_japanese", {**WIDTHS, "num_hidden_layers": 2}),
+    ("biogpt", {**WIDTHS, "num_hidden_layers": 2}),
+    ("xglm", {"vocab_size": 61, "d_model": 24, "num_layers": 2, "attention_heads": 4, "ffn_dim": 12}),
+    ("bart", BART),
+    ("whisper", BART),
+    ("moshi", {**GROUPED, "num_hidden_layers": 3, "ffn_dim": 12, "sliding_window": 7}),
+    ("moshi", {**GROUPED, "num_hidden_layers": 3, "ffn_dim": 12, "head_dim": 6}),
     ("gpt_bigcode", {**GPT2, "multi_query": False}),
     ("codegen", {**GPT2, "rotary_dim": 4}),
     ("mpt", {"d_model": 32, "n_heads": 4, "n_layers": 2, "vocab_size": 61}),

@@ -178,11 +178,17 @@ class Shared(Group):
 
 
 class Model(Group):
-    """The whole. `tie` names two tensors that are one, the second of which holds the storage; or maps many such."""
+    """The whole. `tie` names two tensors that are one, the second of which holds the storage; or maps many such.
 
-    def __init__(self, *, tie: tuple[str, str] | Mapping[str, str] | None = None, **children: Node | None) -> None:
+    `irregular` says, where not every product takes each token once, which ones do not.
+    """
+
+    def __init__(
+        self, irregular: str = "", /, *, tie: tuple[str, str] | Mapping[str, str] | None = None, **children: Node | None
+    ) -> None:
         super().__init__(**children)
         self.ties = dict([tie] if isinstance(tie, tuple) else tie or {})
+        self.irregular = irregular
 
 
 Node: TypeAlias = Tensor | Group | Stack

@@ -176,6 +176,7 @@ class Ledger:
         parts: Sequence[Part] = (),
         recurring: Sequence[Recurring] = (),
         mixing: Sequence[Mixing] = (),
+        irregular: str = "",
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -197,6 +198,7 @@ class Ledger:
         self.recurring = tuple(recurring)  # which layers carry a state along, where the source tells
         self.mixing = tuple(mixing)  # what layers multiply beside their tensors and attention, where the source tells
         self.parts = tuple(parts)  # what runs, where the source tells
+        self.irregular = irregular  # which products do not take each token once, in words
         self.values = values  # reads values where a relation depends on them; None where there are none
         self.recipe = recipe  # the config that laid it out; None where none did
 

@@ -50,10 +50,11 @@ class Cause:
     keys: tuple[str, ...] = ()  # the config keys that make it, where the configs tell
 
 
-def tie_cause(name: str, holder: str, parameters: int, *, lost: bool, keys: tuple[str, ...] = ()) -> Cause:
-    """A tie that only one of the models has."""
+def tie_cause(tied: Mapping[str, str], parameters: int, *, lost: bool, keys: tuple[str, ...] = ()) -> Cause:
+    """Ties that only one of the models has: each name with the one that holds its storage."""
     word, verb = ("tie-lost", "no longer") if lost else ("tie-gained", "now")
-    return Cause(word, f"{name} is {verb} tied to {holder}", parameters, (name, holder), keys)
+    what = "; ".join(f"{name} is {verb} tied to {holder}" for name, holder in tied.items())
+    return Cause(word, what, parameters, tuple(dict.fromkeys(name for tie in tied.items() for name in tie)), keys)
 
 
 def padded(old: int, new: int) -> str:
@@ -132,7 +133,7 @@ def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iter
         yield Cause("buffers", f"buffers counted as parameters in {side}", gap, names)
     elif one.shared != other.shared and gap:
         holder = counterparts.get(one.holder, one.holder) if one.shared else other.holder
-        yield tie_cause(other.title, holder.replace("{}", "*"), gap, lost=one.shared)
+        yield tie_cause({other.title: holder.replace("{}", "*")}, gap, lost=one.shared)
     elif len(pair.a) != len(pair.b) and not gap:
         yield Cause("projections-fused", _fused(pair, b.label), 0, (*(strand.title for strand in pair.a), *names))
     elif gap and _packed(one) != _packed(other):

@@ -45,7 +45,7 @@ KAPLAN = "Kaplan et al. 2020, Scaling Laws for Neural Language Models, section 2
 PALM = "Chowdhery et al. 2022, PaLM, appendix B"
 
 # Run only where an encoder stands beside the decoder.
-_CROSS = re.compile(r"(^|\.)cross_?att\w*\.")
+_CROSS = re.compile(r"(^|\.)(cross_?att\w*|encoder_attn)\.")
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,8 @@ def compute(
             "scores and values of attention are not counted, nor a scan if there is one: the source does not tell how"
             " the model attends (a config of a native type does)"
         )
+    if described.irregular:
+        notes.append(f"each weight is counted as if it took every token once, but {described.irregular}")
     if not any(entry.role == "head" for entry in entries):
         notes.append("no head is counted: the source shows none, as where it is tied and not stored")
     learning = _Learning(entries)
@@ -212,7 +214,7 @@ def compute(
         sequence,
         tuple(products),
         (),
-        bool(attending or recurring) and not untold and not unscanned,
+        bool(attending or recurring) and not untold and not unscanned and not described.irregular,
         (*notes, *_notes(entries, attending, sequence, learning)),
     )
     thumb = () if learning.frozen else tuple(_rules_of_thumb(running, answer))
@@ -248,7 +250,8 @@ class _Learning:
     """Which products the backward pass takes. Where nothing is frozen, all of them."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self.frozen = not all(entry.trainable for entry in entries)
+        # Stored sines and cosines are frozen too, and change nothing: what is before them in the model is trained.
+        self.frozen = not all(entry.trainable or entry.role == "position_embedding" for entry in entries)
         # Layer by layer where layers can differ; rolled up where they cannot, however many there are.
         self.entries = [single for entry in entries for single in entry.unrolled()] if self.frozen else list(entries)
         self.first = next((place for place, entry in enumerate(self.entries) if entry.trainable), len(self.entries))

@@ -18,17 +18,17 @@ from tallystick.ledger import Entry, total_of
 
 # The kind of change that a key makes; one that stands nowhere here is a "config-key".
 KINDS = {
-    "vocabulary": ("vocab_size", "vocab_size_per_layer_input"),
-    "layers": ("depth", "n_layer", "n_layers", "num_hidden_layers", "num_layers"),
+    "vocabulary": ("decoder_vocab_size", "vocab_size", "vocab_size_per_layer_input"),
+    "layers": ("decoder_layers", "depth", "n_layer", "n_layers", "num_decoder_layers", "num_hidden_layers", "num_layers"),
     "width": ("d_model", "emb_dim", "hidden_size", "n_embd"),
     "embedding-width": ("hidden_size_per_layer_input", "word_embed_proj_dim"),
     "mlp-width": (
-        "d_ff", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_size", "intermediate_size_mlp", "n_inner", "width",
-        "widths",
+        "d_ff", "decoder_ffn_dim", "dff", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_multiple_size",
+        "intermediate_size", "intermediate_size_mlp", "n_inner", "width", "widths",
     ),
     "heads": (
-        "d_head", "head_dim", "n_head", "n_heads", "num_attention_heads", "num_heads", "qk_nope_head_dim",
-        "qk_rope_head_dim", "v_head_dim",
+        "attention_heads", "d_head", "decoder_attention_heads", "head_dim", "n_head", "n_heads", "num_attention_heads",
+        "num_decoder_attention_heads", "num_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
     ),
     "kv-heads": ("multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
     "kv-sharing": ("num_kv_shared_layers",),
@@ -39,18 +39,21 @@ KINDS = {
         "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "mamba_d_conv", "mamba_d_state",
         "mamba_expand", "mamba_n_groups", "mamba_n_heads",
     ),
-    "cross-attention": ("add_cross_attention",),
+    "cross-attention": ("add_cross_attention", "cross_attention_hidden_size"),
     "activation": ("hidden_act",),
     "biases": (
         "lm_head_bias", "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",
         "qkv_bias", "use_bias", "use_qkv_bias",
     ),
     "norms": (
-        "_remove_final_layer_norm", "do_layer_norm_before", "layer_norm_elementwise_affine", "norm_scale",
+        "_remove_final_layer_norm", "do_layer_norm_before", "layernorm_embedding", "layer_norm_elementwise_affine", "norm_scale",
         "num_ln_in_parallel_attn", "parallel_attn", "qk_layernorm", "qk_norm",
         "use_parallel_residual", "use_qk_norm",
     ),
-    "positions": ("block_size", "context_length", "max_position_embeddings", "n_positions"),
+    "positions": (
+        "block_size", "context_length", "max_position_embeddings", "max_target_positions", "n_positions", "ngram", "num_buckets",
+        "use_learned_position_embeddings",
+    ),
     "experts": (
         "decoder_sparse_step", "first_k_dense_replace", "interleave_moe_layer_step", "mlp_only_layers",
         "moe_intermediate_size", "moe_layers", "n_routed_experts", "n_shared_experts", "num_experts", "num_local_experts",
@@ -130,13 +133,15 @@ def _cause(
         return None
     parameters = total_of(new) - total_of(old)
     if keys == (TIE,):
-        holders = {entry.name: entry.storage for entry in (*old, *new) if entry.storage != entry.name}
-        [(name, holder)] = holders.items()
-        return tie_cause(name, holder, parameters, lost=not after[TIE], keys=keys)
+        lost = not after[TIE]
+        tied, untied = (old, new) if lost else (new, old)
+        apart = {entry.name for entry in untied if entry.storage == entry.name}
+        ties = {entry.name: entry.storage for entry in tied if entry.storage != entry.name and entry.name in apart}
+        return tie_cause(ties, parameters, lost=lost, keys=keys)
     what = ", ".join(f"{key} {_said(before[key])} → {_said(after[key])}" for key in keys)
     kind = _KIND_OF.get(keys[0], "config-key")
     if kind == "vocabulary":
-        what += padded(before[keys[0]], after[keys[0]])
+        what += padded(before[keys[0]] or 0, after[keys[0]] or 0)
     return Cause(kind, what, parameters, names, keys)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.ledger import Entry, Ledger, size_in_bytes
-from tallystick.sources.classes import without_head
+from tallystick.sources.classes import classes_of, is_part, without_head
 from tallystick.sources.config import (
     CONFIG,
     FLAG,
@@ -277,8 +277,10 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
     """What the values of a config tell."""
     try:
         model_type = model_type_of({**values, **overrides}, source)
-        if architectures.find(model_type) is None:
-            unknown = f"{Path(source).name} says {quoted(model_type)}, which is not known natively"
+        family = architectures.find(model_type)
+        if family is None or is_part(values, family):
+            said = classes_of(values)[0] if family and classes_of(values) else model_type
+            unknown = f"{Path(source).name} says {quoted(said)}, which is not known natively"
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
             refuse_odd_flag(values, source)

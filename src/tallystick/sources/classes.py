@@ -28,6 +28,14 @@ def without_head(values: Mapping[str, Any]) -> bool:
     return bool(classes) and not any(name.endswith(_LM_CLASSES) for name in classes)
 
 
+def is_part(values: Mapping[str, Any], family: Architecture) -> bool:
+    """Whether the family's language model is a part alone of what a config was saved from: of an encoder and a decoder."""
+    named = classes_of(values)[:1]
+    if family.class_name in named:
+        return False
+    return values.get("is_encoder_decoder") is True or any(name.endswith("ForConditionalGeneration") for name in named)
+
+
 def is_classifier(values: Mapping[str, Any], family: Architecture) -> bool:
     """Whether a config was saved from the family's sequence classifier, or reward model: `score` in place of the LM head."""
     stem = next((family.class_name.removesuffix(end) for end in _LM_CLASSES if family.class_name.endswith(end)), "")

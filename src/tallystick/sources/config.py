@@ -72,6 +72,7 @@ def ledger_from_config(
         attending=attending(model),
         recurring=recurring(model),
         mixing=mixing(model),
+        irregular=model.irregular,
         recipe=_Recipe(family, config.in_force({**family.keys, **labelled}), dtype, published, bool(labelled)),
         parts=parts(model),
     )
@@ -118,7 +119,8 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
         if needed <= values.keys():
             return name
     classes = classes_of(values)
-    for name in architectures.known() if classes else ():
+    # The shortest name of a class that has several: others rename it, as gpt-sw3 does gpt2.
+    for name in sorted(architectures.known(), key=len) if classes else ():
         family = architectures.find(name)
         if family is not None and family.class_name in classes:
             return name

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from tallystick import architectures
 from tallystick.errors import BadInput
 from tallystick.ledger import BITS, Entry, Ledger
+from tallystick.sources.classes import is_part
 from tallystick.sources.config import ledger_from_config
 from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
@@ -49,7 +50,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
         [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
     )
     config = getattr(inner, "config", None)
-    described = _described(config)
+    described = _described(config, type(inner).__name__)
     mismatches: dict[str, list[str]] = {}
     if described is not None:
         matched = match(entries, described)
@@ -130,12 +131,15 @@ def _active(item: Found) -> Fraction | None:
     return share if isinstance(share, Fraction) else None
 
 
-def _described(config: object) -> Ledger | None:
-    """The ledger that a transformers config describes, where its type is native and it can be read."""
+def _described(config: object, class_name: str) -> Ledger | None:
+    """The ledger that the config of a transformers class describes, where that is native and it can be read."""
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
-    if not isinstance(model_type, str) or architectures.find(model_type) is None or not callable(to_dict):
+    family = architectures.find(model_type) if isinstance(model_type, str) else None
+    if family is None or not callable(to_dict):
         return None
     values: Any = to_dict()
+    if is_part({**values, "architectures": [class_name]}, family):
+        return None
     try:
         return ledger_from_config(values, {}, source=type(config).__name__)
     except BadInput:

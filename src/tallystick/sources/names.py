@@ -28,10 +28,10 @@ _RULES = tuple(
     )
 )  # fmt: skip
 
-# Tensors of a state dict that nobody trains: causal masks, rotary tables, the state of quantisation.
+# Tensors of a state dict that nobody trains: causal masks, rotary tables, BART's bias of zeros, the state of quantisation.
 _BUFFER = re.compile(
     r"(^|\.)(attn|attention|self_attn|att)\.(masked_bias|mask)$|rotary_\w+\.\w*inv_freq$|(^|\.)inv_freq$"
-    r"|(^|\.)(embed_positions|position_ids|e_score_correction_bias|num_batches_tracked|running_(mean|var))$"
+    r"|(^|\.)(embed_positions|final_logits_bias|position_ids|e_score_correction_bias|num_batches_tracked|running_(mean|var))$"
     r"|\.(absmax|quant_map|nested_absmax|nested_quant_map|SCB|weight_format|g_idx|qzeros|scales"
     r"|weight_scale(_inv)?|input_scale)$|\.quant_state\."
 )

@@ -1,0 +1,21 @@
+"""BART's decoder (Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training")."""
+
+from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.blueprint import Config, Model, architecture
+
+
+@architecture(
+    "bart",
+    "BartForCausalLM",
+    scored=False,
+    aliases={"hidden_size": "d_model"},
+    vocab_size=50265,
+    max_position_embeddings=1024,
+    decoder_layers=12,
+    decoder_ffn_dim=4096,
+    decoder_attention_heads=16,
+    d_model=1024,
+    tie_word_embeddings=True,
+)
+def bart(c: Config) -> Model:
+    return beside_encoder(c, learned(c), embedding_norm=True)

@@ -1,0 +1,21 @@
+"""BigBird-Pegasus's decoder (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BART's, whose head is not tied."""
+
+from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.blueprint import Config, Model, architecture
+
+
+@architecture(
+    "bigbird_pegasus",
+    "BigBirdPegasusForCausalLM",
+    scored=False,
+    aliases={"hidden_size": "d_model"},
+    vocab_size=96103,
+    max_position_embeddings=4096,
+    decoder_layers=16,
+    decoder_ffn_dim=4096,
+    decoder_attention_heads=16,
+    d_model=1024,
+    use_bias=False,
+)
+def bigbird_pegasus(c: Config) -> Model:
+    return beside_encoder(c, learned(c, offset=0), embedding_norm=True, bias=c.use_bias, tied=False)

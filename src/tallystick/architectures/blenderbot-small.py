@@ -1,0 +1,21 @@
+"""The decoder of Blenderbot at 90M (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's."""
+
+from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.blueprint import Config, Model, architecture
+
+
+@architecture(
+    "blenderbot-small",
+    "BlenderbotSmallForCausalLM",
+    scored=False,
+    aliases={"hidden_size": "d_model"},
+    vocab_size=50265,
+    max_position_embeddings=512,
+    decoder_layers=8,
+    decoder_ffn_dim=2048,
+    decoder_attention_heads=16,
+    d_model=512,
+    tie_word_embeddings=True,
+)
+def blenderbot_small(c: Config) -> Model:
+    return beside_encoder(c, learned(c, offset=0), embedding_norm=True)

@@ -1,0 +1,21 @@
+"""Blenderbot's decoder (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's, norms before."""
+
+from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.blueprint import Config, Model, architecture
+
+
+@architecture(
+    "blenderbot",
+    "BlenderbotForCausalLM",
+    scored=False,
+    aliases={"hidden_size": "d_model"},
+    vocab_size=8008,
+    max_position_embeddings=128,
+    decoder_layers=24,
+    decoder_ffn_dim=10240,
+    decoder_attention_heads=32,
+    d_model=2560,
+    tie_word_embeddings=True,
+)
+def blenderbot(c: Config) -> Model:
+    return beside_encoder(c, learned(c, offset=0), final_norm=True)

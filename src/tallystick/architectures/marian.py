@@ -1,0 +1,22 @@
+"""Marian's decoder (Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"): BART's, sines for positions."""
+
+from tallystick.architectures._bart import beside_encoder, sinusoidal
+from tallystick.blueprint import Config, Model, architecture, maybe
+
+
+@architecture(
+    "marian",
+    "MarianForCausalLM",
+    scored=False,
+    aliases={"hidden_size": "d_model"},
+    vocab_size=58101,
+    max_position_embeddings=1024,
+    decoder_layers=12,
+    decoder_ffn_dim=4096,
+    decoder_attention_heads=16,
+    d_model=1024,
+    decoder_vocab_size=maybe(),
+    tie_word_embeddings=True,
+)
+def marian(c: Config) -> Model:
+    return beside_encoder(c, sinusoidal(c), vocabulary=c.decoder_vocab_size)

@@ -1,0 +1,21 @@
+"""mBART's decoder (Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation"): BART's, norms before."""
+
+from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.blueprint import Config, Model, architecture
+
+
+@architecture(
+    "mbart",
+    "MBartForCausalLM",
+    scored=False,
+    aliases={"hidden_size": "d_model"},
+    vocab_size=50265,
+    max_position_embeddings=1024,
+    decoder_layers=12,
+    decoder_ffn_dim=4096,
+    decoder_attention_heads=16,
+    d_model=1024,
+    tie_word_embeddings=True,
+)
+def mbart(c: Config) -> Model:
+    return beside_encoder(c, learned(c), embedding_norm=True, final_norm=True)

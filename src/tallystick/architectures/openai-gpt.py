@@ -1,0 +1,57 @@
+"""GPT, the first (Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training"): norms behind, none at the end."""
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Conv1D,
+    Embedding,
+    Group,
+    Head,
+    Heads,
+    LayerNorm,
+    Model,
+    PositionEmbedding,
+    Repeat,
+    architecture,
+)
+
+
+@architecture(
+    "openai-gpt",
+    "OpenAIGPTLMHeadModel",
+    aliases={
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    },
+    vocab_size=40478,
+    n_positions=512,
+    n_embd=768,
+    n_layer=12,
+    n_head=12,
+    tie_word_embeddings=True,
+)
+def openai_gpt(c: Config) -> Model:
+    c.require_divisible("n_embd", by="n_head")
+    d = c.n_embd
+    block = Group(
+        attn=Attention(
+            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0),
+            c_attn=Conv1D(d, 3 * d),
+            c_proj=Conv1D(d, d),
+        ),
+        ln_1=LayerNorm(d),
+        mlp=MLP(c_fc=Conv1D(d, 4 * d), c_proj=Conv1D(4 * d, d)),
+        ln_2=LayerNorm(d),
+    )
+    return Model(
+        transformer=Group(
+            tokens_embed=Embedding(c.vocab_size, d),
+            positions_embed=PositionEmbedding(c.n_positions, d),
+            h=Repeat(c.n_layer, block),
+        ),
+        lm_head=Head(d, c.vocab_size),
+        tie=("lm_head.weight", "transformer.tokens_embed.weight") if c.tie_word_embeddings else None,
+    )

@@ -1,0 +1,21 @@
+"""Pegasus's decoder (Zhang et al. 2019, "PEGASUS: Pre-training with Extracted Gap-sentences"): BART's, norms before, sines for positions."""
+
+from tallystick.architectures._bart import beside_encoder, sinusoidal
+from tallystick.blueprint import Config, Model, architecture
+
+
+@architecture(
+    "pegasus",
+    "PegasusForCausalLM",
+    scored=False,
+    aliases={"hidden_size": "d_model"},
+    vocab_size=50265,
+    max_position_embeddings=1024,
+    decoder_layers=12,
+    decoder_ffn_dim=4096,
+    decoder_attention_heads=16,
+    d_model=1024,
+    tie_word_embeddings=True,
+)
+def pegasus(c: Config) -> Model:
+    return beside_encoder(c, sinusoidal(c), final_norm=True)

@@ -1,0 +1,68 @@
+"""ProphetNet's decoder (Qi et al. 2020, "ProphetNet: Predicting Future N-gram"): several tokens ahead, each with a vector of its own."""
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Linear,
+    Model,
+    PositionEmbedding,
+    Repeat,
+    Tensor,
+    architecture,
+)
+
+
+@architecture(
+    "prophetnet",
+    "ProphetNetForCausalLM",
+    scored=False,
+    vocab_size=30522,
+    hidden_size=1024,
+    decoder_ffn_dim=4096,
+    num_decoder_layers=12,
+    num_decoder_attention_heads=16,
+    max_position_embeddings=512,
+    ngram=2,
+    num_buckets=32,
+    add_cross_attention=True,
+    tie_word_embeddings=True,
+)
+def prophetnet(c: Config) -> Model:
+    c.require_divisible("hidden_size", by="num_decoder_attention_heads")
+    d, inner, heads = c.hidden_size, c.decoder_ffn_dim, c.num_decoder_attention_heads
+    cross = _attention(d) if c.add_cross_attention else None
+    block = Group(
+        # Each of the tokens ahead attends on its own, which is not told; distances are scored by what a token is.
+        self_attn=_attention(d, relative_pos_embeddings=Linear(d, c.num_buckets * heads)),
+        self_attn_layer_norm=LayerNorm(d),
+        cross_attn=cross,
+        cross_attn_layer_norm=LayerNorm(d) if cross else None,
+        feed_forward=MLP(intermediate=Linear(d, inner), output=Linear(inner, d)),
+        feed_forward_layer_norm=LayerNorm(d),
+    )
+    embedding, apart = "prophetnet.word_embeddings.weight", "prophetnet.decoder.word_embeddings.weight"
+    return Model(
+        f"the layers take it once for itself and once for each of the {int(c.ngram)} tokens ahead",
+        prophetnet=Group(
+            word_embeddings=Embedding(c.vocab_size, d),
+            decoder=Group(
+                word_embeddings=Embedding(c.vocab_size, d),
+                position_embeddings=PositionEmbedding(c.max_position_embeddings, d),
+                ngram_embeddings=Group(weight=Tensor((c.ngram, d), "other")),
+                layers=Repeat(c.num_decoder_layers, block),
+                embeddings_layer_norm=LayerNorm(d),
+            ),
+        ),
+        lm_head=Head(d, c.vocab_size),
+        tie={"lm_head.weight": embedding, apart: embedding} if c.tie_word_embeddings else None,
+    )
+
+
+def _attention(d: int, **more: Group) -> Attention:
+    projections = {name: Linear(d, d) for name in ("key_proj", "value_proj", "query_proj", "out_proj")}
+    return Attention(**projections, **more)

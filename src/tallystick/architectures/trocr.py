@@ -1,0 +1,30 @@
+"""TrOCR's decoder (Li et al. 2021, "TrOCR: Transformer-based Optical Character Recognition"): BART's, beside an encoder of any width."""
+
+from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.blueprint import Config, Model, architecture, maybe
+
+
+@architecture(
+    "trocr",
+    "TrOCRForCausalLM",
+    scored=False,
+    aliases={
+        "hidden_size": "d_model",
+        "num_attention_heads": "decoder_attention_heads",
+        "num_hidden_layers": "decoder_layers",
+    },
+    vocab_size=50265,
+    d_model=1024,
+    decoder_layers=12,
+    decoder_attention_heads=16,
+    decoder_ffn_dim=4096,
+    max_position_embeddings=512,
+    use_learned_position_embeddings=True,
+    layernorm_embedding=True,
+    cross_attention_hidden_size=maybe(),
+    tie_word_embeddings=True,
+)
+def trocr(c: Config) -> Model:
+    positions = learned(c) if c.use_learned_position_embeddings else None  # sines are not stored
+    norm, reads = c.layernorm_embedding, c.cross_attention_hidden_size
+    return beside_encoder(c, positions, embedding_norm=norm, reads=reads, head="output_projection")

@@ -1,0 +1,22 @@
+"""Whisper's decoder (Radford et al. 2022, "Robust Speech Recognition via Large-Scale Weak Supervision"): BART's, keys without a bias."""
+
+from tallystick.architectures._bart import beside_encoder
+from tallystick.blueprint import Config, Model, PositionEmbedding, architecture
+
+
+@architecture(
+    "whisper",
+    "WhisperForCausalLM",
+    scored=False,
+    aliases={"hidden_size": "d_model"},
+    vocab_size=51865,
+    decoder_layers=4,
+    decoder_attention_heads=6,
+    decoder_ffn_dim=1536,
+    d_model=384,
+    max_target_positions=448,
+    tie_word_embeddings=True,
+)
+def whisper(c: Config) -> Model:
+    positions = PositionEmbedding(c.max_target_positions, c.d_model)
+    return beside_encoder(c, positions, final_norm=True, key_bias=False, head="proj_out")
