@@ -85,12 +85,14 @@ RUNS = {
     **dict.fromkeys(("helium", "bitnet", "olmoe"), FILLED),
     "llama4_text": {"moe_layers": []},
     "falcon": {"num_ln_in_parallel_attn": None, "parallel_attn": True, "num_kv_heads": None},
+    **{name: kin.runs for name, kin in configs.KIN.items()},
 }
 # Nor are these, whose drawn experts come in groups, or heads in fours; Phi's two experts for a token are always two.
 DENSE = sorted(
     set(configs.CONFIGS)
     - {"mixtral", "gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe", "phimoe"}
     - {"bamba", "qwen3_next", "minimax", "codegen", "prophetnet"}
+    - {model_type for model_type, kin in configs.KIN.items() if not (kin.attends and kin.counted)}
 )
 
 

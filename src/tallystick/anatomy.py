@@ -47,6 +47,8 @@ class Heads(NamedTuple):
     levelled: bool = False  # where a window is seen, queries and keys are brought to one scale that nothing learns
     borrowed: bool = False  # keys and values are those of an earlier layer: none are made, and none are cached
     tempered: bool = False  # where everything is seen, queries are scaled by their position
+    causal: bool = True  # positions see none behind them; where they do, nothing can be cached
+    longest: int | None = None  # tokens of a sequence, where fewer than positions are learned
 
     @property
     def value_size(self) -> int:
@@ -56,7 +58,7 @@ class Heads(NamedTuple):
     @property
     def kept(self) -> int:
         """Elements that a cache keeps of one token in one layer."""
-        if self.borrowed:
+        if self.borrowed or not self.causal:
             return 0
         return self.keys * (self.size + self.value_size) if self.latent is None else self.latent
 

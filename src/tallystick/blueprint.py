@@ -77,7 +77,7 @@ class Group:
     role: str | None = None
     active: Fraction | None = None
 
-    def __init__(self, **children: Node | None) -> None:
+    def __init__(self, /, **children: Node | None) -> None:  # a child may be named self: BERT's is
         self.children = {name: child for name, child in children.items() if child is not None}
 
 

@@ -108,8 +108,8 @@ def mixing(model: Model) -> tuple[Mixing, ...]:
     )
 
 
-def _found(model: Model, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
-    """The groups of a kind, by name, and in which layers they are."""
+def _found(whole: Group, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
+    """The groups of a kind inside another, by name, and in which layers they are."""
 
     def walk(node: Node, name: str, axis: Axis | None) -> Iterator[tuple[str, Axis, G]]:
         if isinstance(node, kind):
@@ -124,7 +124,7 @@ def _found(model: Model, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
                     yield from walk(block, f"{name}.{{}}", axis or Axis(start, count))
                 start += int(count)
 
-    return walk(model, "", None)
+    return walk(whole, "", None)
 
 
 def parts(model: Model) -> tuple[Part, ...]:
@@ -172,7 +172,7 @@ def _reading(node: Attention, heads: Heads) -> anatomy.Reading:
 
     One, the output, reads what all heads give. Of the others, those that read as much as the first read the token.
     """
-    reads = [child.runs.reads for child in node.children.values() if isinstance(child, Projection)]
+    reads = [projection.runs.reads for _, _, projection in _found(node, Projection)]
     given = heads.queries * heads.value_size
     likeness = [(width == given, expression_of(width) == expression_of(given)) for width in reads]
     reads.pop(likeness.index(max(likeness)))

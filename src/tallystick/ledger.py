@@ -283,10 +283,9 @@ class Ledger:
         return totals
 
     def _active(self) -> int | None:
-        experts = [e for e in self.parameters if e.role == "experts"]
-        if any(e.active is None for e in experts):
+        if any(e.active is None for e in self.parameters if e.role == "experts"):
             return None
-        idle = sum(e.unique * e.copies * (1 - e.active) for e in experts if e.active is not None)
+        idle = sum(e.unique * e.copies * (1 - e.active) for e in self.parameters if e.active is not None)
         return int(self.total - idle)
 
     # -- breakdowns -------------------------------------------------------------------------------

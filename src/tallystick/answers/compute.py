@@ -305,7 +305,7 @@ def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence
         factors = ["2", f"{read:,} tokens", *([f"{copies:,}"] if copies > 1 else [])]
         factors += [f"{int(dim):,}" for dim in shape]
         if entry.active is not None:
-            factors.append(f"{entry.active} of the experts")
+            factors.append(f"{entry.active} of the experts" if part == "experts" else f"{entry.active} of them")
         needed = sum(flops) // read * tokens
         products.append(Product(part, template, sum(flops), backward, needed, " × ".join(factors), KAPLAN))
     return products
@@ -324,7 +324,7 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
     heads, learned = one.heads, one._replace(start=first, layers=count).windows()
     for window, layers in one.windows().items():
         pairs = batch * layers * int(heads.queries)
-        needed = visible(sequence, window, chunked=heads.chunked)
+        needed = visible(sequence, window, chunked=heads.chunked) if heads.causal else sequence**2
         factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {sequence:,} × {sequence:,}"
         for part, what, size in (
             ("attention_scores", "queries with keys", int(heads.size)),
@@ -372,7 +372,7 @@ def _notes(
 ) -> Iterator[str]:
     if any(entry.role == "head" and not entry.unique for entry in entries):
         yield "the head is multiplied though it is tied: tying saves parameters, not operations"
-    shares = {entry.active for entry in entries if entry.active is not None}
+    shares = {entry.active for entry in entries if entry.active is not None and entry.role == "experts"}
     if shares:
         share = max(shares)
         yield f"experts: those that a token is sent to, {share} of all; run densely they would take {float(1 / share):g} times as many"

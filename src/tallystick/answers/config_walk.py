@@ -21,7 +21,10 @@ KINDS = {
     "vocabulary": ("decoder_vocab_size", "vocab_size", "vocab_size_per_layer_input"),
     "layers": ("decoder_layers", "depth", "n_layer", "n_layers", "num_decoder_layers", "num_hidden_layers", "num_layers"),
     "width": ("d_model", "emb_dim", "hidden_size", "n_embd"),
-    "embedding-width": ("hidden_size_per_layer_input", "word_embed_proj_dim"),
+    "embedding-width": (
+        "embedding_size", "hidden_size_per_layer_input", "input_embedding_size", "output_embedding_size", "pronunciation_embed_dim",
+        "shape_embed_dim", "word_embed_proj_dim",
+    ),
     "mlp-width": (
         "d_ff", "decoder_ffn_dim", "dff", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_multiple_size",
         "intermediate_size", "intermediate_size_mlp", "n_inner", "width", "widths",
@@ -39,6 +42,11 @@ KINDS = {
         "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "mamba_d_conv", "mamba_d_state",
         "mamba_expand", "mamba_n_groups", "mamba_n_heads",
     ),
+    "token-types": (
+        "concat_input", "enable_pronunciation", "enable_shape", "pronunciation_vocab_size", "shape_vocab_size", "task_type_vocab_size",
+        "type_vocab_size", "use_task_id",
+    ),
+    "adapters": ("adapter_reduction_factor", "languages"),
     "cross-attention": ("add_cross_attention", "cross_attention_hidden_size"),
     "activation": ("hidden_act",),
     "biases": (
@@ -47,7 +55,7 @@ KINDS = {
     ),
     "norms": (
         "_remove_final_layer_norm", "do_layer_norm_before", "layernorm_embedding", "layer_norm_elementwise_affine", "norm_scale",
-        "num_ln_in_parallel_attn", "parallel_attn", "qk_layernorm", "qk_norm",
+        "adapter_layer_norm", "num_ln_in_parallel_attn", "parallel_attn", "pre_norm", "qk_layernorm", "qk_norm",
         "use_parallel_residual", "use_qk_norm",
     ),
     "positions": (

@@ -330,6 +330,8 @@ def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:
     notes = []
     if form in CACHED:
         notes.append(f"the last tokens generated, fewer than 128, wait in {computed} until they are quantised")
+    if any(not one.heads.causal for one in described.attending):
+        notes.append("nothing is cached: each position sees those behind it too, so all change with every token")
     windowed = any(window is not None for one in described.attending for window in one.windows())
     if (form in CACHED or scales_of_tensors(1, form)) and (windowed or described.recurring):
         notes.append(f"transformers holds no cache in {form} for layers that see a window or carry a state")

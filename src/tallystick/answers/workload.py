@@ -32,12 +32,14 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
 
 def positions(ledger: Ledger) -> int | None:
     """The most tokens that learned positions allow, None where there are none."""
-    told = [entry for entry in (ledger.described or ledger).parameters if entry.role == "position_embedding"]
+    described = ledger.described or ledger
+    told = [entry for entry in described.parameters if entry.role == "position_embedding"]
     counts = [int(entry.shape[0]) for entry in told if len(entry.shape) == 2]
     # The key that gave the rows, where a config did: OPT has two rows more than positions.
     keys = [key for entry in told for key in _keys(expression_of(entry.shape[0]))]
-    symbols = (ledger.described or ledger).symbols
-    return min([*counts, *(symbols[key] for key in keys if key in symbols)], default=None)
+    longest = [one.heads.longest for one in described.attending if one.heads.longest is not None]
+    symbols = described.symbols
+    return min([*counts, *longest, *(symbols[key] for key in keys if key in symbols)], default=None)
 
 
 def _keys(expression: Expression) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tallystick import mtp
-from tallystick.ledger import Entry, Ledger, Tie
+from tallystick.ledger import Entry, Ledger, Tie, template_of
 from tallystick.sources.matching import Match, match
 from tallystick.sources.notes import further_note, mismatch_notes, wrapper_note
 
@@ -13,12 +13,21 @@ from tallystick.sources.notes import further_note, mismatch_notes, wrapper_note
 def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headless: bool = False) -> ToldByConfig:
     """Stored entries beside what a config describes, in the layout of names that agrees best with theirs.
 
-    A `headless` model lacks the described head rightly.
+    A `headless` model lacks the described head rightly, and what stands before it outside of the body.
     """
     pairs = [(match(stored, ledger), ledger) for ledger in candidates]
     found, described = max(pairs, key=lambda pair: pair[0].agreeing)
-    heads = [entry.name for entry in described.rolled if entry.role == "head"] if headless else []
-    return ToldByConfig(found, described, excused=heads)
+    return ToldByConfig(found, described, excused=_around_the_body(described) if headless else ())
+
+
+def _around_the_body(described: Ledger) -> list[str]:
+    """The head, and what is not in the module that holds the token embedding: what BERT's head reads through."""
+    body = {_module(entry) for entry in described.rolled if entry.role == "token_embedding"}
+    return [entry.name for entry in described.rolled if entry.role == "head" or _module(entry) not in body]
+
+
+def _module(entry: Entry) -> str:
+    return entry.name.partition(".")[0]
 
 
 class ToldByConfig:
@@ -28,8 +37,11 @@ class ToldByConfig:
         self.found, self.described = found, described
         self.notes: list[str] = []
         self.relations: dict[str, str] = {}
-        self.meant = [tuple(map(self.found.real_name, tie.names)) for tie in self.described.ties]
         self.entries = self._told()
+        there = {template_of(entry.name)[0] for entry in self.entries}
+        meant = (tuple(map(self.found.real_name, tie.names)) for tie in self.described.ties)
+        # Where none of them is there, nothing could be one.
+        self.meant = [names for names in meant if any(template_of(name)[0] in there for name in names)]
         tied_away = {name for tie in self.described.ties for name in self._fold(tie)}
         further = mtp.among(real for real, told in self.found.pairs if told is None and not real.buffer)
         further_names = {entry.name for entry in further}

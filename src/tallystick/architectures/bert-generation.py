@@ -1,0 +1,19 @@
+"""BERT for generation (Rothe et al. 2019, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks"), its decoder."""
+
+from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_lm_head
+from tallystick.blueprint import Config, Group, Model, architecture
+
+SIZES = {
+    "vocab_size": 50358,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
+OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "type_vocab_size"}
+
+
+@architecture("bert-generation", "BertGenerationDecoder", scored=False, **OWN)
+def bert_generation(c: Config) -> Model:
+    encoder = Group(embeddings=embeddings(c, types=False), encoder=Group(layer=layers(c, heads(c))))
+    return with_lm_head(c, "bert", encoder)

@@ -1,0 +1,9 @@
+"""CamemBERT (Martin et al. 2019, "CamemBERT: a Tasty French Language Model"): RoBERTa's tensors."""
+
+from tallystick.architectures._bert import KEYS, PADDING, roberta_like
+from tallystick.blueprint import Config, Model, architecture
+
+
+@architecture("camembert", "CamembertForCausalLM", scored=False, running=PADDING, **KEYS)
+def camembert(c: Config) -> Model:
+    return roberta_like(c)

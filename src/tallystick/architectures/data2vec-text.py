@@ -1,0 +1,9 @@
+"""data2vec for text (Baevski et al. 2022, "data2vec: A General Framework for Self-supervised Learning"): RoBERTa's tensors."""
+
+from tallystick.architectures._bert import KEYS, PADDING, roberta_like
+from tallystick.blueprint import Config, Model, architecture
+
+
+@architecture("data2vec-text", "Data2VecTextForCausalLM", scored=False, running=PADDING, **KEYS)
+def data2vec_text(c: Config) -> Model:
+    return roberta_like(c, "data2vec_text")

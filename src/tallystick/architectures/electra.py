@@ -1,0 +1,29 @@
+"""ELECTRA (Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators"), its generator: a narrow embedding."""
+
+from tallystick.architectures._bert import KEYS, embeddings, heads, layers, transform
+from tallystick.architectures._decoder import rounded
+from tallystick.blueprint import Config, Group, Head, Linear, Model, architecture
+
+
+@architecture(
+    "electra",
+    "ElectraForCausalLM",
+    scored=False,
+    **KEYS | {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
+    embedding_size=128,
+)
+def electra(c: Config) -> Model:
+    d, width = c.hidden_size, c.embedding_size
+    runs = heads(c, rounded(d, c.num_attention_heads))
+    return Model(
+        electra=Group(
+            embeddings=embeddings(c, width),
+            embeddings_project=Linear(width, d) if width != d else None,
+            encoder=Group(layer=layers(c, runs)),
+        ),
+        generator_predictions=Group(**transform(c, width=width)),
+        generator_lm_head=Head(width, c.vocab_size, bias=True),
+        tie=("generator_lm_head.weight", "electra.embeddings.word_embeddings.weight")
+        if c.tie_word_embeddings
+        else None,
+    )

@@ -1,0 +1,19 @@
+"""Megatron-BERT (Shoeybi et al. 2019, "Megatron-LM", section 3): BERT with norms before attention and MLP, and one at the end."""
+
+from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
+
+SIZES = {
+    "vocab_size": 29056,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
+
+
+@architecture("megatron-bert", "MegatronBertForCausalLM", scored=False, **KEYS | SIZES)
+def megatron_bert(c: Config) -> Model:
+    norm = LayerNorm(c.hidden_size)
+    stack = layers(c, heads(c), behind=False, attention={"ln": norm}, ln=norm)
+    return with_cls(c, "bert", Group(embeddings=embeddings(c, norm=False), encoder=Group(layer=stack, ln=norm)))

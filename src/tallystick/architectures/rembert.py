@@ -1,0 +1,27 @@
+"""RemBERT (Chung et al. 2020, "Rethinking Embedding Coupling in Pre-trained Language Models"): a narrow embedding, a wide head."""
+
+from tallystick.architectures._bert import KEYS, embeddings, heads, layers, transform
+from tallystick.blueprint import Config, Group, Head, Linear, Model, architecture
+
+SIZES = {
+    "vocab_size": 250300,
+    "hidden_size": 1152,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 18,
+    "intermediate_size": 4608,
+    "input_embedding_size": 256,
+    "output_embedding_size": 1664,
+}
+OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "tie_word_embeddings"}  # nothing is ever tied
+
+
+@architecture("rembert", "RemBertForCausalLM", scored=False, **OWN)
+def rembert(c: Config) -> Model:
+    narrow, wide = c.input_embedding_size, c.output_embedding_size
+    return Model(
+        rembert=Group(
+            embeddings=embeddings(c, narrow),
+            encoder=Group(embedding_hidden_mapping_in=Linear(narrow, c.hidden_size), layer=layers(c, heads(c))),
+        ),
+        cls=Group(predictions=Group(**transform(c, width=wide), decoder=Head(wide, c.vocab_size, bias=True))),
+    )

@@ -1,0 +1,26 @@
+"""RoBERTa with norms before attention and MLP (Ott et al. 2019, "fairseq": its encoder-normalize-before)."""
+
+from tallystick.architectures._bert import (
+    KEYS,
+    PADDING,
+    embeddings,
+    heads_after_padding,
+    layers,
+    transform,
+    with_lm_head,
+)
+from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
+
+
+@architecture(
+    "roberta-prelayernorm",
+    "RobertaPreLayerNormForCausalLM",
+    scored=False,
+    running=PADDING,
+    **KEYS | {"vocab_size": 50265},
+)
+def roberta_prelayernorm(c: Config) -> Model:
+    norm = {"LayerNorm": LayerNorm(c.hidden_size)}
+    stack = layers(c, heads_after_padding(c), behind=False, attention=norm, intermediate=norm)
+    base = Group(embeddings=embeddings(c), encoder=Group(layer=stack), **norm)
+    return with_lm_head(c, "roberta_prelayernorm", base, **transform(c, "layer_norm"))

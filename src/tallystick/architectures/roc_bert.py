@@ -1,0 +1,33 @@
+"""RoCBert (Su et al. 2022, "RoCBert: Robust Chinese Bert"): BERT, whose tokens also have a sound and a shape."""
+
+from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.blueprint import Config, Embedding, Group, Linear, Model, architecture
+
+
+@architecture(
+    "roc_bert",
+    "RoCBertForCausalLM",
+    scored=False,
+    **KEYS,
+    enable_pronunciation=True,
+    enable_shape=True,
+    pronunciation_embed_dim=768,
+    pronunciation_vocab_size=910,
+    shape_embed_dim=512,
+    shape_vocab_size=24858,
+    concat_input=True,
+)
+def roc_bert(c: Config) -> Model:
+    d = c.hidden_size
+    joined = d
+    if c.enable_pronunciation:
+        joined += c.pronunciation_embed_dim
+    if c.enable_shape:
+        joined += c.shape_embed_dim
+    summed = embeddings(
+        c,
+        pronunciation_embed=Embedding(c.pronunciation_vocab_size, c.pronunciation_embed_dim),
+        shape_embed=Embedding(c.shape_vocab_size, c.shape_embed_dim),
+        map_inputs_layer=Linear(joined, d) if c.concat_input else None,
+    )
+    return with_cls(c, "roc_bert", Group(embeddings=summed, encoder=Group(layer=layers(c, heads(c)))))

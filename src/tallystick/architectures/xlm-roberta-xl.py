@@ -1,0 +1,30 @@
+"""XLM-RoBERTa XL (Goyal et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling"): pre-norm."""
+
+from tallystick.architectures._bert import (
+    KEYS,
+    PADDING,
+    embeddings,
+    heads_after_padding,
+    layers,
+    transform,
+    with_lm_head,
+)
+from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
+
+SIZES = {
+    "vocab_size": 250880,
+    "hidden_size": 2560,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "intermediate_size": 10240,
+    "max_position_embeddings": 514,
+    "type_vocab_size": 1,
+}
+
+
+@architecture("xlm-roberta-xl", "XLMRobertaXLForCausalLM", scored=False, running=PADDING, **KEYS | SIZES)
+def xlm_roberta_xl(c: Config) -> Model:
+    norm = LayerNorm(c.hidden_size)
+    stack = layers(c, heads_after_padding(c), behind=False, attention={"self_attn_layer_norm": norm}, LayerNorm=norm)
+    base = Group(embeddings=embeddings(c, norm=False), encoder=Group(layer=stack, LayerNorm=norm))
+    return with_lm_head(c, "roberta", base, **transform(c, "layer_norm"))

@@ -1,0 +1,51 @@
+"""X-MOD (Pfeiffer et al. 2022, "Lifting the Curse of Multilinguality"): XLM-RoBERTa with a small MLP for each language."""
+
+import re
+from fractions import Fraction
+
+from tallystick.architectures._bert import (
+    KEYS,
+    PADDING,
+    embeddings,
+    heads_after_padding,
+    layers,
+    transform,
+    with_lm_head,
+)
+from tallystick.architectures._decoder import rounded
+from tallystick.blueprint import MLP, Config, Group, LayerNorm, Linear, Model, architecture
+from tallystick.errors import shown
+
+_NAME = re.compile(r"[\w-]+")
+
+
+@architecture(
+    "xmod",
+    "XmodForCausalLM",
+    scored=False,
+    running=PADDING,
+    **KEYS,
+    pre_norm=False,
+    adapter_reduction_factor=2,
+    adapter_layer_norm=False,
+    languages=None,
+)
+def xmod(c: Config) -> Model:
+    d = c.hidden_size
+    waist = rounded(d, c.adapter_reduction_factor)
+    languages = _languages(c)
+    adapters = MLP(**{name: Group(dense1=Linear(d, waist), dense2=Linear(waist, d)) for name in languages})
+    adapters.active = Fraction(1, len(languages) or 1)  # a token goes through that of its language
+    own = {"adapter_layer_norm": LayerNorm(d)} if c.adapter_layer_norm else {}
+    stack = layers(c, heads_after_padding(c), output={**own, "adapter_modules": adapters})
+    final = LayerNorm(d) if c.pre_norm else None
+    base = Group(embeddings=embeddings(c), encoder=Group(layer=stack, LayerNorm=final))
+    return with_lm_head(c, "roberta", base, **transform(c, "layer_norm"))
+
+
+def _languages(c: Config) -> list[str]:
+    """The languages, each once: their names are those of tensors."""
+    listed = ["en_XX"] if c.languages is None else c.languages
+    if not isinstance(listed, list) or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in listed):
+        raise c.refuse(f"languages is {shown(listed)}, expected a list of names such as en_XX")
+    return list(dict.fromkeys(listed))
