@@ -90,7 +90,7 @@ RUNS = {
 DENSE = sorted(
     set(configs.CONFIGS)
     - {"mixtral", "gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe", "phimoe"}
-    - {"bamba", "qwen3_next", "minimax", "codegen", "prophetnet"}
+    - {"bamba", "qwen3_next", "minimax", "codegen", "prophetnet", "blt"}
 )
 
 
