@@ -74,6 +74,7 @@ def transformer(draw: DrawFn, *, width: SearchStrategy[int], **more: SearchStrat
 
 
 def blt() -> SearchStrategy[Config]:
+    """What would be large by default is always there: other tests put these models into memory."""
     crossing = {
         "vocab_size": sometimes(VOCABULARY),
         "cross_attn_k": sometimes(st.integers(1, 3)),
@@ -86,12 +87,12 @@ def blt() -> SearchStrategy[Config]:
         vocab_size=sometimes(VOCABULARY),
         cross_attn_k=sometimes(st.integers(1, 3)),
         encoder_hash_byte_group_size=nullable(st.lists(st.integers(1, 9), max_size=3)),
-        encoder_hash_byte_group_vocab=number,
+        encoder_hash_byte_group_vocab=st.integers(1, 9),
         encoder_hash_byte_group_nb_functions=number,
         patch_in_forward=nullable(FLAG),
         encoder_config=transformer(width=EVEN, **crossing),
         decoder_config=transformer(width=EVEN, hidden_size_global=number, **crossing),
-        global_config=sometimes(transformer(width=EVEN)),
+        global_config=transformer(width=EVEN),
         patcher_config=transformer(width=EVEN, vocab_size=sometimes(VOCABULARY)),
         tie_word_embeddings=sometimes(FLAG),
     )
