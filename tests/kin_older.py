@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from drawing import (
+    ABSENT,
+    EVEN,
     FLAG,
     HEADS,
     INNER,
@@ -16,6 +18,7 @@ from drawing import (
     Config,
     Kin,
     config,
+    divisors,
     gpt2_like,
     llama_like,
     maybe_flags,
@@ -55,6 +58,47 @@ def bart_like(model_type: str, **more: SearchStrategy[Any]) -> SearchStrategy[Co
     return headed(model_type, **{**common, **more})
 
 
+@st.composite
+def transformer(draw: DrawFn, *, width: SearchStrategy[int], **more: SearchStrategy[Any]) -> Config:
+    """The config of one of BLT's parts."""
+    heads = draw(HEADS)
+    drawn = {
+        "hidden_size": heads * draw(width),
+        "num_attention_heads": heads,
+        "num_hidden_layers": draw(LAYERS),
+        "num_key_value_heads": draw(nullable(st.sampled_from(divisors(heads)))),
+        "intermediate_size": draw(sometimes(st.integers(0, 40))),
+        **{key: draw(value) for key, value in more.items()},
+    }
+    return {key: value for key, value in drawn.items() if value is not ABSENT}
+
+
+def blt() -> SearchStrategy[Config]:
+    """What would be large by default is always there: other tests put these models into memory."""
+    crossing = {
+        "vocab_size": sometimes(VOCABULARY),
+        "cross_attn_k": sometimes(st.integers(1, 3)),
+        "cross_attn_all_layers": nullable(FLAG),
+    }
+    number = sometimes(st.integers(1, 9))
+    return st.builds(
+        config,
+        st.just("blt"),
+        vocab_size=sometimes(VOCABULARY),
+        cross_attn_k=sometimes(st.integers(1, 3)),
+        encoder_hash_byte_group_size=nullable(st.lists(st.integers(1, 9), max_size=3)),
+        encoder_hash_byte_group_vocab=st.integers(1, 9),
+        encoder_hash_byte_group_nb_functions=number,
+        patch_in_forward=nullable(FLAG),
+        encoder_config=transformer(width=EVEN, **crossing),
+        decoder_config=transformer(width=EVEN, hidden_size_global=number, **crossing),
+        global_config=transformer(width=EVEN),
+        patcher_config=transformer(width=EVEN, vocab_size=sometimes(VOCABULARY)),
+        tie_word_embeddings=sometimes(FLAG),
+    )
+
+
+PART = {"hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 12}
 GPT = {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2}
 SIZES = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
 BART = {
@@ -170,5 +214,22 @@ KIN: dict[str, Kin] = {
     "moshi": Kin(
         llama_like("moshi", whole=True, ffn_dim=sometimes(INNER.map(lambda half: 2 * half))),
         {**SIZES, "num_key_value_heads": 2, "ffn_dim": 12},
+    ),
+    "blt": Kin(
+        blt(),
+        {
+            "vocab_size": 40, "encoder_hash_byte_group_vocab": 9, "encoder_config": PART, "decoder_config": PART,
+            "global_config": PART, "patcher_config": PART,
+        },
+        others={
+            "encoder_hash_byte_group_size": [[2, 3]],
+            **{f"{name}_config": [{**PART, "hidden_size": 8}] for name in ("encoder", "decoder", "global", "patcher")},
+        },
+        beside=(
+            "model.local_encoder.patch_embedding_projection.",
+            "model.local_decoder.patch_embedding_projection.",
+            "model.global_transformer.token_embedding_projection.",
+            "model.patcher.lm_head.",
+        ),
     ),
 }  # fmt: skip

@@ -474,7 +474,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(values: dict[str, Any]):
         count(values)
 
 
-@pytest.mark.parametrize("model_type", NATIVE)
+@pytest.mark.parametrize("model_type", sorted(set(NATIVE) - {"blt"}))  # whose parts have a width each
 def test_where_transformers_refuses_heads_so_do_we(model_type: str):
     """And where it does not, and no shape is rounded, the counts agree."""
     width = next(key for key in ("n_embd", "d_model", "hidden_size") if key in architectures.find(model_type).keys)

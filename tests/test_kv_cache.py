@@ -256,6 +256,8 @@ def test_every_native_type_says_how_it_attends():
             continue
         config = {"model_type": name} if name == "nanogpt" else {"model_type": name, **default_config(name).to_dict()}
         ledger = tallystick.count(config)
+        if ledger.irregular:  # what their layers see depends on more than how many tokens there are
+            continue
         assert ledger.attending or ledger.recurring, name
         depth = {entry.axes[0].length + entry.axes[0].start for entry in ledger.rolled if entry.axes}
         assert sum(one.layers for one in (*ledger.attending, *ledger.recurring)) == max(depth), name

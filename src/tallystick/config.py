@@ -67,8 +67,9 @@ class Config:
         where: str,
         aliases: Mapping[str, str] | None = None,
         published: bool = False,
+        prefix: str = "",
     ) -> None:
-        self._where = where
+        self._where, self._prefix = where, prefix
         self._keys = keys
         # A config that holds both a key and its alias means the alias: transformers sets that one last.
         self._written = {key: alias for alias, key in (aliases or {}).items() if values.get(alias) is not None}
@@ -105,6 +106,16 @@ class Config:
             for key, value in layer.items() if isinstance(layer, Mapping) else ():
                 if key in self._keys and value != self._values.get(key):
                     raise self.refuse(f"per_layer_config gives single layers their own {key}, which cannot be counted")
+
+    def part(self, name: str, keys: Mapping[str, Any]) -> Config:
+        """The config that stands under a key, that of a model inside of this one; its symbols begin with that key."""
+        values = self._values.get(name) or {}
+        if not isinstance(values, Mapping):
+            raise self.refuse(f"{name} is {shown(values)}, expected an object")
+        where = f"{self._where}: {name}"
+        part = Config(values, keys, where=where, published=self.published, prefix=f"{self._prefix}{name}_")
+        part.symbols = self.symbols
+        return part
 
     def in_force(self, keys: Iterable[str]) -> dict[str, Any]:
         """Declared keys with the values that they have, the defaults filled in."""
@@ -184,8 +195,8 @@ class Config:
             limit = " below 2^63" if number is not None and number > LARGEST else ""
             null = " or null" if key.nullable else ""
             raise self.refuse(f"{self._written.get(name, name)} is {shown(value)}, expected {kind}{limit}{null}")
-        self.symbols[name] = number
-        return Dim(number, name)
+        self.symbols[self._prefix + name] = number
+        return Dim(number, self._prefix + name)
 
 
 class Recipe(Protocol):

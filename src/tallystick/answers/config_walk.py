@@ -47,7 +47,11 @@ KINDS = {
         "type_vocab_size", "use_task_id",
     ),
     "adapters": ("adapter_reduction_factor", "languages"),
-    "cross-attention": ("add_cross_attention", "cross_attention_hidden_size"),
+    "cross-attention": ("add_cross_attention", "cross_attention_hidden_size", "cross_attn_k"),
+    "parts": ("decoder_config", "encoder_config", "global_config", "patch_in_forward", "patcher_config"),
+    "hashes": (
+        "encoder_hash_byte_group_nb_functions", "encoder_hash_byte_group_size", "encoder_hash_byte_group_vocab",
+    ),
     "activation": ("hidden_act",),
     "biases": (
         "lm_head_bias", "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",

@@ -1,0 +1,168 @@
+"""BLT (Pagnoni et al. 2024, "Byte Latent Transformer"): bytes in patches that a small model cuts, and a large one between an encoder and a decoder."""
+
+from tallystick.architectures._decoder import gated_mlp, rounded
+from tallystick.blueprint import (
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    Linear,
+    Model,
+    Repeat,
+    RMSNorm,
+    Stack,
+    Tensor,
+    architecture,
+    maybe,
+    natural,
+)
+from tallystick.dims import Dim, expression_of
+
+NARROW = {"vocab_size": 260, "hidden_size": 1024, "num_attention_heads": 16, "cross_attn_k": 2}
+GROUPED = {"num_key_value_heads": natural(nullable=True)}  # null and 0: one for each query head
+ENCODER = {
+    **NARROW,
+    **GROUPED,
+    "num_hidden_layers": 1,
+    "intermediate_size": natural(nullable=True),
+    "cross_attn_all_layers": maybe(False),
+}
+DECODER = {
+    **NARROW,
+    **GROUPED,
+    "num_hidden_layers": 9,
+    "intermediate_size": natural(2816),
+    "cross_attn_all_layers": maybe(True),
+    "hidden_size_global": 2048,
+}
+GLOBAL = {
+    **GROUPED,
+    "hidden_size": 2048,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 25,
+    "intermediate_size": natural(5632),
+}
+PATCHER = {
+    **GROUPED,
+    "vocab_size": 260,
+    "hidden_size": 768,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 14,
+    "intermediate_size": natural(2048),
+}
+
+
+@architecture(
+    "blt",
+    "BltForCausalLM",
+    scored=False,
+    vocab_size=260,
+    cross_attn_k=2,
+    encoder_hash_byte_group_size=None,
+    encoder_hash_byte_group_vocab=500002,
+    encoder_hash_byte_group_nb_functions=1,
+    patch_in_forward=maybe(True),
+    patcher_config=None,
+    encoder_config=None,
+    decoder_config=None,
+    global_config=None,
+    tie_word_embeddings=False,
+)
+def blt(c: Config) -> Model:
+    encoder, decoder = c.part("encoder_config", ENCODER), c.part("decoder_config", DECODER)
+    between, d = c.part("global_config", GLOBAL), encoder.hidden_size
+    given = d * c.cross_attn_k  # for each patch, by the encoder
+    tied = c.tie_word_embeddings
+    return Model(
+        "the layers between encoder and decoder take patches, fewer than the bytes, and the patcher learns nothing",
+        model=Group(
+            local_encoder=Group(
+                layers=_layers(encoder),
+                patch_embedding_projection=Linear(d, d * encoder.cross_attn_k, bias=False),
+                embed_tokens=Embedding(c.vocab_size, decoder.hidden_size) if tied else Embedding(encoder.vocab_size, d),
+                cross_attn_layers=_crossing(encoder),
+            ),
+            global_transformer=Group(
+                layers=_layers(between),
+                token_embedding_projection=None
+                if given == between.hidden_size
+                else Linear(given, between.hidden_size, bias=False),
+            ),
+            local_decoder=Group(
+                layers=_layers(decoder),
+                patch_embedding_projection=Linear(
+                    decoder.hidden_size_global, decoder.hidden_size * decoder.cross_attn_k, bias=False
+                ),
+                norm=RMSNorm(decoder.hidden_size),
+                cross_attn_layers=_crossing(decoder),
+            ),
+            encoder_hash_tok_embedding=Embedding(_hashes(c), d),
+            patcher=_frozen(_patcher(c.part("patcher_config", PATCHER))) if c.patch_in_forward else None,
+        ),
+        lm_head=Head(decoder.hidden_size, c.vocab_size),
+        tie=("model.local_encoder.embed_tokens.weight", "lm_head.weight") if tied else None,
+    )
+
+
+def _hashes(c: Config) -> int:
+    """Rows for the hashes of so many bytes before a byte, for each length that is listed."""
+    lengths = c.encoder_hash_byte_group_size or [3, 4, 5, 6, 7, 8]
+    if not isinstance(lengths, list):
+        raise c.refuse("encoder_hash_byte_group_size must list how many bytes are hashed together, or be null")
+    rows: int = c.encoder_hash_byte_group_vocab * c.encoder_hash_byte_group_nb_functions * len(lengths)
+    return rows
+
+
+def _attention(c: Config, **norms: Group) -> Attention:
+    """How these attend is not told: what is cached depends on the patches."""
+    d, heads = c.hidden_size, c.num_attention_heads
+    size = rounded(d, heads)
+    keys = (c.num_key_value_heads or heads) * size
+    return Attention(
+        q_proj=Linear(d, heads * size, bias=False),
+        k_proj=Linear(d, keys, bias=False),
+        v_proj=Linear(d, keys, bias=False),
+        o_proj=Linear(heads * size, d, bias=False),
+        **norms,
+    )
+
+
+def _crossing(c: Config) -> Stack:
+    """What attends from bytes to patches, or from patches to bytes: in each layer, or once."""
+    norm = RMSNorm(c.hidden_size)
+    return Repeat(c.num_hidden_layers if c.cross_attn_all_layers else 1, _attention(c, q_norm=norm, k_norm=norm))
+
+
+def _layers(c: Config) -> Stack:
+    d = c.hidden_size
+    inner = c.intermediate_size or Dim(8 * int(d) // 3, ("floor", expression_of(8 * d), 3))
+    block = Group(
+        self_attn=_attention(c),
+        mlp=gated_mlp(d, inner),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+    return Repeat(c.num_hidden_layers, block)
+
+
+def _patcher(c: Config) -> Group:
+    """A language model of bytes: a patch begins where the next byte is hard to tell."""
+    d = c.hidden_size
+    return Group(
+        layers=_layers(c),
+        embed_tokens=Embedding(c.vocab_size, d),
+        norm=RMSNorm(d),
+        lm_head=Group(weight=Tensor((c.vocab_size, d), "other")),  # not the model's own
+    )
+
+
+def _frozen(group: Group) -> Group:
+    """The same, never trained."""
+    for name, child in group.children.items():
+        if isinstance(child, Tensor):
+            group.children[name] = child._replace(trainable=False)
+        for inside in [block for _, block in child.runs] if isinstance(child, Stack) else [child]:
+            if isinstance(inside, Group):
+                _frozen(inside)
+    return group
