@@ -87,6 +87,10 @@ class Kin(NamedTuple):
     others: Mapping[str, list[Any]] = {}  # of keys that are no flag and no integer: what else they may be
     experts: bool = False  # published one expert by one, or under other names than transformers builds
     beside: tuple[str, ...] = ()  # how names begin of tensors that are no attention, MLP, norm or embedding
+    aliases: Mapping[str, str] = {}  # that transformers takes without naming them in its attribute map
+    any_width: bool = False  # heads need not divide the width, though no head size is stated
+    attends: bool = True  # the ledger tells how it attends or scans
+    counted: bool = True  # torch counts as many operations for each drawn config as we do
 
 
 @st.composite

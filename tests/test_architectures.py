@@ -448,6 +448,7 @@ SHARED_OUT = [
     if "num_attention_heads" in (keys := architectures.find(name).keys)
     and getattr(keys.get("head_dim", maybe()), "nullable", False)
     and name not in ("deepseek_v2", "deepseek_v3", "opt", "glm4_moe", "gpt_neox_japanese")
+    and not (name in configs.KIN and configs.KIN[name].any_width)
 ]
 INDIVISIBLE = [
     *[small(name, hidden_size=18, head_dim=None) for name in SHARED_OUT],
@@ -554,6 +555,7 @@ def test_aliases_are_those_of_transformers(model_type: str):
         "bloom": {"n_embed": "hidden_size"},
         "falcon": {"n_embed": "hidden_size"},
         "qwen3_moe": {"num_local_experts": "num_experts"},
+        **{kind: kin.aliases for kind, kin in configs.KIN.items()},
     }.get(model_type, {})
     assert family.aliases == theirs | legacy
     for alias, key in family.aliases.items():

@@ -91,6 +91,7 @@ DENSE = sorted(
     set(configs.CONFIGS)
     - {"mixtral", "gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe", "phimoe"}
     - {"bamba", "qwen3_next", "minimax", "codegen", "prophetnet"}
+    - {model_type for model_type, kin in configs.KIN.items() if not (kin.attends and kin.counted)}
 )
 
 
