@@ -32,11 +32,16 @@ KINDS = {
     "heads": (
         "attention_heads", "d_head", "decoder_attention_heads", "head_dim", "n_head", "n_heads", "num_attention_heads",
         "num_decoder_attention_heads", "num_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+        "qk_head_dim",
     ),
     "kv-heads": ("multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
     "kv-sharing": ("num_kv_shared_layers",),
-    "residuals": ("altup_num_inputs", "laurel_rank"),
-    "latent-attention": ("kv_lora_rank", "q_lora_rank"),
+    "residuals": ("altup_num_inputs", "hc_mult", "laurel_rank"),
+    "latent-attention": ("kv_lora_rank", "o_groups", "o_lora_rank", "q_lora_rank"),
+    "compressed-attention": ("compress_rate_csa", "compress_rate_hca", "compress_rates", "compress_ratios"),
+    "indexers": (
+        "index_head_dim", "index_n_heads", "index_skip_topk_offset", "index_topk_freq", "index_topk_pattern", "indexer_types",
+    ),
     "scans": (
         "attn_layer_indices", "full_attention_interval", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",
         "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "mamba_d_conv", "mamba_d_state",
@@ -55,10 +60,10 @@ KINDS = {
     "activation": ("hidden_act",),
     "biases": (
         "lm_head_bias", "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",
-        "qkv_bias", "use_bias", "use_qkv_bias",
+        "qkv_bias", "router_bias", "use_bias", "use_qkv_bias",
     ),
     "norms": (
-        "_remove_final_layer_norm", "do_layer_norm_before", "layernorm_embedding", "layer_norm_elementwise_affine", "norm_scale",
+        "_remove_final_layer_norm", "do_layer_norm_before", "gated_norm_rank", "layernorm_embedding", "layer_norm_elementwise_affine", "norm_scale",
         "adapter_layer_norm", "num_ln_in_parallel_attn", "parallel_attn", "pre_norm", "qk_layernorm", "qk_norm",
         "use_parallel_residual", "use_qk_norm",
     ),
@@ -71,6 +76,8 @@ KINDS = {
         "moe_intermediate_size", "moe_layers", "n_routed_experts", "n_shared_experts", "num_experts", "num_local_experts",
         "shared_expert_intermediate_size", "shared_intermediate_size", "moe_num_experts", "moe_num_shared_experts",
         "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval",
+        "expert_ffn_hidden_size", "mlp_layer_types", "moe_layer_freq", "num_hash_layers", "num_shared_experts",
+        "prefix_dense_intermediate_size", "zero_expert_num",
     ),
 }  # fmt: skip
 _KIND_OF = {key: kind for kind, keys in KINDS.items() for key in keys}

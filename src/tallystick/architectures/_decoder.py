@@ -217,9 +217,8 @@ def mixture(
     d = c.hidden_size
     expert = Feed(d, inner, c.hidden_act, gated=True, fused=True) if scoring else None
     runs = Routing(expert, of, used, scoring, weights) if expert and scoring else None
-    return Group(
-        **{under: router(d, runs, of, **(scores or {}))}, experts=_experts(c, d, inner, used, of, names), **beside
-    )
+    chooses = Router(runs, **Linear(d, of, bias=False).children, **(scores or {}))
+    return Group(**{under: chooses}, experts=_experts(c, d, inner, used, of, names), **beside)
 
 
 def _experts(c: Config, d: int, inner: int, used: int, of: int, names: tuple[str, str, str]) -> Node:

@@ -1,5 +1,7 @@
 """DeepSeek-V3 and R1 (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report"), without the multi-token prediction module."""
 
+from typing import Any
+
 from tallystick.architectures._decoder import SILU, decoder, experts_used, gated_mlp, mixture, pre_norm
 from tallystick.blueprint import (
     Attention,
@@ -9,6 +11,7 @@ from tallystick.blueprint import (
     Heads,
     Linear,
     Model,
+    Node,
     RMSNorm,
     Stack,
     architecture,
@@ -44,17 +47,21 @@ def deepseek_v3(c: Config) -> Model:
     return decoder(c, dense_first(c, sigmoid_mixture(c), latent_attention(c)))
 
 
-def sigmoid_mixture(c: Config) -> Group:
-    """Experts chosen by sigmoids, and by a bias that balances their load: a rule sets it, no gradient, so a buffer."""
+def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **beside: Any) -> Group:
+    """Experts chosen by sigmoids, and by a bias that balances their load: a rule sets it, no gradient, so a buffer.
+
+    `scoring` is None where it is not told how they run.
+    """
     inner, of = c.moe_intermediate_size, c.n_routed_experts
     return mixture(
         c,
         inner,
         experts_used(c, "n_routed_experts"),
         of,
-        scoring="sigmoid",
+        scoring=scoring,
         scores={"e_score_correction_bias": Buffer(of)},
-        shared_experts=gated_mlp(c.hidden_size, inner * c.n_shared_experts, c.hidden_act),
+        shared_experts=gated_mlp(c.hidden_size, inner * c.n_shared_experts, c.hidden_act if scoring else None),
+        **beside,
     )
 
 
@@ -68,27 +75,31 @@ def dense_first(c: Config, moe: Group, attends: Attention, mlp: Group | None = N
     )
 
 
-def latent_attention(c: Config) -> Attention:
-    """Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist."""
+def latent_attention(
+    c: Config, *, size: int | None = None, values: int | None = None, told: bool = True, **more: Node | None
+) -> Attention:
+    """Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist.
+
+    Args:
+        c: the config.
+        size: of one query, where its keys do not say it.
+        values: the size of one value, where they do not.
+        told: whether it attends to all before, and keeps of them what DeepSeek-V3 does.
+        more: what is in it beside, or instead of the child of that name.
+    """
     d, heads, rank, bias = c.hidden_size, c.num_attention_heads, c.q_lora_rank, c.attention_bias
-    size = c.qk_nope_head_dim + c.qk_rope_head_dim
-    return Attention(
-        # A token is cached as its waist and the one rotary key that all heads share.
-        Heads(
-            heads,
-            heads,
-            size,
-            c.v_head_dim,
-            latent=c.kv_lora_rank + c.qk_rope_head_dim,
-            rotary=c.qk_rope_head_dim,
-            joined=True,
-        ),
-        q_proj=None if rank else Linear(d, heads * size, bias=False),
-        q_a_proj=Linear(d, rank, bias=bias) if rank else None,
-        q_a_layernorm=RMSNorm(rank) if rank else None,
-        q_b_proj=Linear(rank, heads * size, bias=False) if rank else None,
-        kv_a_proj_with_mqa=Linear(d, c.kv_lora_rank + c.qk_rope_head_dim, bias=bias),
-        kv_a_layernorm=RMSNorm(c.kv_lora_rank),
-        kv_b_proj=Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + c.v_head_dim), bias=False),
-        o_proj=Linear(heads * c.v_head_dim, d, bias=bias),
-    )
+    size, values = size or c.qk_nope_head_dim + c.qk_rope_head_dim, values or c.v_head_dim
+    # A token is cached as its waist and the one rotary key that all heads share.
+    kept, turned = c.kv_lora_rank + c.qk_rope_head_dim, c.qk_rope_head_dim
+    children: dict[str, Node | None] = {
+        "q_proj": None if rank else Linear(d, heads * size, bias=False),
+        "q_a_proj": Linear(d, rank, bias=bias) if rank else None,
+        "q_a_layernorm": RMSNorm(rank) if rank else None,
+        "q_b_proj": Linear(rank, heads * size, bias=False) if rank else None,
+        "kv_a_proj_with_mqa": Linear(d, kept, bias=bias),
+        "kv_a_layernorm": RMSNorm(c.kv_lora_rank),
+        "kv_b_proj": Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + values), bias=False),
+        "o_proj": Linear(heads * values, d, bias=bias),
+    }
+    runs = Heads(heads, heads, size, values, latent=kept, rotary=turned, joined=True) if told else None
+    return Attention(runs, **(children | more))

@@ -1,0 +1,73 @@
+"""A.X-K2 (SK Telecom 2026): DeepSeek-V3.2's attention with a gate of what it gives, behind norms that have gates too."""
+
+from typing import Any
+
+from tallystick.architectures._decoder import decoder, gated_mlp
+from tallystick.architectures._layers import in_stack
+from tallystick.architectures.axk1 import feeds
+from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
+from tallystick.architectures.deepseek_v32 import indexer
+from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNorm, architecture, natural
+
+
+@architecture(
+    "axk2",
+    "AXK2ForCausalLM",
+    aliases={"num_local_experts": "n_routed_experts"},
+    vocab_size=163840,
+    hidden_size=2048,
+    intermediate_size=5120,
+    moe_intermediate_size=512,
+    num_hidden_layers=48,
+    first_k_dense_replace=natural(1),
+    moe_layer_freq=1,
+    mlp_layer_types=None,
+    num_attention_heads=32,
+    q_lora_rank=384,
+    kv_lora_rank=128,
+    qk_nope_head_dim=64,
+    qk_rope_head_dim=32,
+    v_head_dim=64,
+    index_n_heads=16,
+    index_head_dim=128,
+    n_shared_experts=natural(1),
+    n_routed_experts=128,
+    num_experts_per_tok=8,
+    gated_norm_rank=16,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def axk2(c: Config) -> Model:
+    d, attends, norm = c.hidden_size, _attention(c), _gated_norm(c)
+    blocks = {
+        "dense": Group(
+            self_attn=attends,
+            mlp=gated_mlp(d, c.intermediate_size),
+            input_layernorm=norm,
+            post_attention_layernorm=RMSNorm(d),
+        ),
+        "sparse": Group(
+            self_attn=attends,
+            mlp=sigmoid_mixture(c, scoring=None),
+            input_layernorm=norm,
+            post_attention_layernorm=norm,
+        ),
+    }
+    return decoder(c, in_stack(zip(feeds(c), strict=True), lambda kind: blocks[kind]))
+
+
+def _gated_norm(c: Config) -> Group:
+    """A norm, scaled by a gate of what it gives, which passes a narrow waist."""
+    d, rank = c.hidden_size, c.gated_norm_rank
+    down, up = Linear(d, rank, bias=False), Linear(rank, d, bias=False)
+    if c.published:
+        return Group(norm=RMSNorm(d), W_down=down, W_up=up)
+    return Group(norm=RMSNorm(d), mlp=Group(fc1=down, fc2=up))
+
+
+def _attention(c: Config) -> Attention:
+    """Queries, and a gate of what all heads give, come from one projection: it reads the waist twice over."""
+    size = c.qk_nope_head_dim + c.qk_rope_head_dim + c.v_head_dim
+    fused = Linear(2 * c.q_lora_rank, c.num_attention_heads * size, bias=False)
+    queries: dict[str, Any] = {"q_b_proj": fused} if c.published else {"q_b_proj": None, "q_gate_proj": fused}
+    return latent_attention(c, told=False, **queries, indexer=indexer(c))

@@ -1,0 +1,205 @@
+"""DeepSeek-V4 (DeepSeek-AI 2026, "DeepSeek-V4"): windows beside compressed tokens, experts by hash, and several streams."""
+
+from typing import Any
+
+from tallystick.architectures._decoder import NUMBERED, SINGLE, decoder, experts_used, gated_mlp, mixture, rounded
+from tallystick.architectures._layers import as_published, in_stack, listed
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Buffer,
+    Config,
+    Group,
+    Linear,
+    Model,
+    RMSNorm,
+    Tensor,
+    architecture,
+    natural,
+)
+from tallystick.errors import shown
+
+WINDOW, SPARSE, HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
+RATIOS = {0: WINDOW, 4: SPARSE, 128: HEAVY}  # how older configs say it: tokens that become one
+ROUTING = ("hash_moe", "moe")
+# How the published files call what transformers names otherwise.
+PUBLISHED = {
+    "self_attn": "attn",
+    "mlp": "ffn",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "sinks": "attn_sink",
+    "q_a_proj": "wq_a",
+    "q_a_norm": "q_norm",
+    "q_b_proj": "wq_b",
+    "kv_proj": "wkv",
+    "kv_norm": "norm",
+    "gate_proj": "wgate",
+    "position_bias": "ape",
+    "o_a_proj": "wo_a",
+    "o_b_proj": "wo_b",
+}
+
+
+@architecture(
+    "deepseek_v4",
+    "DeepseekV4ForCausalLM",
+    aliases={"num_local_experts": "n_routed_experts", "intermediate_size": "moe_intermediate_size"},
+    vocab_size=129280,
+    hidden_size=4096,
+    moe_intermediate_size=2048,
+    num_hidden_layers=43,
+    layer_types=None,
+    compress_ratios=None,
+    compress_rates=None,
+    compress_rate_csa=natural(None, nullable=True),
+    compress_rate_hca=natural(None, nullable=True),
+    mlp_layer_types=None,
+    num_hash_layers=natural(3, nullable=True),
+    num_attention_heads=64,
+    head_dim=512,
+    q_lora_rank=1024,
+    o_groups=8,
+    o_lora_rank=1024,
+    index_n_heads=64,
+    index_head_dim=128,
+    hc_mult=4,
+    n_routed_experts=256,
+    num_experts_per_tok=6,
+    mlp_bias=False,
+    tie_word_embeddings=False,
+)
+def deepseek_v4(c: Config) -> Model:
+    hashed = 3 if c.num_hash_layers is None else int(c.num_hash_layers)
+    routing = listed(c, "mlp_layer_types", ROUTING, lambda layer: ROUTING[layer >= hashed], longer=True)
+    layers = in_stack(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
+    model = decoder(c, layers, hc_head=stream_head(c))
+    if c.published and not c.tie_word_embeddings:
+        model.children["head"] = model.children.pop("lm_head")
+    return model
+
+
+def _kinds(c: Config) -> list[str]:
+    """What each layer reads beside its window: as listed by name, or by how many tokens become one, or in turns."""
+    count, ratios = int(c.num_hidden_layers), c.compress_ratios
+    if c.layer_types is not None or ratios is None:
+        turns = (HEAVY, SPARSE)
+        return listed(
+            c, "layer_types", (WINDOW, *turns), lambda layer: turns[layer > 1 and layer % 2 == 1], longer=True
+        )
+    known = isinstance(ratios, list) and all(type(ratio) is int and ratio in RATIOS for ratio in ratios)
+    if not known or len(ratios) < count:
+        raise c.refuse(f"compress_ratios must list 0, 4 or 128 for each of the {count} layers")
+    return [RATIOS[ratio] for ratio in ratios[:count]]
+
+
+def _block(c: Config, kind: str, routing: str) -> Group:
+    d, streams = c.hidden_size, c.hc_mult
+    mixing = {part: hyper_connection(c, (2 + streams) * streams, 3) for part in ("attn", "ffn")}
+    children = as_published(
+        c,
+        PUBLISHED,
+        self_attn=_attention(c, kind),
+        mlp=_mixture(c, hashed=routing == ROUTING[0]),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+    if c.published:
+        flat = {f"hc_{part}_{name}": tensor for part, each in mixing.items() for name, tensor in each.items()}
+        return Group(**children, **flat)
+    return Group(**children, **{f"{part}_hc": Group(**each) for part, each in mixing.items()})
+
+
+def hyper_connection(c: Config, weights: int, scales: int) -> dict[str, Tensor]:
+    """How streams become what a part reads, and how what it gives is shared out (Xie et al. 2026): `weights` of each token."""
+    return {
+        "fn": Tensor((weights, c.hc_mult * c.hidden_size)),
+        "base": Tensor((weights,)),
+        "scale": Tensor((scales,)),
+    }
+
+
+def stream_head(c: Config) -> Group:
+    """How the streams become one behind the last layer."""
+    return Group(**{f"hc_{name}": tensor for name, tensor in hyper_connection(c, c.hc_mult, 1).items()})
+
+
+def _attention(c: Config, kind: str) -> Attention:
+    """One head that is key and value at once, of the tokens nearby and of compressed ones; what it keeps is not told."""
+    d, queries, groups = c.hidden_size, c.num_attention_heads * c.head_dim, c.o_groups
+    children = as_published(
+        c,
+        PUBLISHED,
+        sinks=Tensor((c.num_attention_heads,)),
+        q_a_proj=Linear(d, c.q_lora_rank, bias=False),
+        q_a_norm=RMSNorm(c.q_lora_rank),
+        q_b_proj=Linear(c.q_lora_rank, queries, bias=False),
+        kv_proj=Linear(d, c.head_dim, bias=False),
+        kv_norm=RMSNorm(c.head_dim),
+        # Of each group of heads, a waist of its own.
+        o_a_proj=Linear(rounded(queries, groups), groups * c.o_lora_rank, bias=False),
+        o_b_proj=Linear(groups * c.o_lora_rank, d, bias=False),
+    )
+    return Attention(**children, **_compressed(c, kind))
+
+
+def _compressed(c: Config, kind: str) -> dict[str, Group]:
+    """What makes tokens far away fewer; where they are chosen from, an indexer with a compressor of its own."""
+    if kind == WINDOW:
+        return {}
+    rate = _rate(c, kind)
+    if kind == HEAVY:
+        return {"compressor": Group(**_compressor(c, c.head_dim, rate))}
+    d, heads, size = c.hidden_size, c.index_n_heads, c.index_head_dim
+    own, scored = (_compressor(c, each, rate, overlapping=True) for each in (c.head_dim, size))
+    queries = Linear(c.q_lora_rank, heads * size, bias=False)
+    weights = Linear(d, heads, bias=False)
+    if c.published:
+        indexer = Group(compressor=Group(**scored), wq_b=queries, weights_proj=weights)
+        return {"compressor": Group(**own), "indexer": indexer}
+    indexer = Group(**scored, q_b_proj=queries, scorer=Group(weights_proj=weights))
+    return {"compressor": Group(**own, indexer=indexer)}
+
+
+def _compressor(c: Config, size: int, rate: int, *, overlapping: bool = False) -> dict[str, Any]:
+    """A mean of `rate` tokens, weighted by gates and by their place; of twice as many where groups overlap."""
+    width = 2 * size if overlapping else size
+    return as_published(
+        c,
+        PUBLISHED,
+        kv_proj=Linear(c.hidden_size, width, bias=False),
+        gate_proj=Linear(c.hidden_size, width, bias=False),
+        position_bias=Tensor((rate, width)),
+        kv_norm=RMSNorm(size),
+    )
+
+
+def _rate(c: Config, kind: str) -> int:
+    """How many tokens become one."""
+    stated: int | None = c.compress_rate_csa if kind == SPARSE else c.compress_rate_hca
+    if stated is not None:
+        return stated
+    rates = {SPARSE: 4, HEAVY: 128} if c.compress_rates is None else c.compress_rates
+    rate = rates.get(kind) if isinstance(rates, dict) else None
+    if type(rate) is not int or rate < 1:
+        raise c.refuse(f"compress_rates is {shown(rates)}, expected how many tokens become one under {kind}")
+    return rate
+
+
+def _mixture(c: Config, *, hashed: bool) -> Group:
+    """Experts beside one shared, chosen by a bias that balances their load, or by a table from the token itself."""
+    d, inner, of = c.hidden_size, c.moe_intermediate_size, c.n_routed_experts
+    used = experts_used(c, "n_routed_experts")
+    table = {"tid2eid": Buffer(c.vocab_size, used)}
+    balance = {"bias" if c.published else "e_score_correction_bias": Buffer(of)}
+    shared = gated_mlp(d, inner, bias=c.mlp_bias).children
+    numbered = dict(zip(SINGLE, NUMBERED, strict=True))
+    return mixture(
+        c,
+        inner,
+        used,
+        of,
+        names=NUMBERED,
+        scores=table if hashed else balance,
+        shared_experts=MLP(**as_published(c, numbered, **shared)),
+    )

@@ -1,0 +1,70 @@
+"""GLM-5 (GLM Team 2026, "GLM-5: from Vibe Coding to Agentic Engineering"): DeepSeek-V3.2's blocks, of which some share an indexer's choice."""
+
+from collections.abc import Callable
+
+from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
+from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
+from tallystick.architectures.deepseek_v32 import indexer
+from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, natural
+
+INDEXERS = ("full", "shared")  # an indexer of its own, or what the one before chose
+
+
+@architecture(
+    "glm_moe_dsa",
+    "GlmMoeDsaForCausalLM",
+    aliases={"num_local_experts": "n_routed_experts", "num_experts": "n_routed_experts"},
+    vocab_size=154880,
+    hidden_size=6144,
+    intermediate_size=12288,
+    moe_intermediate_size=2048,
+    num_hidden_layers=78,
+    first_k_dense_replace=natural(3),
+    mlp_layer_types=None,
+    indexer_types=None,
+    index_topk_pattern=None,
+    index_topk_freq=natural(1),
+    index_skip_topk_offset=natural(2),
+    num_attention_heads=64,
+    q_lora_rank=2048,
+    kv_lora_rank=512,
+    qk_nope_head_dim=192,
+    qk_rope_head_dim=64,
+    v_head_dim=256,
+    index_n_heads=32,
+    index_head_dim=128,
+    n_shared_experts=natural(1),
+    n_routed_experts=256,
+    num_experts_per_tok=8,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def glm_moe_dsa(c: Config) -> Model:
+    dense, every, skipped = int(c.first_k_dense_replace), max(int(c.index_topk_freq), 1), int(c.index_skip_topk_offset)
+    feeds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer >= dense])
+    own = _spelled(c) or listed(
+        c, "indexer_types", INDEXERS, lambda layer: INDEXERS[max(layer - skipped + 1, 0) % every != 0], longer=True
+    )
+    return decoder(c, in_stack(zip(feeds, own, strict=True), block(c)))
+
+
+def _spelled(c: Config) -> list[str] | None:
+    """The kinds of `indexer_types` where an older config spells them in letters, such as ``FSSF``."""
+    letters, count = c.index_topk_pattern, int(c.num_hidden_layers)
+    if c.indexer_types is not None or letters is None:
+        return None
+    spelled = {kind[0].upper(): kind for kind in INDEXERS}
+    if not isinstance(letters, str) or len(letters) < count or not all(letter in spelled for letter in letters):
+        raise c.refuse(f"index_topk_pattern must spell an F or S for each of the {count} layers")
+    return [spelled[letter] for letter in letters[:count]]
+
+
+def block(c: Config) -> Callable[[str, str], Group]:
+    """The block of a layer: what feeds forward in it, and whether it has an indexer."""
+    d = c.hidden_size
+    feed = {"dense": gated_mlp(d, c.intermediate_size), "sparse": sigmoid_mixture(c, scoring=None)}
+    attends = {
+        kind: latent_attention(c, told=False, indexer=indexer(c) if kind == "full" else None) for kind in INDEXERS
+    }
+    return lambda feeds, own: pre_norm(attends[own], feed[feeds], RMSNorm(d))

@@ -1,0 +1,65 @@
+"""Hy4 (Tencent Hunyuan 2026): DeepSeek-V3.2's attention with sinks and a gate of what it gives, and several streams."""
+
+from tallystick.architectures._decoder import decoder, gated_mlp
+from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
+from tallystick.architectures.deepseek_v4 import hyper_connection, stream_head
+from tallystick.architectures.deepseek_v32 import indexer
+from tallystick.architectures.glm_moe_dsa import INDEXERS
+from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNorm, Tensor, architecture, natural
+
+
+@architecture(
+    "hy_v4",
+    "HYV4ForCausalLM",
+    aliases={"num_local_experts": "n_routed_experts"},
+    vocab_size=120832,
+    hidden_size=2816,
+    intermediate_size=6912,
+    moe_intermediate_size=768,
+    num_hidden_layers=34,
+    mlp_layer_types=None,
+    indexer_types=None,
+    num_attention_heads=32,
+    q_lora_rank=1536,
+    kv_lora_rank=512,
+    qk_nope_head_dim=192,
+    qk_rope_head_dim=64,
+    v_head_dim=256,
+    index_n_heads=16,
+    index_head_dim=128,
+    hc_mult=4,
+    n_shared_experts=natural(1),
+    n_routed_experts=256,
+    num_experts_per_tok=8,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def hy_v4(c: Config) -> Model:
+    feeds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer > 0])
+    own = listed(c, "indexer_types", INDEXERS, lambda layer: INDEXERS[layer > 0 and layer % 4 != 1], longer=True)
+    d = c.hidden_size
+    feed = {"dense": gated_mlp(d, c.intermediate_size), "sparse": sigmoid_mixture(c, scoring=None)}
+
+    def block(feeding: str, indexing: str) -> Group:
+        return Group(
+            self_attn=_attention(c, indexing),
+            mlp=feed[feeding],
+            input_layernorm=RMSNorm(d),
+            post_attention_layernorm=RMSNorm(d),
+            attn_hc=Group(**hyper_connection(c, 2 * c.hc_mult, 2)),
+            ffn_hc=Group(**hyper_connection(c, 2 * c.hc_mult, 2)),
+        )
+
+    return decoder(c, in_stack(zip(feeds, own, strict=True), block), hc_head=stream_head(c))
+
+
+def _attention(c: Config, indexing: str) -> Attention:
+    heads = c.num_attention_heads
+    return latent_attention(
+        c,
+        told=False,
+        sinks=Tensor((heads,)),
+        indexer=indexer(c) if indexing == "full" else None,
+        gate_proj=Linear(c.hidden_size, heads * c.v_head_dim, bias=False),
+    )
