@@ -84,8 +84,9 @@ class Kin(NamedTuple):
     small: Config  # a complete config of a few thousand parameters, without its model_type
     lacking: Mapping[str, Any] = {}  # what the default lacks: transformers builds no model of it
     needs: Mapping[str, Config] = {}  # keys that matter only where others are set, with those
-    others: Mapping[str, list[Any]] = {}  # of keys that are no flag and no integer: what else they may be
+    others: Mapping[str, list[Any]] = {}  # of keys that are no flag and no integer: what else they may be, or with what
     experts: bool = False  # published one expert by one, or under other names than transformers builds
+    counted: bool = True  # torch counts as many operations as we do, in any config that is drawn
     beside: tuple[str, ...] = ()  # how names begin of tensors that are no attention, MLP, norm or embedding
 
 

@@ -37,16 +37,17 @@ KINDS = {
     "scans": (
         "attn_layer_indices", "full_attention_interval", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",
         "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "mamba_d_conv", "mamba_d_state",
-        "mamba_expand", "mamba_n_groups", "mamba_n_heads",
+        "mamba_expand", "mamba_n_groups", "mamba_n_heads", "conv_kernel", "expand", "mamba_d_ssm", "n_groups", "state_size",
+        "time_step_rank",
     ),
     "cross-attention": ("add_cross_attention",),
     "activation": ("hidden_act",),
     "biases": (
         "lm_head_bias", "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",
-        "qkv_bias", "use_bias", "use_qkv_bias",
+        "projectors_bias", "qkv_bias", "use_bias", "use_conv_bias", "use_qkv_bias",
     ),
     "norms": (
-        "_remove_final_layer_norm", "do_layer_norm_before", "layer_norm_elementwise_affine", "norm_scale",
+        "_remove_final_layer_norm", "do_layer_norm_before", "layer_norm_elementwise_affine", "mamba_rms_norm", "norm_scale",
         "num_ln_in_parallel_attn", "parallel_attn", "qk_layernorm", "qk_norm",
         "use_parallel_residual", "use_qk_norm",
     ),
