@@ -86,6 +86,7 @@ class Kin(NamedTuple):
     needs: Mapping[str, Config] = {}  # keys that matter only where others are set, with those
     others: Mapping[str, list[Any]] = {}  # of keys that are no flag and no integer: what else they may be, or with what
     experts: bool = False  # published one expert by one, or under other names than transformers builds
+    renamed: Mapping[str, str] = {}  # former names of keys, which its class takes without saying so
     counted: bool = True  # torch counts as many operations as we do, in any config that is drawn
     beside: tuple[str, ...] = ()  # how names begin of tensors that are no attention, MLP, norm or embedding
 

@@ -544,11 +544,13 @@ def test_aliases_are_those_of_transformers(model_type: str):
         "bloom": {"n_embed": "hidden_size"},
         "falcon": {"n_embed": "hidden_size"},
         "qwen3_moe": {"num_local_experts": "num_experts"},
+        **{name: kin.renamed for name, kin in configs.KIN.items()},
     }.get(model_type, {})
     assert family.aliases == theirs | legacy
     for alias, key in family.aliases.items():
         start = small(model_type).get(key, getattr(config, key, None))
-        both = small(model_type, **{key: start, alias: 2 * start})
+        other = not start if isinstance(start, bool) else start[::-1] if isinstance(start, list) else 2 * start
+        both = small(model_type, **{key: start, alias: other})
         if (model_type, key) == ("gpt_neo", "num_layers"):
             both["attention_types"] = [[["global"], 2 * start]]
         assert_equal(both)

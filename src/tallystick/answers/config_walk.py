@@ -38,7 +38,8 @@ KINDS = {
         "attn_layer_indices", "full_attention_interval", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",
         "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "mamba_d_conv", "mamba_d_state",
         "mamba_expand", "mamba_n_groups", "mamba_n_heads", "conv_kernel", "expand", "mamba_d_ssm", "n_groups", "state_size",
-        "time_step_rank",
+        "time_step_rank", "attn_layer_offset", "attn_layer_period", "hybrid_override_pattern", "layers_block_type",
+        "mamba_dt_rank", "mamba_head_dim", "mamba_num_heads", "ssm_state_size",
     ),
     "cross-attention": ("add_cross_attention",),
     "activation": ("hidden_act",),
@@ -56,6 +57,7 @@ KINDS = {
         "decoder_sparse_step", "first_k_dense_replace", "interleave_moe_layer_step", "mlp_only_layers",
         "moe_intermediate_size", "moe_layers", "n_routed_experts", "n_shared_experts", "num_experts", "num_local_experts",
         "shared_expert_intermediate_size", "shared_intermediate_size", "moe_num_experts", "moe_num_shared_experts",
+        "expert_layer_offset", "expert_layer_period", "moe_latent_size", "moe_shared_expert_intermediate_size",
         "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval",
     ),
 }  # fmt: skip

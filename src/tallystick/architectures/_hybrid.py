@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import groupby
 from typing import TypeVar
 
-from tallystick.blueprint import Config, Embedding, Group, Head, Model, Node, Repeat, RMSNorm, Stack
+from tallystick.blueprint import Config, Embedding, Group, Head, Model, Node, RMSNorm, Stack
 
 K = TypeVar("K", bound=Hashable)
 
@@ -44,12 +44,10 @@ def listable(c: Config) -> int:
     return int(c.num_hidden_layers)
 
 
-def in_turns(c: Config, kinds: Iterable[K], block: Callable[[K], Group]) -> Stack:
-    """A block for each layer by its kind, equal neighbours as one run."""
+def in_turns(kinds: Iterable[K], block: Callable[[K], Group], *, depth: int | None = None) -> Stack:
+    """A block for each layer by its kind, equal neighbours as one run; `depth` is the key that says how many, if any."""
     runs = [(len(list(run)), block(kind)) for kind, run in groupby(kinds)]
-    if len(runs) == 1:
-        return Repeat(c.num_hidden_layers, runs[0][1])
-    return Stack(*runs)
+    return Stack((depth or runs[0][0], runs[0][1])) if len(runs) == 1 else Stack(*runs)
 
 
 def frame(
