@@ -84,10 +84,10 @@ class Kin(NamedTuple):
     small: Config  # a complete config of a few thousand parameters, without its model_type
     lacking: Mapping[str, Any] = {}  # what the default lacks: transformers builds no model of it
     needs: Mapping[str, Config] = {}  # keys that matter only where others are set, with those
-    others: Mapping[str, list[Any]] = {}  # of keys that are no flag and no integer: what else they may be
+    others: Mapping[str, list[Any]] = {}  # of keys that are no flag and no integer: what else they may be, or with what
     experts: bool = False  # published one expert by one, or under other names than transformers builds
     beside: tuple[str, ...] = ()  # how names begin of tensors that are no attention, MLP, norm or embedding
-    aliases: Mapping[str, str] = {}  # that transformers takes without naming them in its attribute map
+    aliases: Mapping[str, str] = {}  # other names of keys, which its class takes without saying so
     any_width: bool = False  # heads need not divide the width, though no head size is stated
     attends: bool = True  # the ledger tells how it attends or scans
     counted: bool = True  # torch counts as many operations for each drawn config as we do

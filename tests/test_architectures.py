@@ -95,7 +95,7 @@ def small(model_type: str, **more: Any) -> dict[str, Any]:
     """A complete config of a few thousand parameters."""
     values = {**LACKING.get(model_type, {}), **SMALL.get(model_type, COMMON)}
     family = architectures.find(model_type)
-    known = {*family.keys, "attention_types"}  # which lists the layers
+    known = {*family.keys, *family.running, "attention_types"}  # which lists the layers
     return {"model_type": model_type, "pad_token_id": None, **{k: v for k, v in values.items() if k in known}, **more}
 
 
@@ -265,8 +265,8 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
             alternatives = [not start] if isinstance(start, bool) else [start * 2 if start else 2, 2, 1]
         before = [(e.name, e.shape, e.storage) for e in count(context).entries]
         assert any(
-            before != [(e.name, e.shape, e.storage) for e in count({**context, key: value}).entries]
-            for value in alternatives
+            before != [(e.name, e.shape, e.storage) for e in count({**context, **changed}).entries]
+            for changed in (value if isinstance(value, dict) else {key: value} for value in alternatives)
         ), key
 
 
@@ -561,7 +561,8 @@ def test_aliases_are_those_of_transformers(model_type: str):
     assert family.aliases == theirs | legacy
     for alias, key in family.aliases.items():
         start = small(model_type).get(key, getattr(config, key, None))
-        both = small(model_type, **{key: start, alias: 2 * start})
+        other = not start if isinstance(start, bool) else start[::-1] if isinstance(start, list) else 2 * start
+        both = small(model_type, **{key: start, alias: other})
         if (model_type, key) == ("gpt_neo", "num_layers"):
             both["attention_types"] = [[["global"], 2 * start]]
         assert_equal(both)

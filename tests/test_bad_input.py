@@ -573,13 +573,13 @@ def test_a_model_type_without_transformers(refused: Refused, monkeypatch: pytest
 
 
 def test_a_setting_that_transformers_would_not_read(refused: Refused):
-    Path("config.json").write_text('{"model_type": "mamba"}')
-    line = refused("count", "config.json", "--set", "num_hidden_layer=2")
-    assert line.startswith("config.json has no key 'num_hidden_layer' to set; nearest: num_hidden_layers")
+    Path("config.json").write_text('{"model_type": "t5"}')
+    line = refused("count", "config.json", "--set", "num_layer=2")
+    assert line.startswith("config.json has no key 'num_layer' to set; nearest: num_layers")
 
 
 def test_a_config_that_transformers_refuses(refused: Refused):
-    Path("config.json").write_text('{"model_type": "mamba", "hidden_size": "wide"}')
+    Path("config.json").write_text('{"model_type": "t5", "d_model": "wide"}')
     assert "config.json: transformers cannot build it: " in refused("count", "config.json")
 
 

@@ -618,7 +618,7 @@ def test_a_broken_config_beside_a_sound_checkpoint(tmp_path: Path, config: str, 
     assert noted(ledger, words)
 
 
-@pytest.mark.parametrize("model_type", ["mamba", "x\nyz\x1b[2J", "\ud800"], ids=ascii)
+@pytest.mark.parametrize("model_type", ["t5", "x\nyz\x1b[2J", "\ud800"], ids=ascii)
 def test_an_unknown_model_type_beside_a_checkpoint(tmp_path: Path, model_type: str):
     write(tmp_path / "model.safetensors", TINY_SHAPES)
     write_config(tmp_path, {"model_type": model_type})
@@ -647,7 +647,7 @@ def test_overrides_that_nothing_reads_are_refused(tmp_path: Path):
     write(tmp_path / "model.safetensors", llama_shapes())
     with pytest.raises(BadInput, match=r"there is no .*config\.json to set num_hidden_layers in"):
         count(tmp_path, num_hidden_layers=2)
-    write_config(tmp_path, {"model_type": "mamba"})
+    write_config(tmp_path, {"model_type": "t5"})
     with pytest.raises(BadInput, match="nothing reads num_hidden_layers"):
         count(tmp_path, num_hidden_layers=2)
     (tmp_path / "config.json").write_text("{")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -268,11 +269,14 @@ def test_a_type_that_is_not_native_is_built_by_transformers():
     assert [tie.relation for tie in ledger.ties] == ["tied"]
 
 
-@pytest.mark.parametrize("model_type", ["mamba2", "falcon_h1"])
-def test_the_fallback_reads_the_infinities_of_a_saved_config(model_type, tmp_path):
+@pytest.mark.parametrize(
+    ("model_type", "values"), [("t5", {"layer_norm_epsilon": math.inf}), ("mamba2", {}), ("falcon_h1", {})]
+)
+def test_the_infinities_of_a_saved_config_are_read(model_type, values, tmp_path):
+    """By the fallback, which builds the one, and where a type is native."""
     import transformers
 
-    transformers.AutoConfig.for_model(model_type).save_pretrained(tmp_path)
+    transformers.AutoConfig.for_model(model_type, **values).save_pretrained(tmp_path)
     assert "__float__" in (tmp_path / "config.json").read_text()
     assert tallystick.count(tmp_path).architecture == model_type
 

@@ -146,21 +146,23 @@ def test_what_is_left_out_of_a_scan_is_said():
     assert not any("does not tell" in note for note in answer.notes)
 
 
-BAMBA = {
-    **WIDTHS, "num_key_value_heads": 2, "num_hidden_layers": 3, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 8,
-    "mamba_chunk_size": 4, "pad_token_id": None,
-}  # fmt: skip
+MAMBA_2 = {**WIDTHS, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 8, "mamba_chunk_size": 4}
+SCANS = [
+    ("bamba", {}),
+    ("bamba", {"attn_layer_indices": [1]}),
+    ("bamba", {"mamba_n_groups": 2, "mamba_d_conv": 3}),
+    ("bamba", {"mamba_chunk_size": 256}),
+    ("falcon_h1", {"mamba_d_ssm": 64, "mamba_rms_norm": True}),
+    ("mamba2", {"num_heads": 4, "head_dim": 16, "state_size": 8, "chunk_size": 4, "n_groups": 2}),
+]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [{}, {"attn_layer_indices": [1]}, {"mamba_n_groups": 2, "mamba_d_conv": 3}, {"mamba_chunk_size": 256}],
-    ids=str,
-)
+@pytest.mark.parametrize(("model_type", "values"), SCANS, ids=str)
 @pytest.mark.parametrize(("batch", "sequence"), [(1, 8), (3, 10), (2, 3)])
-def test_scans_take_as_many_as_torch_counts(values, batch, sequence):
+def test_scans_take_as_many_as_torch_counts(model_type, values, batch, sequence):
     """But for the gradient of a convolution's weight: torch counts it as if each channel read all channels."""
-    model = built("bamba", {**BAMBA, **values}, "eager")
+    values = {**MAMBA_2, "num_key_value_heads": 2, "num_hidden_layers": 3, "pad_token_id": None, **values}
+    model = built(model_type, values, "eager")
     tokens = torch.randint(3, 60, (batch, sequence))
     with FlopCounterMode(display=False) as counter:
         loss = model(tokens, use_cache=False).logits.sum()
@@ -168,14 +170,22 @@ def test_scans_take_as_many_as_torch_counts(values, batch, sequence):
         loss.backward()
     of = counter.get_flop_counts()["Global"]
     convolved = of[aten.convolution]
-    channels = model.model.layers[0].mamba.conv1d.in_channels
+    channels = next(module.in_channels for module in model.modules() if isinstance(module, torch.nn.Conv1d))
     assert of[aten.convolution_backward] == (channels + 1) * convolved
-    answer = compute(tallystick.count({"model_type": "bamba", **BAMBA, **values}), batch=batch, sequence=sequence)
+    answer = compute(tallystick.count({"model_type": model_type, **values}), batch=batch, sequence=sequence)
     assert answer.complete
     assert not answer.notes
     assert answer.forward == forward
     assert answer.backward == counter.get_total_flops() - forward - (channels - 1) * convolved
     assert answer.needed < answer.forward
+
+
+def test_what_is_multiplied_element_by_element_is_no_matrix_product():
+    """Mamba's decays have two axes, and none that a token is multiplied with."""
+    answer = compute(tallystick.count({"model_type": "mamba"}), sequence=5)
+    assert {product.what.partition("mixer.")[2] for product in answer.products if product.part == "ssm"} == {
+        f"{name}.weight" for name in ("in_proj", "x_proj", "dt_proj", "out_proj")
+    }
 
 
 # -- what is trained ------------------------------------------------------------------------------

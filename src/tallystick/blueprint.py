@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tallystick import anatomy
 from tallystick.anatomy import Feed, Heads, Recurrence, Routing, Scanning
-from tallystick.config import REQUIRED, Config, for_layers, maybe, natural
+from tallystick.config import REQUIRED, Config, for_layers, maybe, natural, or_word
 
 __all__ = [
     "MLP",
@@ -53,6 +53,7 @@ __all__ = [
     "for_layers",
     "maybe",
     "natural",
+    "or_word",
 ]  # fmt: skip
 
 # -- the pieces -----------------------------------------------------------------------------------

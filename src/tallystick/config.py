@@ -24,10 +24,11 @@ COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
 class Key(NamedTuple):
     """What a config key may hold, where its default's own type does not say it."""
 
-    default: int | None
+    default: int | str | None
     least: int = 1
     nullable: bool = False
     listed: bool = False
+    word: str | None = None  # what it may say in place of an integer
 
 
 def maybe(default: int | None = None) -> Key:
@@ -48,6 +49,11 @@ def for_layers(default: int) -> Key:
     return Key(default, listed=True)
 
 
+def or_word(word: str) -> Key:
+    """A positive integer, or the word that leaves it to the type: that gives None. Absent is the word."""
+    return Key(word, word=word)
+
+
 REQUIRED = Key(None)  # no default: the config must say it
 
 
@@ -55,7 +61,7 @@ class Config:
     """The values that an architecture reads, each checked as it is read.
 
     `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
-    ``maybe()`` an integer or null, ``maybe(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
+    ``maybe()`` an integer or null, ``or_word("auto")`` one or that word, ``maybe(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
     is 0), ``hidden_act="gelu"`` a word, ``widths=()`` a list of positive integers, ``for_layers(8)`` one or a list.
     """
 
@@ -170,7 +176,7 @@ class Config:
             value: Any = key.default
         else:
             value = self._values[name]
-        if value is None and key.nullable:
+        if (value is None and key.nullable) or (key.word is not None and value == key.word):
             return None
         return self._size(name, value, key)
 
@@ -193,7 +199,7 @@ class Config:
         if number is None or not key.least <= number <= LARGEST:
             kind = "a positive integer" if key.least else "an integer of 0 or more"
             limit = " below 2^63" if number is not None and number > LARGEST else ""
-            null = " or null" if key.nullable else ""
+            null = " or null" if key.nullable else f" or {key.word!r}" if key.word else ""
             raise self.refuse(f"{self._written.get(name, name)} is {shown(value)}, expected {kind}{limit}{null}")
         self.symbols[self._prefix + name] = number
         return Dim(number, self._prefix + name)

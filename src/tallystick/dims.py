@@ -90,6 +90,24 @@ def _apply(symbol: str, left: int, right: int) -> Dim:
     return Dim(int(value), (symbol, expression_of(left), expression_of(right)))
 
 
+def floor(left: int, right: int) -> Dim:
+    """A quotient rounded down.
+
+    >>> floor(Dim(7, "width"), 2)
+    Dim(3, 'width//2')
+    """
+    return _apply("floor", left, right)
+
+
+def ceil(left: int, right: int) -> Dim:
+    """A quotient rounded up.
+
+    >>> ceil(Dim(7, "width"), 2)
+    Dim(4, '-(-width//2)')
+    """
+    return _apply("ceil", left, right)
+
+
 def evaluate(expression: Expression, values: Mapping[str, int]) -> int | Fraction:
     """What an expression is worth where its keys have these values; a fraction where a quotient is not whole.
 

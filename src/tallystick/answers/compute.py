@@ -47,6 +47,9 @@ PALM = "Chowdhery et al. 2022, PaLM, appendix B"
 # Run only where an encoder stands beside the decoder.
 _CROSS = re.compile(r"(^|\.)(cross_?att\w*|encoder_attn)\.")
 
+# Tensors of recurrent layers with several axes that are multiplied element by element, which no product tells.
+_BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+)$")
+
 
 @dataclass(frozen=True)
 class Approximation:
@@ -288,7 +291,7 @@ def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence
     tokens = batch * sequence
     found: dict[tuple[str, tuple[int, ...]], list[tuple[Entry, int]]] = {}
     for place, entry in enumerate(entries):
-        if kind_of(entry) == "matrix":
+        if kind_of(entry) == "matrix" and not _BY_ELEMENT.search(entry.name):
             template = entry.name if entry.axes else template_of(entry.name)[0]
             found.setdefault((template, entry.shape), []).append((entry, learning.gradients(place)))
     products = []

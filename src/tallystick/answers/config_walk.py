@@ -45,7 +45,9 @@ KINDS = {
     "scans": (
         "attn_layer_indices", "full_attention_interval", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",
         "linear_num_key_heads", "linear_num_value_heads", "linear_value_head_dim", "mamba_d_conv", "mamba_d_state",
-        "mamba_expand", "mamba_n_groups", "mamba_n_heads",
+        "mamba_expand", "mamba_n_groups", "mamba_n_heads", "conv_kernel", "expand", "mamba_d_ssm", "n_groups", "state_size",
+        "time_step_rank", "attn_layer_offset", "attn_layer_period", "hybrid_override_pattern", "layers_block_type",
+        "mamba_dt_rank", "mamba_head_dim", "mamba_num_heads", "ssm_state_size",
     ),
     "token-types": (
         "concat_input", "enable_pronunciation", "enable_shape", "pronunciation_vocab_size", "shape_vocab_size", "task_type_vocab_size",
@@ -60,10 +62,10 @@ KINDS = {
     "activation": ("hidden_act",),
     "biases": (
         "lm_head_bias", "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",
-        "qkv_bias", "router_bias", "use_bias", "use_qkv_bias",
+        "projectors_bias", "qkv_bias", "router_bias", "use_bias", "use_conv_bias", "use_qkv_bias",
     ),
     "norms": (
-        "_remove_final_layer_norm", "do_layer_norm_before", "gated_norm_rank", "layernorm_embedding", "layer_norm_elementwise_affine", "norm_scale",
+        "_remove_final_layer_norm", "do_layer_norm_before", "gated_norm_rank", "mamba_rms_norm", "layernorm_embedding", "layer_norm_elementwise_affine", "norm_scale",
         "adapter_layer_norm", "num_ln_in_parallel_attn", "parallel_attn", "pre_norm", "qk_layernorm", "qk_norm",
         "use_parallel_residual", "use_qk_norm",
     ),
@@ -75,6 +77,7 @@ KINDS = {
         "decoder_sparse_step", "first_k_dense_replace", "interleave_moe_layer_step", "mlp_only_layers",
         "moe_intermediate_size", "moe_layers", "n_routed_experts", "n_shared_experts", "num_experts", "num_local_experts",
         "shared_expert_intermediate_size", "shared_intermediate_size", "moe_num_experts", "moe_num_shared_experts",
+        "expert_layer_offset", "expert_layer_period", "moe_latent_size", "moe_shared_expert_intermediate_size",
         "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval",
         "expert_ffn_hidden_size", "mlp_layer_types", "moe_layer_freq", "num_hash_layers", "num_shared_experts",
         "prefix_dense_intermediate_size", "zero_expert_num",

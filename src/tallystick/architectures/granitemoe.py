@@ -26,20 +26,24 @@ def granitemoe(c: Config) -> Model:
 
 def block(c: Config, **beside: Node | None) -> Group:
     """Attention, experts, and what is `beside` them: what that reads together with them is not told."""
-    d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
-    used = experts_used(c, "num_local_experts")
-    if c.published:
-        moe = Group(
-            input_linear=Experts(used, of, weight=Tensor((of, 2 * inner, d))),
-            output_linear=Experts(used, of, weight=Tensor((of, d, inner))),
-            router=Group(layer=router(d, None, of)),
-        )
-    else:
-        moe = mixture(c, inner, used, of, scoring=None if any(beside.values()) else "chosen", under="router")
+    d = c.hidden_size
     return Group(
         self_attn=attention(c, heads(c), bias=c.attention_bias),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),
-        block_sparse_moe=moe,
+        block_sparse_moe=experts(c, told=not any(beside.values())),
         **beside,
+    )
+
+
+def experts(c: Config, *, told: bool) -> Group:
+    """The experts and their router; `told` is whether how they run is."""
+    d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
+    used = experts_used(c, "num_local_experts")
+    if not c.published:
+        return mixture(c, inner, used, of, scoring="chosen" if told else None, under="router")
+    return Group(
+        input_linear=Experts(used, of, weight=Tensor((of, 2 * inner, d))),
+        output_linear=Experts(used, of, weight=Tensor((of, d, inner))),
+        router=Group(layer=router(d, None, of)),
     )

@@ -23,9 +23,13 @@ from tallystick.blueprint import MLP, Config, Linear, Model, architecture, maybe
     tie_word_embeddings=False,
 )
 def granitemoeshared(c: Config) -> Model:
+    return decoder(c, block(c, shared_mlp=shared_mlp(c) if c.shared_intermediate_size else None))
+
+
+def shared_mlp(c: Config) -> MLP:
+    """What all tokens go through beside the experts."""
     d, inner = c.hidden_size, c.shared_intermediate_size
-    shared = MLP(
+    return MLP(
         input_linear=Linear(d, 2 * inner, bias=False),
         output_linear=Linear(inner, d, bias=False),
     )
-    return decoder(c, block(c, shared_mlp=shared if inner else None))

@@ -1,0 +1,136 @@
+"""The mixers of Mamba and of Mamba 2, which several families hold."""
+
+from typing import Any
+
+from tallystick.blueprint import Config, Group, Linear, Node, Recurrence, RMSNorm, Scan, Scanning, Tensor, natural
+from tallystick.dims import Dim, ceil, expression_of, write
+from tallystick.errors import shown
+
+
+def rank(c: Config, by: str) -> int:
+    """The width of what gives the steps of Mamba: as the key `by` states it, or a 16th of the width, rounded up."""
+    stated: int | None = getattr(c, by)
+    return stated or ceil(c.hidden_size, 16)
+
+
+def short_conv(channels: int, kernel: int, *, bias: bool) -> Group:
+    """A convolution over the last tokens, each channel on its own."""
+    return Group(
+        weight=Tensor((channels, 1, kernel), "conv"),
+        bias=Tensor((channels,), "conv") if bias else None,
+    )
+
+
+def mamba(
+    d: int, inner: int, *, rows: int, kernel: int, rank: int, conv_bias: bool, bias: bool, **norms: Node | None
+) -> Scan:
+    """Mamba: for each of `inner` channels a state of `rows`; what steps it, and what writes and reads it, from the token."""
+    return Scan(
+        mamba_keeps(inner, rows=rows, kernel=kernel),
+        conv1d=short_conv(inner, kernel, bias=conv_bias),
+        in_proj=Linear(d, 2 * inner, bias=bias),
+        x_proj=Linear(inner, rank + 2 * rows, bias=False),
+        dt_proj=Linear(rank, inner),
+        A_log=Tensor((inner, rows)),
+        D=Tensor((inner,)),
+        out_proj=Linear(inner, d, bias=bias),
+        **norms,
+    )
+
+
+def mamba_keeps(inner: int, *, rows: int, kernel: int) -> Recurrence:
+    """What a layer of Mamba keeps of a sequence."""
+    return Recurrence(inputs=inner * kernel, state=inner * rows, source="Gu and Dao 2023, Mamba, section 3.2")
+
+
+def mamba2(
+    d: int,
+    inner: int,
+    heads: int,
+    *,
+    groups: int,
+    rows: int,
+    kernel: int,
+    chunk: int,
+    conv_bias: bool,
+    bias: bool,
+    output_bias: bool | None = None,
+    norm: bool = True,
+) -> Scan:
+    """Mamba 2 (Dao and Gu 2024, "Transformers are SSMs", section 7): gate, inputs, B, C and steps from one projection.
+
+    Args:
+        d: elements of a token.
+        inner: of those, in all heads.
+        heads: how many there are; they divide `inner`.
+        groups: of heads that share what writes into the state, and what reads it.
+        rows: elements of the state for each of `inner`.
+        kernel: tokens that the convolution reads at once.
+        chunk: tokens that are multiplied with each other; 0: it can be built, but does not run.
+        conv_bias: whether the convolution adds a bias.
+        bias: whether the projections do.
+        output_bias: whether the last one does; None: as `bias` says.
+        norm: whether what the heads give is brought to one scale.
+    """
+    convolved = inner + 2 * groups * rows
+    size = int(inner) // int(heads)
+    return Scan(
+        Recurrence(
+            inputs=convolved * kernel,
+            state=inner * rows,
+            source="Dao and Gu 2024, Transformers are SSMs, section 7",
+            runs=Scanning(reads=d, heads=heads, size=size, rows=rows, groups=groups, kernel=kernel, chunk=chunk)
+            if chunk
+            else None,
+        ),
+        conv1d=short_conv(convolved, kernel, bias=conv_bias),
+        in_proj=Linear(d, inner + convolved + heads, bias=bias),
+        norm=RMSNorm(inner) if norm else None,
+        out_proj=Linear(inner, d, bias=bias if output_bias is None else output_bias),
+        dt_bias=Tensor((heads,)),
+        A_log=Tensor((heads,)),
+        D=Tensor((heads,)),
+    )
+
+
+# Keys of families that hold Mamba 2 beside attention, with IBM's defaults, and those that change no tensor of it.
+MAMBA2: dict[str, Any] = {
+    "mamba_n_heads": 128,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 256,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+}
+MAMBA2_RUNS: dict[str, Any] = {"mamba_d_head": "auto", "mamba_chunk_size": natural(256)}
+
+
+def mamba2_of(c: Config, inner: int, *, output_bias: bool | None = None, norm: bool = True) -> Scan:
+    """The mixer that the keys `mamba_...` describe."""
+    refuse_other_heads(c, inner, "mamba_n_heads", "mamba_d_head")
+    return mamba2(
+        c.hidden_size,
+        inner,
+        c.mamba_n_heads,
+        groups=c.mamba_n_groups,
+        rows=c.mamba_d_state,
+        kernel=c.mamba_d_conv,
+        chunk=c.mamba_chunk_size,
+        conv_bias=c.mamba_conv_bias,
+        bias=c.mamba_proj_bias,
+        output_bias=output_bias,
+        norm=norm,
+    )
+
+
+def refuse_other_heads(c: Config, inner: int, of: str, by: str) -> None:
+    """Refuse heads that do not divide a width, and a size of them (the key `by`) that is not their share of it."""
+    heads, stated = int(getattr(c, of)), getattr(c, by)
+    stated = int(stated) if isinstance(stated, Dim) else stated
+    size, rest = divmod(int(inner), heads)
+    width = write(expression_of(inner), times="·")
+    if rest:
+        raise c.refuse(f"{width} = {int(inner)} is not divisible by {of} = {heads}")
+    if stated not in ("auto", size):
+        raise c.refuse(f"{by} is {shown(stated)}, but {width} shared out among the heads is {size}")

@@ -1,0 +1,122 @@
+"""Nemotron-H and Nemotron 3 (NVIDIA 2025, "Nemotron-H"): layers that each hold one thing: Mamba 2, attention, an MLP or experts."""
+
+from tallystick.architectures._decoder import attention, experts_used, heads, router
+from tallystick.architectures._hybrid import FULL, LINEAR, frame, in_turns, listed_kinds
+from tallystick.architectures._mamba import mamba2
+from tallystick.blueprint import (
+    MLP,
+    Buffer,
+    Config,
+    Experts,
+    ExpertStack,
+    Group,
+    Linear,
+    Model,
+    Node,
+    RMSNorm,
+    Tensor,
+    architecture,
+    maybe,
+    natural,
+)
+from tallystick.errors import shown
+
+PATTERN = {"M": LINEAR, "*": FULL, "E": "moe", "-": "mlp"}  # how published configs write the layers
+
+
+@architecture(
+    "nemotron_h",
+    "NemotronHForCausalLM",
+    running={"chunk_size": natural(128)},
+    aliases={
+        "layer_types": "layers_block_type",
+        "num_local_experts": "n_routed_experts",
+        "mamba_n_groups": "n_groups",
+        "mamba_d_conv": "conv_kernel",
+        "mamba_conv_bias": "use_conv_bias",
+        "mamba_chunk_size": "chunk_size",
+    },
+    vocab_size=131072,
+    hidden_size=4096,
+    layers_block_type=None,
+    hybrid_override_pattern=None,
+    num_attention_heads=32,
+    num_key_value_heads=8,
+    head_dim=128,
+    mamba_num_heads=128,
+    mamba_head_dim=64,
+    n_groups=8,
+    ssm_state_size=128,
+    conv_kernel=4,
+    use_conv_bias=True,
+    use_bias=False,
+    intermediate_size=21504,
+    mlp_bias=False,
+    n_routed_experts=8,
+    num_experts_per_tok=2,
+    moe_intermediate_size=7688,
+    moe_shared_expert_intermediate_size=7688,
+    moe_latent_size=maybe(),
+)
+def nemotron_h(c: Config) -> Model:
+    layers = in_turns(_kinds(c), lambda kind: Group(norm=RMSNorm(c.hidden_size), mixer=_mixer(c, kind)))
+    under = "backbone" if c.published else "model"
+    return frame(c, layers, under=under, embedding="embeddings", norm="norm_f", tied=False)
+
+
+def _kinds(c: Config) -> list[str]:
+    """What each layer holds: as listed, as the pattern writes it, or one layer of each kind."""
+    if c.layers_block_type is not None:
+        return listed_kinds(c, c.layers_block_type, tuple(PATTERN.values()), by="layers_block_type", count=None)
+    pattern = c.hybrid_override_pattern
+    if pattern is None:
+        return [LINEAR, "moe", FULL, "mlp"]
+    if not isinstance(pattern, str) or not set(pattern) <= set(PATTERN):
+        raise c.refuse(
+            f"hybrid_override_pattern is {shown(pattern)}, expected a letter of {''.join(PATTERN)} for each layer"
+        )
+    return [PATTERN[letter] for letter in pattern]
+
+
+def _mixer(c: Config, kind: str) -> Group:
+    d = c.hidden_size
+    if kind == LINEAR:
+        return mamba2(
+            d,
+            c.mamba_num_heads * c.mamba_head_dim,
+            c.mamba_num_heads,
+            groups=c.n_groups,
+            rows=c.ssm_state_size,
+            kernel=c.conv_kernel,
+            chunk=c.chunk_size,
+            conv_bias=c.use_conv_bias,
+            bias=c.use_bias,
+        )
+    if kind == FULL:
+        return attention(c, heads(c))
+    return _mlp(c, c.intermediate_size) if kind == "mlp" else _mixture(c)
+
+
+def _mlp(c: Config, inner: int) -> MLP:
+    d, bias = c.hidden_size, c.mlp_bias
+    return MLP(up_proj=Linear(d, inner, bias=bias), down_proj=Linear(inner, d, bias=bias))
+
+
+def _mixture(c: Config) -> Group:
+    """Experts without gates beside one that all tokens go through; they may read a narrower token than the layer does."""
+    d, narrow, of = c.hidden_size, c.moe_latent_size, c.n_routed_experts
+    through = {"fc1_latent_proj": (d, narrow), "fc2_latent_proj": (narrow, d)} if narrow else {}
+    return Group(
+        experts=_experts(c, narrow or d, experts_used(c, "n_routed_experts"), of),
+        gate=router(d, None, of, e_score_correction_bias=Buffer(of)),
+        shared_experts=_mlp(c, c.moe_shared_expert_intermediate_size),
+        **{name: MLP(**Linear(*sizes, bias=c.mlp_bias).children) for name, sizes in through.items()},
+    )
+
+
+def _experts(c: Config, reads: int, used: int, of: int) -> Node:
+    inner = c.moe_intermediate_size
+    if c.published:
+        expert = Group(up_proj=Linear(reads, inner, bias=False), down_proj=Linear(inner, reads, bias=False))
+        return ExpertStack(used, of, expert)
+    return Experts(used, of, up_proj=Tensor((of, inner, reads)), down_proj=Tensor((of, reads, inner)))

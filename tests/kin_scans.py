@@ -1,0 +1,247 @@
+"""Small random configs of the types that read token after token, in each layer or in some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from drawing import (
+    EVEN,
+    FLAG,
+    HEAD,
+    HEAD_DIM,
+    HEADS,
+    INNER,
+    LAYERS,
+    VOCABULARY,
+    Config,
+    Kin,
+    config,
+    divisors,
+    llama_like,
+    maybe_flags,
+    nullable,
+    sometimes,
+)
+
+FEW = st.integers(1, 5)
+STATE = sometimes(st.integers(1, 9))
+KERNEL = sometimes(FEW)
+EXPAND = sometimes(st.integers(1, 3))
+
+
+@st.composite
+def mamba(draw: DrawFn, model_type: str) -> Config:
+    flags = maybe_flags("use_bias", "use_conv_bias", "tie_word_embeddings")
+    return config(
+        model_type,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=draw(st.integers(1, 40)),
+        num_hidden_layers=draw(LAYERS),
+        state_size=draw(STATE),
+        expand=draw(EXPAND),
+        intermediate_size=draw(sometimes(INNER)),
+        conv_kernel=draw(KERNEL),
+        time_step_rank=draw(sometimes(st.one_of(st.integers(1, 9), st.just("auto")))),
+        **{key: draw(value) for key, value in flags.items()},
+    )
+
+
+@st.composite
+def mamba2(draw: DrawFn) -> Config:
+    heads, size, expand = draw(HEADS), draw(HEAD), draw(st.integers(1, 3))
+    flags = maybe_flags("use_bias", "use_conv_bias", "tie_word_embeddings")
+    return config(
+        "mamba2",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=heads * size,
+        num_hidden_layers=draw(LAYERS),
+        num_heads=heads * expand,
+        head_dim=size,
+        n_groups=draw(sometimes(FEW)),
+        state_size=draw(STATE),
+        expand=expand,
+        conv_kernel=draw(KERNEL),
+        **{key: draw(value) for key, value in flags.items()},
+    )
+
+
+@st.composite
+def beside_mamba2(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    """Widths that the heads of attention and those of Mamba 2 divide."""
+    heads, mamba_heads, expand = draw(HEADS), draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    width = heads * mamba_heads * draw(HEAD)
+    return config(
+        model_type,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=width,
+        intermediate_size=draw(sometimes(INNER)),
+        num_hidden_layers=draw(LAYERS),
+        num_attention_heads=heads,
+        num_key_value_heads=draw(st.sampled_from([None, *divisors(heads)])),
+        head_dim=draw(HEAD_DIM),
+        mamba_n_heads=mamba_heads,
+        mamba_d_head=draw(sometimes(st.just("auto"))),
+        mamba_n_groups=draw(sometimes(FEW)),
+        mamba_d_state=draw(STATE),
+        mamba_d_conv=draw(KERNEL),
+        mamba_expand=expand,
+        **{key: draw(value) for key, value in more.items()},
+    )
+
+
+@st.composite
+def falcon_h1(draw: DrawFn) -> Config:
+    flags = ("mamba_conv_bias", "mamba_proj_bias", "mamba_rms_norm", "projectors_bias", "attention_bias", "mlp_bias")
+    values = draw(beside_mamba2("falcon_h1", **maybe_flags(*flags, "tie_word_embeddings")))
+    widths = st.sampled_from([None, *(values["mamba_n_heads"] * size for size in (1, 2, 6))])
+    return {**values, "mamba_d_ssm": draw(widths)}
+
+
+@st.composite
+def jamba(draw: DrawFn) -> Config:
+    values = draw(llama_like("jamba", kv=8))
+    periods, offsets = {}, {}
+    for kind in ("attn", "expert"):
+        period = draw(st.integers(1, 4))
+        periods[f"{kind}_layer_period"] = period
+        offsets[f"{kind}_layer_offset"] = draw(st.integers(0, period - 1))
+    used = draw(st.integers(1, 9))
+    experts = draw(st.one_of(st.integers(used, 9), st.integers(0, 1)))
+    more = {
+        "mamba_d_state": STATE,
+        "mamba_d_conv": KERNEL,
+        "mamba_expand": EXPAND,
+        "mamba_dt_rank": sometimes(st.one_of(st.integers(1, 9), st.just("auto"))),
+        **maybe_flags("mamba_conv_bias", "mamba_proj_bias"),
+    }
+    drawn = {key: draw(value) for key, value in more.items()}
+    return config(
+        **{**values, **periods, **offsets, **drawn},
+        **{draw(st.sampled_from(["num_experts", "num_local_experts"])): experts, "num_experts_per_tok": used},
+    )
+
+
+@st.composite
+def nemotron_h(draw: DrawFn) -> Config:
+    kinds = {"M": ["linear_attention", "mamba"], "*": ["full_attention", "attention"], "E": ["moe"], "-": ["mlp"]}
+    letters = draw(st.lists(st.sampled_from(sorted(kinds)), max_size=5))
+    listed = {
+        draw(st.sampled_from(["layers_block_type", "layer_types"])): [
+            draw(st.sampled_from(kinds[one])) for one in letters
+        ]
+    }
+    heads, used = draw(HEADS), draw(st.integers(1, 4))
+    more = {
+        "vocab_size": sometimes(VOCABULARY),
+        "hidden_size": st.integers(1, 40),
+        "intermediate_size": INNER,
+        "num_key_value_heads": st.sampled_from(divisors(heads)),
+        "head_dim": EVEN,
+        "mamba_num_heads": FEW,
+        "mamba_head_dim": HEAD,
+        draw(st.sampled_from(["n_groups", "mamba_n_groups"])): sometimes(FEW),
+        "ssm_state_size": STATE,
+        draw(st.sampled_from(["conv_kernel", "mamba_d_conv"])): KERNEL,
+        draw(st.sampled_from(["n_routed_experts", "num_local_experts"])): st.integers(used, 5),
+        "moe_intermediate_size": INNER,
+        "moe_shared_expert_intermediate_size": INNER,
+        "moe_latent_size": nullable(INNER),
+        draw(st.sampled_from(["use_conv_bias", "mamba_conv_bias"])): sometimes(FLAG),
+        **maybe_flags("use_bias", "mlp_bias", "tie_word_embeddings"),
+    }
+    layers = draw(st.sampled_from([listed, {"hybrid_override_pattern": "".join(letters)}, {}]))
+    drawn = {key: draw(value) for key, value in more.items()}
+    return config("nemotron_h", num_attention_heads=heads, num_experts_per_tok=used, **layers, **drawn)
+
+
+@st.composite
+def granitemoehybrid(draw: DrawFn) -> Config:
+    flags = maybe_flags("mamba_conv_bias", "mamba_proj_bias", "attention_bias", "tie_word_embeddings")
+    values = draw(beside_mamba2("granitemoehybrid", shared_intermediate_size=sometimes(INNER), **flags))
+    layers, used = values["num_hidden_layers"], draw(st.integers(1, 4))
+    kinds = st.sampled_from(["linear_attention", "mamba", "full_attention", "attention"])
+    listed = st.lists(kinds, min_size=layers, max_size=layers)
+    named = draw(st.sampled_from([{}, {"layer_types": draw(listed)}, {"layers_block_type": draw(listed)}]))
+    experts = draw(st.one_of(st.just(0), st.integers(used, 5)))
+    return {**values, **named, "num_local_experts": experts, "num_experts_per_tok": used}
+
+
+WIDTHS = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2}
+HEADED = {**WIDTHS, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2}
+MAMBA = {**WIDTHS, "state_size": 6, "time_step_rank": 3}
+MAMBA2 = {**HEADED, "mamba_n_heads": 4, "mamba_d_state": 6}
+
+PERIODS = {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1}
+
+TYPES = {
+    "mamba": Kin(mamba("mamba"), MAMBA, others={"time_step_rank": ["auto"]}),
+    "falcon_mamba": Kin(mamba("falcon_mamba"), MAMBA, others={"time_step_rank": ["auto"]}),
+    "mamba2": Kin(
+        mamba2(),
+        {**WIDTHS, "num_heads": 4, "head_dim": 8, "n_groups": 2, "state_size": 6},
+        others={
+            "hidden_size": [{"hidden_size": 32, "head_dim": 16}],
+            "head_dim": [{"head_dim": 4, "num_heads": 8}],
+            "expand": [{"expand": 1, "head_dim": 4}],
+        },
+    ),
+    "falcon_h1": Kin(falcon_h1(), {**MAMBA2, "mamba_d_ssm": 24}, needs={"mamba_expand": {"mamba_d_ssm": None}}),
+    "jamba": Kin(
+        jamba(),
+        {**HEADED, **PERIODS, "num_hidden_layers": 4, "num_experts": 4, "mamba_d_state": 6, "mamba_dt_rank": 3},
+        others={
+            "mamba_dt_rank": ["auto"],
+            **{
+                f"{kind}_layer_{what}": [value]
+                for kind in ("attn", "expert")
+                for what, value in (("period", 3), ("offset", 0))
+            },
+        },
+        experts=True,
+    ),
+    "nemotron_h": Kin(
+        nemotron_h(),
+        {
+            **HEADED,
+            "head_dim": 4,
+            "mamba_num_heads": 4,
+            "mamba_head_dim": 6,
+            "n_groups": 2,
+            "ssm_state_size": 6,
+            "n_routed_experts": 4,
+            "moe_intermediate_size": 6,
+            "moe_shared_expert_intermediate_size": 5,
+        },
+        others={
+            "layers_block_type": [["mlp", "moe", "attention", "mamba"]],
+            "hybrid_override_pattern": ["M-*E"],
+        },
+        aliases={
+            "mamba_n_groups": "n_groups",
+            "mamba_d_conv": "conv_kernel",
+            "mamba_conv_bias": "use_conv_bias",
+            "mamba_chunk_size": "chunk_size",
+        },
+        experts=True,
+    ),
+    "granitemoehybrid": Kin(
+        granitemoehybrid(),
+        {
+            **MAMBA2,
+            "layer_types": ["full_attention", "linear_attention"],
+            "num_local_experts": 4,
+            "shared_intermediate_size": 5,
+        },
+        others={
+            "layer_types": [["linear_attention"] * 2],
+            "num_hidden_layers": [{"num_hidden_layers": 1, "layer_types": ["linear_attention"]}],
+        },
+        experts=True,
+    ),
+}
+
+# A scan runs in loops and products of which torch counts some; test_compute.py has those whose products are known.
+KIN = {model_type: kin._replace(counted=False) for model_type, kin in TYPES.items()}
