@@ -163,11 +163,12 @@ def contents_of(path: Path) -> Contents:
         return Contents("safetensors", headers_of(path))
     if not path.name.endswith(".json"):
         return read_weights(path)
-    shards = [read_weights(path.parent / shard) for shard in sorted(shards_of(path))]
-    files = _checked(path, [file for one in shards for file in one.files])
-    sharing = {name: shared for one in shards for name, shared in one.sharing.items()}
+    shards = shards_of(path)
+    read = [read_weights(path.parent / shard) for shard in sorted(shards)]
+    files = _checked(path, shards, [file for one in read for file in one.files])
+    sharing = {name: shared for one in read for name, shared in one.sharing.items()}
     return Contents(
-        shards[0].kind, files, sharing, notes=tuple(dict.fromkeys(note for one in shards for note in one.notes))
+        read[0].kind, files, sharing, notes=tuple(dict.fromkeys(note for one in read for note in one.notes))
     )
 
 
@@ -202,9 +203,8 @@ def headers_of(path: Path) -> list[tuple[Path, Header]]:
     """Every file of a safetensors checkpoint with its header: the one file, or all that an index names."""
     if not path.name.endswith(".json"):
         return [(path, read_header(path))]
-    return _checked(
-        path, [(path.parent / shard, read_header(path.parent / shard)) for shard in sorted(shards_of(path))]
-    )
+    shards = shards_of(path)
+    return _checked(path, shards, [(path.parent / shard, read_header(path.parent / shard)) for shard in sorted(shards)])
 
 
 def shards_of(index: Path) -> dict[str, set[str]]:
@@ -215,9 +215,14 @@ def shards_of(index: Path) -> dict[str, set[str]]:
         raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map")
     shards: dict[str, set[str]] = {}
     for name, shard in weight_map.items():
-        if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", "..") or "\\" in shard:
-            raise BadInput(f"{index} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder")
-        shards.setdefault(shard, set()).add(name)
+        names = shards.get(shard) if isinstance(shard, str) else None
+        if names is None:  # a file that was not named before: looked at once, however many tensors it holds
+            if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", "..") or "\\" in shard:
+                raise BadInput(
+                    f"{index} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder"
+                )
+            names = shards[shard] = set()
+        names.add(name)
     absent = [shard for shard in shards if not os.path.exists(index.parent / shard)]
     if absent:
         raise BadInput(
@@ -227,9 +232,10 @@ def shards_of(index: Path) -> dict[str, set[str]]:
     return shards
 
 
-def _checked(index: Path, files: list[tuple[Path, Header]]) -> list[tuple[Path, Header]]:
+def _checked(
+    index: Path, shards: Mapping[str, set[str]], files: list[tuple[Path, Header]]
+) -> list[tuple[Path, Header]]:
     """The shards that an index names, each of which must hold what it says, and no two of them one tensor."""
-    shards = shards_of(index)
     weight_map = {name: shard for shard, names in shards.items() for name in names}
     found: set[str] = set()
     for path, header in files:

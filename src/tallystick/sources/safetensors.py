@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
@@ -124,7 +125,7 @@ def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metad
 
 def _scan(text: str) -> Header:
     """All entries of a header's text: tensors, and the one ``__metadata__``."""
-    tensors: dict[str, StoredTensor] = {}
+    tensors: list[StoredTensor] = []
     metadata: dict[str, str] | None = None
     layouts: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {}  # the few that a model's many tensors share
     position, after = 1, ","
@@ -149,18 +150,20 @@ def _scan(text: str) -> Header:
         layout = layouts.get((dtype, shape))
         if layout is None:
             layout = layouts[dtype, shape] = _layout(name, dtype, shape)
-        tensor = StoredTensor(name, layout[0], layout[1], int(start), int(end))
-        if layout[2] != (tensor.end - tensor.start) * 8:
+        first, last = int(start), int(end)
+        if layout[2] != (last - first) * 8:
             raise BadInput(
-                f"tensor {quoted(name)} of shape {tensor.shape} and dtype {tensor.dtype} needs {layout[2] / 8:,.12g}"
-                f" bytes, its data_offsets [{tensor.start}, {tensor.end}] span {tensor.end - tensor.start:,}"
+                f"tensor {quoted(name)} of shape {layout[1]} and dtype {layout[0]} needs {layout[2] / 8:,.12g}"
+                f" bytes, its data_offsets [{first}, {last}] span {last - first:,}"
             )
-        if tensors.setdefault(name, tensor) is not tensor:
-            raise BadInput(f"the header has the tensor {quoted(name)} twice")
+        tensors.append(StoredTensor(name, layout[0], layout[1], first, last))
         position = entry.end()
     if text[position:].strip(" \t\r\n"):  # the format pads with spaces
         raise _unexpected(text, position, "nothing after the header's end")
-    return Header(list(tensors.values()), metadata or {})
+    if len({tensor.name for tensor in tensors}) < len(tensors):
+        (name, _), *_ = Counter(tensor.name for tensor in tensors).most_common(1)
+        raise BadInput(f"the header has the tensor {quoted(name)} twice")
+    return Header(tensors, metadata or {})
 
 
 def _metadata(text: str, position: int) -> tuple[dict[str, str], int, str]:
