@@ -60,7 +60,7 @@ def explained(a, b) -> dict[str, int]:
 # -- configs of one family ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model_type", sorted(FAMILIES))
+@pytest.mark.parametrize("model_type", drawing.some(sorted(FAMILIES), 60))
 @given(data=st.data())
 @drawing.drawn(8)
 def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(model_type, data):
@@ -74,7 +74,7 @@ def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(mode
         assert set(cause.keys) <= differing, (a, b)
 
 
-@pytest.mark.parametrize("model_type", sorted(FAMILIES))
+@pytest.mark.parametrize("model_type", drawing.some(sorted(FAMILIES), 60))
 @given(data=st.data())
 @drawing.drawn(8)
 def test_one_key_changed_is_the_first_cause(model_type, data):

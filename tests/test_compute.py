@@ -5,13 +5,14 @@ import json
 import pytest
 import torch
 import transformers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 import configs
 import tallystick
 from checkpoints import write
+from drawing import drawn, some
 from tallystick.answers.compute import compute, visible
 from tallystick.answers.workload import positions
 from tallystick.cli.main import main
@@ -96,8 +97,8 @@ DENSE = sorted(
 )
 
 
-@pytest.mark.parametrize("model_type", DENSE)
-@settings(max_examples=6, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("model_type", some(DENSE, 50))
+@drawn(6)
 @given(data=st.data())
 def test_as_many_as_torch_counts_for_drawn_configs(model_type, data):
     small = {"vocab_size": 60, "bos_token_id": None, "eos_token_id": None}

@@ -4,11 +4,12 @@ import json
 
 import pytest
 import sympy
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import configs
 import tallystick
+from drawing import drawn, some
 from tallystick.presets import PRESETS
 from tallystick.sources.config import ledger_from_config
 
@@ -52,8 +53,8 @@ def test_every_preset_has_a_formula_that_gives_its_count(name):
     assert {str(symbol) for symbol in sympy.sympify(formula.expression).free_symbols} <= set(formula.symbols)
 
 
-@pytest.mark.parametrize("model_type", sorted(ALL))
-@settings(max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("model_type", some(sorted(ALL), 60))
+@drawn(10)
 @given(data=st.data())
 def test_the_steps_and_the_expression_agree_for_any_config(model_type, data):
     ledger = ledger_from_config(data.draw(ALL[model_type]), {}, source="test")
