@@ -266,7 +266,9 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         before = [(e.name, e.shape, e.storage) for e in count(context).entries]
         assert any(
             before != [(e.name, e.shape, e.storage) for e in count({**context, **changed}).entries]
-            for changed in (value if isinstance(value, dict) else {key: value} for value in alternatives)
+            for changed in (
+                value if isinstance(value, dict) and key in value else {key: value} for value in alternatives
+            )
         ), key
 
 
