@@ -79,6 +79,15 @@ SMALL: dict[str, dict[str, Any]] = {
         **GROUPED, "head_dim": 16, "n_routed_experts": 8, "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2,
         "moe_intermediate_size": 24, "first_k_dense_replace": 1,
     },
+    "cwm": {**GROUPED, "head_dim": 16, "num_hidden_layers": 4},
+    "hyperclovax": GROUPED,
+    "jais2": GROUPED,
+    "vaultgemma": {**GROUPED, "head_dim": 16},
+    "flex_olmo": {**GROUPED, "num_experts": 4, "num_experts_per_tok": 2},
+    "exaone_moe": {
+        **GROUPED, "head_dim": 16, "num_hidden_layers": 4, "num_experts": 8, "n_group": 2, "topk_group": 1,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+    },
     "gpt_oss": {**GROUPED, "head_dim": 16, "num_local_experts": 4},
     "llama4_text": {
         **GROUPED, "head_dim": 16, "num_local_experts": 4, "num_hidden_layers": 4, "attention_chunk_size": 20,
@@ -97,6 +106,7 @@ EAGER_ONLY = {
     "gpt_oss",
     "gpt_neo",
     "codegen",
+    "vaultgemma",
 }  # transformers refuses torch's fused attention
 
 

@@ -20,7 +20,7 @@ DTYPES = {"float32": "pure", "bfloat16": "pure", "autocast": "mixed"}
 ALIKE = [
     "olmo", "olmo3", "stablelm", "cohere", "cohere2", "glm", "glm4", "smollm3", "arcee", "seed_oss", "ministral3", "helium",
     "exaone4", "hunyuan_v1_dense", "ernie4_5", "nemotron", "gpt_neo", "gpt_bigcode", "codegen", "olmoe", "granitemoe",
-    "glm4_moe",
+    "glm4_moe", "cwm", "hyperclovax", "jais2", "vaultgemma", "flex_olmo", "exaone_moe",
 ]  # fmt: skip
 EXACT = [
     "gpt2", "llama", "gemma", "mixtral", "granite", "mistral", "phi3", "qwen2", "qwen3", "gemma2", "gemma3_text", "gpt_oss",
@@ -242,7 +242,8 @@ def test_what_is_alive_while_the_first_block_is_computed_again(model_type, atten
     after = ("norms", "other products")  # the last block
     found = sum(int(line.bytes) for line in lines if line.what not in after)
     # Bloom's scores are added to its positions and its mask while queries, keys and values are still one tensor.
-    assert found == pytest.approx(alive.peak, rel={"bloom": 0.11, "glm4": 0.09}.get(model_type, 0.065))
+    near = {"bloom": 0.11, "glm4": 0.09, "hyperclovax": 0.07, "exaone_moe": 0.07}
+    assert found == pytest.approx(alive.peak, rel=near.get(model_type, 0.065))
 
 
 def test_the_scores_of_one_layer_are_computed_again(monkeypatch):

@@ -83,6 +83,13 @@ def note(values: dict[str, Any]) -> str:
     return found
 
 
+@pytest.mark.parametrize("name", ["LlamaForCausalLM", "MistralForCausalLM"])
+def test_without_a_type_the_class_tells_it(name: str):
+    """Llama's is InternLM3's too, whose defaults are others."""
+    values = {**small("llama"), "architectures": [name], "model_type": None}
+    assert tallystick.count(values).architecture == name.removesuffix("ForCausalLM").lower()
+
+
 def test_a_class_of_another_type_is_said():
     values = small("llama", architectures=["MistralForCausalLM"])
     assert note(values) == (

@@ -124,7 +124,10 @@ DELTA = {
     "linear_value_head_dim": 6, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
 }  # fmt: skip
 SCAN = {"hidden_size": 32, "vocab_size": 61, "num_hidden_layers": 2, "state_size": 6}
+CCA = {**MIXED, "num_experts_per_tok": 1, "num_hidden_layers": 2, "head_dim": 6, "router_hidden_size": 5}
 HYBRID = [
+    ("zaya", {**CCA, "cca_time1": 3}),
+    ("zaya", {**CCA, "sliding_window": 7, "layer_types": ["hybrid_sliding", "hybrid"]}),
     ("qwen3_next", {**DELTA, "num_hidden_layers": 5}),
     ("qwen3_next", {**DELTA, "num_hidden_layers": 3, "full_attention_interval": 2, "linear_conv_kernel_dim": 3}),
     ("minimax", {**MIXED, "num_hidden_layers": 5, "block_size": 4}),
@@ -146,9 +149,28 @@ HYBRID = [
         {**MAMBA, **MIXED, "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]},
     ),
 ]
+# Not run for their operations too: drawn configs of these are.
+CACHED = [
+    ("cwm", {**GROUPED, "num_hidden_layers": 5, "head_dim": 6, "sliding_window": 7}),
+    ("granite_swa", {**GROUPED, "num_hidden_layers": 5, "sliding_window": 7}),
+    ("afmoe", {**MIXED, "num_hidden_layers": 5, "sliding_window": 7, "global_attn_every_n_layers": 2}),
+    ("diffllama", {**GROUPED, "num_hidden_layers": 2}),
+    (
+        "laguna",
+        {
+            **MIXED, "num_hidden_layers": 3, "sliding_window": 7, "num_attention_heads_per_layer": [4, 2, 6],
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+    ),
+    ("flint", {**MIXED, "num_hidden_layers": 8, "sliding_window": 7}),
+    ("hrm_text", {**WIDTHS, "num_hidden_layers": 2, "head_dim": 6, "H_cycles": 3, "L_cycles": 2}),
+    ("kolibri1", {**MIXED, "num_hidden_layers": 6, "sliding_window": 7}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model_type", "values"), SMALL, ids=lambda part: part if isinstance(part, str) else "")
+@pytest.mark.parametrize(
+    ("model_type", "values"), [*SMALL, *CACHED], ids=lambda part: part if isinstance(part, str) else ""
+)
 def test_as_many_bytes_as_transformers_keeps(model_type, values):
     values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
     config = transformers.AutoConfig.for_model(model_type, **values)

@@ -171,7 +171,7 @@ class Config:
 
     def _integer(self, name: str, key: Key) -> Dim | None:
         if name not in self._values:
-            if key is REQUIRED:
+            if key.default is None and not key.nullable:
                 raise self.refuse(f"{name} is missing")
             value: Any = key.default
         else:

@@ -19,7 +19,10 @@ from tallystick.ledger import Entry, total_of
 # The kind of change that a key makes; one that stands nowhere here is a "config-key".
 KINDS = {
     "vocabulary": ("decoder_vocab_size", "vocab_size", "vocab_size_per_layer_input"),
-    "layers": ("decoder_layers", "depth", "n_layer", "n_layers", "num_decoder_layers", "num_hidden_layers", "num_layers"),
+    "layers": (
+        "decoder_layers", "depth", "n_layer", "n_layers", "num_decoder_layers", "num_hidden_layers", "num_layers",
+        "num_layers_per_stack",
+    ),
     "width": ("d_model", "emb_dim", "hidden_size", "n_embd"),
     "embedding-width": (
         "embedding_size", "hidden_size_per_layer_input", "input_embedding_size", "output_embedding_size", "pronunciation_embed_dim",
@@ -32,11 +35,13 @@ KINDS = {
     "heads": (
         "attention_heads", "d_head", "decoder_attention_heads", "head_dim", "n_head", "n_heads", "num_attention_heads",
         "num_decoder_attention_heads", "num_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-        "qk_head_dim",
+        "num_attention_heads_per_layer", "qk_head_dim",
     ),
-    "kv-heads": ("multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
+    "kv-heads": ("attn_config", "multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
     "kv-sharing": ("num_kv_shared_layers",),
     "residuals": ("altup_num_inputs", "hc_mult", "laurel_rank"),
+    "gates": ("gating",),
+    "convolutions": ("cca_time0", "cca_time1"),
     "latent-attention": ("kv_lora_rank", "o_groups", "o_lora_rank", "q_lora_rank"),
     "compressed-attention": ("compress_rate_csa", "compress_rate_hca", "compress_rates", "compress_ratios"),
     "indexers": (
@@ -62,12 +67,13 @@ KINDS = {
     "activation": ("hidden_act",),
     "biases": (
         "lm_head_bias", "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",
+        "classifier_bias", "decoder_bias", "norm_bias",
         "projectors_bias", "qkv_bias", "router_bias", "use_bias", "use_conv_bias", "use_qkv_bias",
     ),
     "norms": (
         "_remove_final_layer_norm", "do_layer_norm_before", "gated_norm_rank", "mamba_rms_norm", "layernorm_embedding", "layer_norm_elementwise_affine", "norm_scale",
         "adapter_layer_norm", "num_ln_in_parallel_attn", "parallel_attn", "pre_norm", "qk_layernorm", "qk_norm",
-        "use_parallel_residual", "use_qk_norm",
+        "use_parallel_residual", "use_post_norm", "use_qk_norm",
     ),
     "positions": (
         "block_size", "context_length", "max_position_embeddings", "max_target_positions", "n_positions", "ngram", "num_buckets",
@@ -80,7 +86,7 @@ KINDS = {
         "expert_layer_offset", "expert_layer_period", "moe_latent_size", "moe_shared_expert_intermediate_size",
         "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval",
         "expert_ffn_hidden_size", "mlp_layer_types", "moe_layer_freq", "num_hash_layers", "num_shared_experts",
-        "prefix_dense_intermediate_size", "zero_expert_num",
+        "is_moe", "num_dense_layers", "prefix_dense_intermediate_size", "router_hidden_size", "ffn_config", "zero_expert_num",
     ),
 }  # fmt: skip
 _KIND_OF = {key: kind for kind, keys in KINDS.items() for key in keys}

@@ -196,7 +196,7 @@ def mixture(
     scoring: str | None = None,
     weights: str = "float32",
     under: str = "gate",
-    names: tuple[str, str, str] = SINGLE,
+    names: tuple[str, str, str] | None = SINGLE,
     scores: Mapping[str, Any] | None = None,
     **beside: Node | None,
 ) -> Group:
@@ -210,7 +210,7 @@ def mixture(
         scoring: how they are chosen, as in `Routing`; None: that is not told.
         weights: how they are weighted, as in `Routing`.
         under: the router's name.
-        names: of gate, up and down where experts are held one by one.
+        names: of gate, up and down where experts are published one by one; None: all of them are in one tensor there too.
         scores: what the router holds beside its matrix.
         beside: what all tokens go through beside them.
     """
@@ -221,8 +221,8 @@ def mixture(
     return Group(**{under: chooses}, experts=_experts(c, d, inner, used, of, names), **beside)
 
 
-def _experts(c: Config, d: int, inner: int, used: int, of: int, names: tuple[str, str, str]) -> Node:
-    if c.published:
+def _experts(c: Config, d: int, inner: int, used: int, of: int, names: tuple[str, str, str] | None) -> Node:
+    if c.published and names:
         gate, up, down = names
         projections = {gate: Linear(d, inner, bias=False), up: Linear(d, inner, bias=False)}
         return ExpertStack(used, of, Group(**projections, **{down: Linear(inner, d, bias=False)}))

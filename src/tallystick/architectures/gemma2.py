@@ -1,19 +1,21 @@
 """Gemma 2 (Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size")."""
 
 from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, windows_of
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, natural
+from tallystick.blueprint import Attention, Config, Group, Model, RMSNorm, architecture, natural
+
+RUNNING = {
+    "hidden_activation": "gelu_pytorch_tanh",
+    "attn_logit_softcapping": 50.0,
+    "final_logit_softcapping": 30.0,
+    "sliding_window": natural(4096, nullable=True),
+    "layer_types": None,
+}
 
 
 @architecture(
     "gemma2",
     "Gemma2ForCausalLM",
-    running={
-        "hidden_activation": "gelu_pytorch_tanh",
-        "attn_logit_softcapping": 50.0,
-        "final_logit_softcapping": 30.0,
-        "sliding_window": natural(4096, nullable=True),
-        "layer_types": None,
-    },
+    running=RUNNING,
     vocab_size=256000,
     hidden_size=2304,
     intermediate_size=9216,
@@ -25,18 +27,9 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, na
     tie_word_embeddings=True,
 )
 def gemma2(c: Config) -> Model:
-    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
     d = c.hidden_size
     block = Group(
-        self_attn=attention(
-            c,
-            heads(
-                c,
-                windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
-                capped=bool(c.attn_logit_softcapping),
-            ),
-            bias=c.attention_bias,
-        ),
+        self_attn=attends(c),
         mlp=gated_mlp(d, c.intermediate_size, c.hidden_activation),
         input_layernorm=RMSNorm(d, kind="gemma"),
         post_attention_layernorm=RMSNorm(d, kind="gemma", after=True),
@@ -44,3 +37,10 @@ def gemma2(c: Config) -> Model:
         post_feedforward_layernorm=RMSNorm(d, kind="gemma", after=True),
     )
     return decoder(c, block, RMSNorm(d, kind="gemma"), capped=bool(c.final_logit_softcapping))
+
+
+def attends(c: Config) -> Attention:
+    """Every other layer sees a window, and a tanh can bound the scores."""
+    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
+    windows = windows_of(c, ((c.sliding_window, 1), (None, 1)))
+    return attention(c, heads(c, windows=windows, capped=bool(c.attn_logit_softcapping)), bias=c.attention_bias)

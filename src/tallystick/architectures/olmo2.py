@@ -24,7 +24,7 @@ def olmo2(c: Config) -> Model:
     return decoder(c, block(c), RMSNorm(c.hidden_size, kind="rms32"))
 
 
-def block(c: Config, **how: Any) -> Group:
+def block(c: Config, mlp: Group | None = None, **how: Any) -> Group:
     """Queries and keys are normalised over all heads at once, and each sublayer's output, not its input."""
     d, runs = c.hidden_size, heads(c, precise=True, **how)
     return Group(
@@ -35,7 +35,7 @@ def block(c: Config, **how: Any) -> Group:
             q_norm=RMSNorm(runs.queries * runs.size, kind="rms32"),
             k_norm=RMSNorm(runs.keys * runs.size, kind="rms32"),
         ),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
+        mlp=mlp or gated_mlp(d, c.intermediate_size, c.hidden_act),
         post_attention_layernorm=RMSNorm(d, kind="rms32", after=True),
         post_feedforward_layernorm=RMSNorm(d, kind="rms32", after=True),
     )

@@ -1,5 +1,7 @@
 """Qwen3 with experts (Yang et al. 2025, "Qwen3 Technical Report")."""
 
+from collections.abc import Sequence
+
 from tallystick.architectures._decoder import (
     SILU,
     attention,
@@ -13,6 +15,7 @@ from tallystick.architectures._decoder import (
     two_kinds,
 )
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
+from tallystick.errors import shown
 
 
 @architecture(
@@ -44,11 +47,13 @@ def qwen3_moe(c: Config) -> Model:
     return decoder(c, two_kinds(c, dense_layers(c), dense, _block(c, moe)))
 
 
-def dense_layers(c: Config) -> frozenset[int]:
-    """The layers that have a plain MLP: those that are listed, and all but every `decoder_sparse_step`-th."""
-    listed, step = c.mlp_only_layers or [], int(c.decoder_sparse_step)
-    if not isinstance(listed, list):
-        raise c.refuse(f"mlp_only_layers is {listed!r}, expected a list of layers")
+def dense_layers(c: Config, otherwise: Sequence[int] = ()) -> frozenset[int]:
+    """The layers that have a plain MLP: those that are listed, or those `otherwise`, and all but every `decoder_sparse_step`-th."""
+    listed, step = c.mlp_only_layers, int(c.decoder_sparse_step)
+    if listed is None:
+        listed = otherwise
+    elif not isinstance(listed, list):
+        raise c.refuse(f"mlp_only_layers is {shown(listed)}, expected a list of layers")
     layers = range(int(c.num_hidden_layers))
     return frozenset(layer for layer in layers if layer in listed or (layer + 1) % step or not c.num_experts)
 

@@ -67,17 +67,16 @@ def note_of(values: Mapping[str, Any], family: Architecture) -> list[str]:
     named = quoted(classes[0][:60])
     if is_classifier(values, family):
         return [f"counted as the class that the config names, {named}: `score` in place of the LM head"]
-    other = _type_of(classes[0])
+    other = type_of(classes[0])
     contradiction = f", a class of the model type {other}, and says model_type {family.name}" if other else ""
     return [
         f"the config names {named}{contradiction}; counted as {family.class_name}, the causal language model of its type"
     ]
 
 
-def _type_of(name: str) -> str:
-    """The native model type of a class; "" where there is none, or several."""
-    found = [known for known in architectures.known() if _class_name(known) == name]
-    return found[0] if len(found) == 1 else ""
+def type_of(name: str) -> str:
+    """The native model type of a class; the shortest name of several: others rename it, as gpt-sw3 does gpt2; or ""."""
+    return min((known for known in architectures.known() if name and _class_name(known) == name), key=len, default="")
 
 
 def _class_name(model_type: str) -> str:

@@ -11,7 +11,7 @@ from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring
 from tallystick.ledger import Entry, Ledger
-from tallystick.sources.classes import LABELS, as_classifier, classes_of, is_classifier, labels_of, note_of
+from tallystick.sources.classes import LABELS, as_classifier, classes_of, is_classifier, labels_of, note_of, type_of
 
 CONFIG = "config.json"
 FLAG = "tie_word_embeddings"
@@ -118,12 +118,8 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     for name, needed in DIALECTS:
         if needed <= values.keys():
             return name
-    classes = classes_of(values)
-    # The shortest name of a class that has several: others rename it, as gpt-sw3 does gpt2.
-    for name in sorted(architectures.known(), key=len) if classes else ():
-        family = architectures.find(name)
-        if family is not None and family.class_name in classes:
-            return name
+    if named := next(filter(None, map(type_of, classes_of(values))), ""):
+        return named
     keys = [key for _, needed in DIALECTS for key in needed]
     raise BadInput(
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"

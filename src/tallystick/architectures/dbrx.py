@@ -1,0 +1,71 @@
+"""DBRX (Mosaic Research 2024, "Introducing DBRX"): experts in every layer, each kind of their matrices stacked in one."""
+
+from typing import Any
+
+from tallystick.architectures._decoder import experts_used, rounded, router
+from tallystick.blueprint import (
+    Attention,
+    Config,
+    Embedding,
+    Experts,
+    Group,
+    Head,
+    Heads,
+    LayerNorm,
+    Linear,
+    Model,
+    Repeat,
+    Tensor,
+    architecture,
+)
+
+ATTENTION: dict[str, Any] = {"kv_n_heads": 1, "rope_theta": None}
+FEED_FORWARD = {"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}
+
+
+@architecture(
+    "dbrx",
+    "DbrxForCausalLM",
+    running={"tie_word_embeddings": False},
+    aliases={"hidden_size": "d_model", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"},
+    vocab_size=32000,
+    d_model=2048,
+    n_heads=16,
+    n_layers=24,
+    attn_config=None,
+    ffn_config=None,
+)
+def dbrx(c: Config) -> Model:
+    if c.tie_word_embeddings:
+        raise c.refuse("tie_word_embeddings is true, and transformers builds no such model of this type")
+    d, norm = c.d_model, LayerNorm(c.d_model, bias=False)
+    block = Group(
+        norm_attn_norm=Group(norm_1=norm, attn=_attention(c), norm_2=norm),
+        ffn=_mixture(c.part("ffn_config", FEED_FORWARD), d),
+    )
+    return Model(
+        transformer=Group(wte=Embedding(c.vocab_size, d), blocks=Repeat(c.n_layers, block), norm_f=norm),
+        lm_head=Head(d, c.vocab_size),
+    )
+
+
+def _attention(c: Config) -> Attention:
+    """Queries, grouped keys and values in one projection. There is no default of the positions' base."""
+    d, count, stated = c.d_model, c.n_heads, c.part("attn_config", ATTENTION)
+    if stated.rope_theta is None:
+        raise c.refuse(
+            "attn_config is missing, or lacks the rope_theta without which transformers builds no such model"
+        )
+    keys, size = stated.kv_n_heads, rounded(d, count)
+    if int(count) % int(keys):
+        raise c.refuse(f"n_heads = {int(count)} is not divisible by attn_config.kv_n_heads = {int(keys)}")
+    return Attention(
+        Heads(count, keys, size), Wqkv=Linear(d, d + 2 * keys * size, bias=False), out_proj=Linear(d, d, bias=False)
+    )
+
+
+def _mixture(c: Config, d: int) -> Group:
+    of = c.moe_num_experts
+    matrix = Tensor((of * c.ffn_hidden_size, d))
+    experts = Experts(experts_used(c, "moe_num_experts", by="moe_top_k"), of, w1=matrix, v1=matrix, w2=matrix)
+    return Group(router=Group(layer=router(d, None, of)), experts=Group(mlp=experts))

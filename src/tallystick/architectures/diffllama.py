@@ -1,0 +1,35 @@
+"""DiffLlama (Ye et al. 2024, "Differential Transformer", in Llama's form): heads in pairs, of which one is subtracted."""
+
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, pre_norm
+from tallystick.blueprint import Attention, Config, Heads, Model, RMSNorm, Tensor, architecture, maybe
+
+
+@architecture(
+    "diffllama",
+    "DiffLlamaForCausalLM",
+    vocab_size=32000,
+    hidden_size=2048,
+    intermediate_size=8192,
+    num_hidden_layers=16,
+    num_attention_heads=32,
+    num_key_value_heads=maybe(),
+    head_dim=maybe(),
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def diffllama(c: Config) -> Model:
+    d = c.hidden_size
+    mlp = gated_mlp(d, c.intermediate_size)  # what the subtraction keeps is not told, so nothing is
+    return decoder(c, pre_norm(_attention(c), mlp, RMSNorm(d)))
+
+
+def _attention(c: Config) -> Attention:
+    """Each query attends twice, once for either half of the values; four vectors learn how much is subtracted."""
+    runs = heads(c)
+    if int(runs.keys) % 2:
+        raise c.refuse(f"there are {int(runs.keys)} heads of keys and values, which must be a multiple of 2")
+    return Attention(
+        Heads(2 * runs.queries, runs.keys, runs.size),
+        **attention(c, runs, bias=c.attention_bias).children,
+        **{f"lambda_{name}": Tensor((runs.size,)) for name in ("q1", "k1", "q2", "k2")},
+    )

@@ -1,0 +1,37 @@
+"""dots.llm1 (Huo et al. 2025, "dots.llm1 Technical Report"): Qwen3's attention, and DeepSeek-V3's experts."""
+
+from tallystick.architectures._decoder import SILU, attention, decoder, head_norms, heads, windows_of
+from tallystick.architectures.deepseek_v3 import dense_first, sigmoid_mixture
+from tallystick.blueprint import REQUIRED, Config, Model, architecture, maybe, natural
+
+
+@architecture(
+    "dots1",
+    "Dots1ForCausalLM",
+    running={
+        **SILU,
+        "sliding_window": natural(4096, nullable=True),
+        "max_window_layers": natural(62),
+        "layer_types": None,
+    },
+    aliases={"num_local_experts": "n_routed_experts"},
+    vocab_size=152064,
+    hidden_size=4608,
+    intermediate_size=10944,
+    moe_intermediate_size=1408,
+    num_hidden_layers=62,
+    first_k_dense_replace=natural(),
+    num_attention_heads=32,
+    num_key_value_heads=maybe(32),
+    head_dim=maybe(),
+    n_shared_experts=natural(None),
+    n_routed_experts=REQUIRED,
+    num_experts_per_tok=REQUIRED,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def dots1(c: Config) -> Model:
+    first = min(c.max_window_layers, c.num_hidden_layers)
+    runs = heads(c, windows=windows_of(c, ((None, first), (c.sliding_window, c.num_hidden_layers - first))))
+    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs))
+    return decoder(c, dense_first(c, sigmoid_mixture(c), attends))

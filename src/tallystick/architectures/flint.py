@@ -1,0 +1,64 @@
+"""Flint (Recursive SI 2026): Qwen3's attention with windows and sinks, experts beside one shared."""
+
+from tallystick.anatomy import Windows
+from tallystick.architectures._decoder import (
+    attention,
+    decoder,
+    experts_used,
+    gated_mlp,
+    head_norms,
+    heads,
+    in_runs,
+    mixture,
+    pre_norm,
+    two_kinds,
+    windows_of,
+)
+from tallystick.architectures._layers import as_published
+from tallystick.architectures.qwen3_moe import dense_layers
+from tallystick.blueprint import Config, Model, RMSNorm, Tensor, architecture, natural
+
+
+@architecture(
+    "flint",
+    "FlintForCausalLM",
+    running={"sliding_window": natural(513), "layer_types": None},
+    vocab_size=150144,
+    hidden_size=2048,
+    intermediate_size=6144,
+    moe_intermediate_size=512,
+    shared_expert_intermediate_size=1024,
+    num_hidden_layers=49,
+    num_attention_heads=32,
+    num_key_value_heads=4,
+    head_dim=128,
+    num_experts=natural(256),
+    num_experts_per_tok=6,
+    decoder_sparse_step=1,
+    mlp_only_layers=None,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def flint(c: Config) -> Model:
+    d, runs = c.hidden_size, heads(c, windows=_windows(c), sinks=True)
+    # A sink is one more score for each head, which lets it attend to nothing.
+    sinks = as_published(c, {"sinks": "softmax_offset"}, sinks=Tensor((c.num_attention_heads,)))
+    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs), **sinks)
+    dense = pre_norm(attends, gated_mlp(d, c.intermediate_size), RMSNorm(d))
+    if not c.num_experts:
+        return decoder(c, dense)
+    moe = mixture(  # what is read by the shared expert and by the others is not told
+        c,
+        c.moe_intermediate_size,
+        experts_used(c, "num_experts"),
+        c.num_experts,
+        shared_expert=gated_mlp(d, c.shared_expert_intermediate_size),
+    )
+    return decoder(c, two_kinds(c, dense_layers(c, otherwise=(0, 1)), dense, pre_norm(attends, moe, RMSNorm(d))))
+
+
+def _windows(c: Config) -> Windows:
+    """The first two layers see all, and so do every fourth and the last one; the others see a window."""
+    last = int(c.num_hidden_layers) - 1 if c.layer_types is None else 0
+    near = (not (layer < 2 or layer % 4 == 1 or layer == last) for layer in range(last + 1))
+    return windows_of(c, in_runs(near, c.sliding_window, None))

@@ -1,0 +1,112 @@
+"""Laguna (Poolside 2026): gated attention with as many heads as each layer asks for, experts beside one shared."""
+
+from tallystick.anatomy import EVERYTHING
+from tallystick.architectures._decoder import (
+    attention,
+    decoder,
+    experts_used,
+    gated_mlp,
+    head_norms,
+    key_value_heads,
+    mixture,
+    pre_norm,
+    windows_of,
+)
+from tallystick.architectures._layers import FEED_FORWARD, as_published, dense_and_sparse, in_stack, listed
+from tallystick.blueprint import (
+    Attention,
+    Config,
+    Group,
+    Heads,
+    Linear,
+    Model,
+    RMSNorm,
+    Tensor,
+    architecture,
+    natural,
+)
+from tallystick.config import LARGEST
+from tallystick.errors import shown
+
+
+@architecture(
+    "laguna",
+    "LagunaForCausalLM",
+    running={"sliding_window": natural(512), "layer_types": None},
+    vocab_size=100352,
+    hidden_size=2048,
+    intermediate_size=8192,
+    moe_intermediate_size=512,
+    shared_expert_intermediate_size=512,
+    num_hidden_layers=40,
+    mlp_layer_types=None,
+    num_attention_heads=48,
+    num_attention_heads_per_layer=None,
+    num_key_value_heads=8,
+    head_dim=128,
+    gating="per-head",
+    num_experts=256,
+    num_experts_per_tok=8,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def laguna(c: Config) -> Model:
+    dense, sparse = gated_mlp(c.hidden_size, c.intermediate_size), _mixture(c)
+    queries = _heads_of_layers(c)
+    if queries is None:
+        key_value_heads(c)  # which must divide the others
+        attends = _attention(c, c.num_attention_heads)
+        return decoder(c, dense_and_sparse(c, 1, *(pre_norm(attends, mlp, _norm(c)) for mlp in (dense, sparse))))
+    mlps = {"dense": dense, "sparse": sparse}
+    kinds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer > 0])
+    layers = zip(queries, kinds, strict=True)
+    return decoder(c, in_stack(layers, lambda each, kind: pre_norm(_attention(c, each), mlps[kind], _norm(c))))
+
+
+def _norm(c: Config) -> Group:
+    return RMSNorm(c.hidden_size)
+
+
+def _heads_of_layers(c: Config) -> list[int] | None:
+    """Heads of queries in each layer, None where they are as many in all as `num_attention_heads` says."""
+    count, keys, given = int(c.num_hidden_layers), int(c.num_key_value_heads), c.num_attention_heads_per_layer
+    if given is None:
+        return None
+    if not isinstance(given, list) or len(given) != count or not all(_divides(keys, one) for one in given):
+        raise c.refuse(
+            f"num_attention_heads_per_layer must list, for each of the {count} layers, a multiple of"
+            f" num_key_value_heads = {keys}"
+        )
+    return None if all(one == c.num_attention_heads for one in given) else given
+
+
+def _divides(keys: int, queries: object) -> bool:
+    return type(queries) is int and 0 < queries <= LARGEST and queries % keys == 0
+
+
+def _attention(c: Config, queries: int) -> Attention:
+    """What heads give is scaled, each as a whole or each element on its own: what that keeps is not told."""
+    if not isinstance(c.gating, bool | str):
+        raise c.refuse(f"gating is {shown(c.gating)}, expected true, false or a word")
+    d, size, windows = c.hidden_size, c.head_dim, windows_of(c, EVERYTHING)
+    runs = Heads(queries, c.num_key_value_heads, size, windows=windows)
+    gates = queries if c.gating in (True, "per-head") else queries * size
+    return attention(c, runs, bias=c.attention_bias, **head_norms(runs), g_proj=Linear(d, gates, bias=False))
+
+
+def _mixture(c: Config) -> Group:
+    """Experts chosen by sigmoids, and by a bias that balances their load: a parameter that no gradient changes."""
+    of = c.num_experts
+    balance = Tensor((of,), "router", trainable=False)
+    shared = gated_mlp(c.hidden_size, c.shared_expert_intermediate_size)
+    beside = as_published(c, {"shared_experts": "shared_expert"}, shared_experts=shared)
+    if c.published:
+        beside["experts.e_score_correction_bias"] = balance
+    return mixture(
+        c,
+        c.moe_intermediate_size,
+        experts_used(c, "num_experts"),
+        of,
+        scores={} if c.published else {"e_score_correction_bias": balance},
+        **beside,
+    )
