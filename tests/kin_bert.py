@@ -1,4 +1,4 @@
-"""BERT and what came of it: encoders that transformers also builds as decoders."""
+"""BERT and what came of it, and other encoders of its time that transformers also builds as decoders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from drawing import (
+    EVEN,
     FLAG,
     HEAD,
     HEADS,
@@ -48,6 +49,90 @@ def bert_like(draw: DrawFn, model_type: str, *, whole: bool = True, **more: Sear
         **more,
     }
     return config(model_type, **{key: draw(value) for key, value in values.items()}, **draw(CROSSING))
+
+
+@st.composite
+def xlnet(draw: DrawFn) -> Config:
+    names = {"d_model": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers"}
+    heads, size = draw(HEADS), draw(EVEN)
+    sizes = {"d_model": heads * size, "n_head": heads, "n_layer": draw(LAYERS)}
+    named = {(names[key] if draw(FLAG) else key): value for key, value in sizes.items()}
+    # Under their other names transformers reads them too late to share the width out itself.
+    stated = sometimes(st.none()) if {"d_model", "n_head"} <= named.keys() else st.just(size)
+    return config(
+        "xlnet",
+        **named,
+        **{draw(st.sampled_from(["vocab_size", "n_token"])): draw(sometimes(VOCABULARY))},
+        d_inner=draw(sometimes(INNER)),
+        d_head=draw(stated),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def xlm(draw: DrawFn) -> Config:
+    names = {"emb_dim": "hidden_size", "n_heads": "num_attention_heads", "n_layers": "num_hidden_layers"}
+    heads = draw(HEADS)
+    sizes = {"emb_dim": heads * draw(HEAD), "n_heads": heads, "n_layers": draw(LAYERS)}
+    cutoffs = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True))
+    adaptive = {
+        "vocab_size": 20,
+        "asm": True,
+        "asm_cutoffs": sorted(cutoffs),
+        "asm_div_value": draw(st.sampled_from([1, 2.5])),
+    }
+    plain = {
+        draw(st.sampled_from(["vocab_size", "n_words"])): draw(sometimes(VOCABULARY)),
+        "asm": draw(sometimes(st.just(False))),
+    }
+    return config(
+        "xlm",
+        **{(names[key] if draw(FLAG) else key): value for key, value in sizes.items()},
+        **draw(st.sampled_from([plain, plain, adaptive])),
+        max_position_embeddings=draw(POSITIONS),
+        n_langs=draw(ROWS),
+        **{key: draw(value) for key, value in maybe_flags("use_lang_emb", "causal", "tie_word_embeddings").items()},
+    )
+
+
+@st.composite
+def reformer(draw: DrawFn) -> Config:
+    """Positions on some axes, whose widths sum to that of the model, or in one table."""
+    kinds = draw(st.lists(st.sampled_from(["lsh", "local"]), min_size=1, max_size=4))
+    widths = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    axes = len(widths) + draw(st.integers(0, 1))
+    more = 2 if len(set(kinds)) == 1 else 0
+    return config(
+        "reformer",
+        is_decoder=True,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=sum(widths),
+        num_hidden_layers=draw(sometimes(st.integers(1, len(kinds) + more))),
+        num_attention_heads=draw(HEADS),
+        attention_head_size=draw(sometimes(HEAD)),
+        feed_forward_size=draw(sometimes(INNER)),
+        attn_layers=kinds,
+        axial_pos_embds=draw(sometimes(FLAG)),
+        axial_pos_shape=draw(st.lists(st.integers(1, 5), min_size=axes, max_size=axes)),
+        axial_pos_embds_dim=widths,
+        max_position_embeddings=draw(POSITIONS),
+    )
+
+
+CPMANT = {
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": sometimes(HEADS),
+    "prompt_length": sometimes(st.integers(1, 4)),
+    "prompt_types": sometimes(st.integers(1, 4)),
+    "segment_types": sometimes(st.integers(1, 4)),
+    "vocab_size": sometimes(VOCABULARY),
+    **dict.fromkeys(("hidden_size", "dim_head", "dim_ff", "position_bias_num_buckets"), INNER),
+}
+
+
+@st.composite
+def cpmant(draw: DrawFn) -> Config:
+    return config("cpmant", **{key: draw(value) for key, value in CPMANT.items()})
 
 
 SMALL = {
@@ -143,5 +228,59 @@ KIN: dict[str, Kin] = {
         needs=NEEDS,
         beside=("bert.pooler.", *CLS),
         attends=False,
+    ),
+    "xlnet": Kin(xlnet(), {"vocab_size": 40, "d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 12}, attends=False),
+    "xlm": Kin(
+        xlm(),
+        {"vocab_size": 40, "emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 20},
+        needs={
+            "asm": {"asm_cutoffs": [10], "asm_div_value": 4},
+            "asm_cutoffs": {"asm": True, "asm_cutoffs": [10], "asm_div_value": 4},
+            "asm_div_value": {"asm": True, "asm_cutoffs": [10], "asm_div_value": 4},
+            "use_lang_emb": {"n_langs": 3},
+        },
+        others={"asm_cutoffs": [[9]]},
+        runs={"pad_token_id": 2, "asm": False},
+    ),
+    "reformer": Kin(
+        reformer(),
+        {
+            "vocab_size": 40,
+            "hidden_size": 16,
+            "num_attention_heads": 2,
+            "attention_head_size": 4,
+            "feed_forward_size": 12,
+            "axial_pos_shape": [3, 5],
+            "axial_pos_embds_dim": [4, 12],
+            "attn_layers": ["lsh", "local"],
+            "axial_pos_embds": False,
+            "max_position_embeddings": 20,
+        },
+        lacking={"is_decoder": True},
+        needs={key: {"axial_pos_embds": True} for key in ("axial_pos_shape", "axial_pos_embds_dim")},
+        others={
+            "attn_layers": [["lsh", "lsh"]],
+            "axial_pos_shape": [[4, 5]],
+            "axial_pos_embds_dim": [[5, 11]],
+            "num_hidden_layers": [1],
+        },
+        attends=False,
+        any_width=True,
+    ),
+    "cpmant": Kin(
+        cpmant(),
+        {
+            "vocab_size": 40,
+            "hidden_size": 16,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "dim_head": 3,
+            "dim_ff": 12,
+            "prompt_types": 2,
+            "prompt_length": 3,
+            "segment_types": 4,
+        },
+        attends=False,
+        any_width=True,
     ),
 }

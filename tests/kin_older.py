@@ -210,6 +210,7 @@ KIN: dict[str, Kin] = {
             "decoder_ffn_dim": 12, "max_position_embeddings": 20,
         },
         beside=("prophetnet.decoder.ngram_embeddings.",),
+        attends=False,
     ),
     "moshi": Kin(
         llama_like("moshi", whole=True, ffn_dim=sometimes(INNER.map(lambda half: 2 * half))),

@@ -148,7 +148,7 @@ def test_default_config(model_type: str):
 
 @pytest.mark.parametrize("model_type", LACKING)
 def test_a_default_that_makes_no_model_is_refused(model_type: str):
-    with pytest.raises((TypeError, AttributeError)):
+    with pytest.raises((AssertionError, AttributeError, TypeError)):
         build({"model_type": model_type})
     with pytest.raises(BadInput, match=f"^test: {next(iter(LACKING[model_type]))} is missing"):
         count({"model_type": model_type})
@@ -479,7 +479,9 @@ def test_heads_that_do_not_divide_the_width_are_refused(values: dict[str, Any]):
 @pytest.mark.parametrize("model_type", sorted(set(NATIVE) - {"blt"}))  # whose parts have a width each
 def test_where_transformers_refuses_heads_so_do_we(model_type: str):
     """And where it does not, and no shape is rounded, the counts agree."""
-    width = next(key for key in ("n_embd", "d_model", "hidden_size") if key in architectures.find(model_type).keys)
+    width = next(
+        key for key in ("n_embd", "d_model", "emb_dim", "hidden_size") if key in architectures.find(model_type).keys
+    )
     stated = {"head_dim": 4} if "head_dim" in architectures.find(model_type).keys else {}
     values = small(model_type, **{width: 17}, **stated)
     try:
@@ -569,6 +571,8 @@ def test_aliases_are_those_of_transformers(model_type: str):
             continue
         other = not start if isinstance(start, bool) else start[::-1] if isinstance(start, list) else 2 * start
         both = small(model_type, **{key: start, alias: other})
+        if model_type == "xlnet":  # else transformers shares out the width before it reads the alias
+            both["d_head"] = {"d_model": 16, "n_head": 4}.get(key, 8)
         if (model_type, key) == ("gpt_neo", "num_layers"):
             both["attention_types"] = [[["global"], 2 * start]]
         assert_equal(both)

@@ -29,11 +29,11 @@ KINDS = {
         "shape_embed_dim", "word_embed_proj_dim",
     ),
     "mlp-width": (
-        "d_ff", "decoder_ffn_dim", "dff", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_multiple_size",
+        "d_ff", "d_inner", "decoder_ffn_dim", "dff", "dim_ff", "feed_forward_size", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_multiple_size",
         "intermediate_size", "intermediate_size_mlp", "n_inner", "width", "widths",
     ),
     "heads": (
-        "attention_heads", "d_head", "decoder_attention_heads", "head_dim", "n_head", "n_heads", "num_attention_heads",
+        "attention_head_size", "attention_heads", "d_head", "dim_head", "decoder_attention_heads", "head_dim", "n_head", "n_heads", "num_attention_heads",
         "num_decoder_attention_heads", "num_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
         "num_attention_heads_per_layer", "qk_head_dim",
     ),
@@ -55,9 +55,12 @@ KINDS = {
         "mamba_dt_rank", "mamba_head_dim", "mamba_num_heads", "ssm_state_size",
     ),
     "token-types": (
-        "concat_input", "enable_pronunciation", "enable_shape", "pronunciation_vocab_size", "shape_vocab_size", "task_type_vocab_size",
-        "type_vocab_size", "use_task_id",
+        "concat_input", "enable_pronunciation", "enable_shape", "n_langs", "pronunciation_vocab_size", "segment_types",
+        "shape_vocab_size", "task_type_vocab_size", "type_vocab_size", "use_lang_emb", "use_task_id",
     ),
+    "prompts": ("prompt_length", "prompt_types"),
+    "adaptive-softmax": ("asm", "asm_cutoffs", "asm_div_value"),
+    "attention-kinds": ("attn_layers",),
     "adapters": ("adapter_reduction_factor", "languages"),
     "cross-attention": ("add_cross_attention", "cross_attention_hidden_size", "cross_attn_k"),
     "parts": ("decoder_config", "encoder_config", "global_config", "patch_in_forward", "patcher_config"),
@@ -77,7 +80,7 @@ KINDS = {
     ),
     "positions": (
         "block_size", "context_length", "max_position_embeddings", "max_target_positions", "n_positions", "ngram", "num_buckets",
-        "use_learned_position_embeddings",
+        "axial_pos_embds", "axial_pos_embds_dim", "axial_pos_shape", "position_bias_num_buckets", "use_learned_position_embeddings",
     ),
     "experts": (
         "decoder_sparse_step", "first_k_dense_replace", "interleave_moe_layer_step", "mlp_only_layers",

@@ -33,8 +33,9 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
 def positions(ledger: Ledger) -> int | None:
     """The most tokens that learned positions allow, None where there are none."""
     described = ledger.described or ledger
-    told = [entry for entry in described.parameters if entry.role == "position_embedding"]
-    counts = [int(entry.shape[0]) for entry in told if len(entry.shape) == 2]
+    tables = [entry for entry in described.parameters if entry.role == "position_embedding"]
+    told = [entry for entry in tables if len(entry.shape) == 2]  # others have a row for a part of a position
+    counts = [int(entry.shape[0]) for entry in told]
     # The key that gave the rows, where a config did: OPT has two rows more than positions.
     keys = [key for entry in told for key in _keys(expression_of(entry.shape[0]))]
     longest = [one.heads.longest for one in described.attending if one.heads.longest is not None]

@@ -1,0 +1,114 @@
+"""Reformer (Kitaev et al. 2020, "Reformer: The Efficient Transformer"): hashed attention, two streams, positions on two axes."""
+
+from tallystick.architectures._decoder import in_runs
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    LayerNorm,
+    Linear,
+    Model,
+    Node,
+    PositionEmbedding,
+    Stack,
+    Tensor,
+    architecture,
+    maybe,
+    natural,
+)
+from tallystick.errors import shown
+
+KINDS = {"lsh": ("query_key", "value"), "local": ("query", "key", "value")}  # and their projections
+LISTED = ["local", "lsh"] * 3
+
+
+@architecture(
+    "reformer",
+    "ReformerModelWithLMHead",
+    scored=False,
+    running={"local_num_chunks_after": natural(), "lsh_num_chunks_after": natural()},
+    vocab_size=320,
+    hidden_size=256,
+    num_hidden_layers=maybe(),
+    num_attention_heads=12,
+    attention_head_size=64,
+    feed_forward_size=512,
+    attn_layers=None,
+    axial_pos_embds=True,
+    axial_pos_shape=(64, 64),
+    axial_pos_embds_dim=(64, 192),
+    max_position_embeddings=4096,
+    is_decoder=False,
+)
+def reformer(c: Config) -> Model:
+    if not c.is_decoder:
+        raise c.refuse("is_decoder is missing or false: the language model of this type is a decoder")
+    d = c.hidden_size
+    local = [kind == "local" for kind in _kinds(c)]
+    runs = in_runs(local, _block(c, "local"), _block(c, "lsh"))
+    layers = c.num_hidden_layers
+    stack = Stack((layers, runs[0][0])) if layers and len(runs) == 1 else Stack(*((n, block) for block, n in runs))
+    return Model(
+        reformer=Group(
+            embeddings=Group(word_embeddings=Embedding(c.vocab_size, d), position_embeddings=_positions(c)),
+            encoder=Group(layers=stack, layer_norm=LayerNorm(2 * d)),  # of both streams
+        ),
+        lm_head=Group(bias=Tensor((c.vocab_size,), "head"), decoder=Head(2 * d, c.vocab_size)),
+    )
+
+
+def _kinds(c: Config) -> list[str]:
+    """The kind of attention of each layer; one stands for all where they are equal."""
+    listed = LISTED if c.attn_layers is None else c.attn_layers
+    if (
+        not isinstance(listed, list)
+        or not listed
+        or not all(isinstance(kind, str) and kind in KINDS for kind in listed)
+    ):
+        raise c.refuse(f"attn_layers is {shown(listed)}, expected a list of {' and '.join(KINDS)}")
+    for kind in {*listed}:
+        if getattr(c, f"{kind}_num_chunks_after"):
+            raise c.refuse(f"{kind}_num_chunks_after must be 0: a decoder sees nothing behind")
+    layers = len(listed) if c.num_hidden_layers is None else c.num_hidden_layers
+    if len({*listed}) == 1:
+        return listed[:1] if c.num_hidden_layers else listed
+    if layers > len(listed):
+        raise c.refuse(f"attn_layers lists {len(listed)} layers of {int(layers)}")
+    return listed[: int(layers)]
+
+
+def _block(c: Config, kind: str) -> Group:
+    d, inner, heads = c.hidden_size, c.feed_forward_size, c.num_attention_heads * c.attention_head_size
+    reads = {name: Linear(d, heads, bias=False) for name in KINDS[kind]}
+    return Group(
+        # How it runs is not told: what a position sees depends on the hashes of all.
+        attention=Attention(
+            layer_norm=LayerNorm(d),
+            self_attention=Group(**reads),
+            output=Group(dense=Linear(heads, d, bias=False)),
+        ),
+        feed_forward=MLP(
+            layer_norm=LayerNorm(d),
+            dense=Group(dense=Linear(d, inner)),
+            output=Group(dense=Linear(inner, d)),
+        ),
+    )
+
+
+def _positions(c: Config) -> Group:
+    """One table, or one for each axis, whose vectors stand side by side."""
+    if not c.axial_pos_embds:
+        return Group(embedding=PositionEmbedding(c.max_position_embeddings, c.hidden_size))
+    shape, widths = c.axial_pos_shape, c.axial_pos_embds_dim
+    if sum(map(int, widths)) != c.hidden_size:
+        raise c.refuse(f"axial_pos_embds_dim must sum to hidden_size = {int(c.hidden_size)}")
+    if len(widths) > len(shape):
+        raise c.refuse(f"axial_pos_embds_dim names {len(widths)} axes, axial_pos_shape {len(shape)}")
+    tables: dict[str, Node] = {}
+    for axis, width in enumerate(widths):
+        sizes = [rows if at == axis else 1 for at, rows in enumerate(shape)]
+        tables[str(axis)] = Tensor((*sizes, width), "position_embedding")
+    return Group(weights=Group(**tables))

@@ -1,0 +1,91 @@
+"""XLM (Lample and Conneau 2019, "Cross-lingual Language Model Pretraining"): each kind of module in a list of its own."""
+
+from itertools import pairwise
+
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    Heads,
+    LayerNorm,
+    Linear,
+    Model,
+    PositionEmbedding,
+    Repeat,
+    Stack,
+    Tensor,
+    architecture,
+)
+from tallystick.errors import shown
+
+
+@architecture(
+    "xlm",
+    "XLMWithLMHeadModel",
+    scored=False,
+    aliases={
+        "hidden_size": "emb_dim",
+        "num_attention_heads": "n_heads",
+        "num_hidden_layers": "n_layers",
+        "n_words": "vocab_size",
+    },
+    running={"causal": False, "is_encoder": True},
+    vocab_size=30145,
+    emb_dim=2048,
+    n_layers=12,
+    n_heads=16,
+    max_position_embeddings=512,
+    n_langs=1,
+    use_lang_emb=True,
+    asm=False,
+    asm_cutoffs=(),
+    asm_div_value=0.0,
+    tie_word_embeddings=True,
+)
+def xlm(c: Config) -> Model:
+    c.require_divisible("emb_dim", by="n_heads")
+    if not c.is_encoder:
+        raise c.refuse("is_encoder is false, and no such model of this type exists")
+    d, layers = c.emb_dim, c.n_layers
+    attends = Attention(
+        Heads(c.n_heads, c.n_heads, d / c.n_heads, rotary=0, causal=c.causal),
+        **{name: Linear(d, d) for name in ("q_lin", "k_lin", "v_lin", "out_lin")},
+    )
+    norm = LayerNorm(d)
+    return Model(
+        transformer=Group(
+            position_embeddings=PositionEmbedding(c.max_position_embeddings, d),
+            embeddings=Embedding(c.vocab_size, d),
+            lang_embeddings=Embedding(c.n_langs, d) if c.use_lang_emb and c.n_langs > 1 else None,
+            layer_norm_emb=norm,
+            attentions=Repeat(layers, attends),
+            layer_norm1=Repeat(layers, norm),
+            ffns=Repeat(layers, MLP(lin1=Linear(d, 4 * d), lin2=Linear(4 * d, d))),
+            layer_norm2=Repeat(layers, norm),
+        ),
+        pred_layer=Group(proj=_adaptive(c) if c.asm else Head(d, c.vocab_size, bias=True)),
+        tie=("pred_layer.proj.weight", "transformer.embeddings.weight") if c.tie_word_embeddings else None,
+    )
+
+
+def _adaptive(c: Config) -> Group:
+    """An adaptive softmax: rows for the frequent tokens and for each cluster of others, which has a narrower width."""
+    d, ends = c.emb_dim, (*c.asm_cutoffs, c.vocab_size)
+    if len(ends) == 1 or any(first >= then for first, then in pairwise(ends)):
+        raise c.refuse("asm = true needs asm_cutoffs, a list of numbers that grow and stay below vocab_size")
+    if c.asm_div_value < 1:
+        raise c.refuse(f"asm = true needs asm_div_value, a number of 1 or more, not {shown(c.asm_div_value)}")
+    clusters = []
+    for number, (first, then) in enumerate(pairwise(ends), 1):
+        waist = int(int(d) // c.asm_div_value**number)
+        both = {"0": Tensor((waist, d), "head"), "1": Tensor((then - first, waist), "head")}
+        clusters.append((1, Group(**{name: Group(weight=tensor) for name, tensor in both.items()})))
+    return Group(
+        # Without a use, but transformers ties it.
+        weight=Tensor((c.vocab_size, d), "head") if c.tie_word_embeddings else None,
+        head=Head(d, ends[0] + len(clusters), bias=True),
+        tail=Stack(*clusters),
+    )
