@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from drawing import (
+    EVEN,
     FLAG,
     HEAD,
     HEADS,
@@ -142,6 +143,30 @@ def longcat_flash(draw: DrawFn) -> Config:
         draw(st.sampled_from(["moe_topk", "num_experts_per_tok"])): draw(st.integers(1, values["n_routed_experts"]))
     }
     return {**values, "num_layers": values.pop("num_hidden_layers")} if draw(FLAG) else values
+
+
+BLOCKS = {"layer_types": ["full_attention", *["minimax_m3_sparse"] * 3]}
+ONE_DENSE = {"mlp_layer_types": ["dense", "sparse", "sparse", "sparse"]}
+TURNING = {"rope_type": "default", "rope_theta": 10000.0}
+
+
+@st.composite
+def minimax_m3(draw: DrawFn) -> Config:
+    """By names of now, or by older ones in a dictionary of their own."""
+    sizes = {key: sometimes(INNER) for key in ("dense_intermediate_size", "shared_intermediate_size")}
+    base = llama_like("minimax_m3_vl_text", kv=4, rotary_dim=st.just(2), **sizes, **INDEXING)
+    values = draw(
+        listing(
+            with_experts(base, "num_local_experts", "num_experts"),
+            layer_types=("full_attention", "minimax_m3_sparse"),
+            mlp_layer_types=FEEDS,
+        )
+    )
+    marks = st.lists(st.integers(0, 1), min_size=values["num_hidden_layers"], max_size=values["num_hidden_layers"])
+    options = {"sparse_num_index_heads": HEADS, "sparse_index_dim": TURNED, "sparse_attention_freq": marks}
+    older = st.fixed_dictionaries({}, optional=options)
+    named = {"moe_layer_freq": sometimes(marks), "sparse_attention_config": nullable(older)}
+    return config(**{**values, **{key: draw(value) for key, value in named.items()}})
 
 
 KIN: dict[str, Kin] = {
@@ -318,5 +343,56 @@ KIN: dict[str, Kin] = {
         beside=GATES,
         any_width=True,
         attends=False,
+    ),
+    "jetmoe": Kin(
+        with_experts(
+            llama_like("jetmoe", kv=16, kv_channels=sometimes(EVEN), head_dim=NO_KEY), "num_local_experts", "num_local_experts"
+        ),
+        {**MOE, "kv_channels": 4},
+        attends=False,
+    ),
+    "beam": Kin(
+        listing(
+            with_experts(
+                llama_like("beam", kv=8, moe_intermediate_size=INNER, **maybe_flags("attention_bias")),
+                "num_experts",
+                "num_experts",
+            ),
+            mlp_layer_types=FEEDS,
+            layer_types=("full_attention", "sliding_attention"),
+        ),
+        MOE,
+        others=ONE_SPARSE,
+        experts=True,
+        counted=False,
+    ),
+    "minimax_m3_vl_text": Kin(
+        minimax_m3(),
+        {**MOE, "dense_intermediate_size": 10, "shared_intermediate_size": 8, "index_n_heads": 3, "index_head_dim": 4},
+        needs={
+            "dense_intermediate_size": ONE_DENSE,
+            "index_n_heads": BLOCKS,
+            "index_head_dim": BLOCKS,
+        },
+        others={
+            **ONE_SPARSE,
+            "layer_types": [["minimax_m3_sparse"] * 4],
+            "moe_layer_freq": [[0, 1, 1, 1]],
+            "sparse_attention_config": [{"sparse_attention_freq": [0, 0, 1, 1]}],
+        },
+        experts=True,
+        attends=False,
+    ),
+    "cohere_compass_text": Kin(
+        llama_like(
+            "cohere_compass_text",
+            null_kv=True,
+            rope_parameters=st.sampled_from([{"full_attention": None}, {"full_attention": TURNING}]),
+            **maybe_flags("attention_bias"),
+        ),
+        {**MOE, "hidden_size": 16},
+        lacking={"rope_parameters": {"full_attention": TURNING}},
+        any_width=True,
+        counted=False,
     ),
 }  # fmt: skip
