@@ -18,6 +18,7 @@ from drawing import (
     Config,
     Kin,
     config,
+    divisors,
     llama_like,
     maybe_flags,
     nullable,
@@ -145,9 +146,39 @@ def longcat_flash(draw: DrawFn) -> Config:
     return {**values, "num_layers": values.pop("num_hidden_layers")} if draw(FLAG) else values
 
 
+NEAR = ("hybrid", "hybrid_sliding")
+INKLING = {
+    **MOE, "swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 6, "sliding_window_size": 7, "d_rel": 3,
+    "rel_extent": 5,
+}  # fmt: skip
+ALL_FAR = {key: {"layer_types": ["hybrid"] * 4} for key in ("num_key_value_heads", "head_dim", "rel_extent")}
+QUERIES = (
+    "model.final_input.",
+    *(f"model.layers.{n}.{part}_input." for n in range(48) for part in ("attention", "mlp")),
+)
 BLOCKS = {"layer_types": ["full_attention", *["minimax_m3_sparse"] * 3]}
 ONE_DENSE = {"mlp_layer_types": ["dense", "sparse", "sparse", "sparse"]}
 TURNING = {"rope_type": "default", "rope_theta": 10000.0}
+
+
+@st.composite
+def inkling(draw: DrawFn, model_type: str, lists: dict[str, Any], **more: SearchStrategy[Any]) -> Config:
+    """Heads of two kinds, whose sizes have keys of their own."""
+    heads = draw(HEADS)
+    sizes = {
+        "moe_intermediate_size": INNER,
+        "swa_num_attention_heads": st.just(heads),
+        "swa_num_key_value_heads": st.sampled_from(divisors(heads)),
+        "swa_head_dim": sometimes(EVEN),
+        "sliding_window_size": sometimes(SIZE),
+        "d_rel": sometimes(SIZE),
+        "rel_extent": sometimes(SIZE),
+        draw(st.sampled_from(["conv_kernel_size", "sconv_kernel_size"])): sometimes(st.integers(1, 5)),
+    }
+    values = draw(listing(with_experts(llama_like(model_type, kv=8, **sizes, **more), *EXPERTS), **lists))
+    if model_type == "inkling2_text":  # by that name too, and then both must say the same
+        values.pop("intermediate_size", None)
+    return values
 
 
 @st.composite
@@ -394,5 +425,32 @@ KIN: dict[str, Kin] = {
         lacking={"rope_parameters": {"full_attention": TURNING}},
         any_width=True,
         counted=False,
+    ),
+    "inkling_text": Kin(
+        inkling(
+            "inkling_text",
+            {"layer_types": NEAR, "mlp_layer_types": FEEDS},
+            dense_intermediate_size=nullable(INNER),
+            dense_mlp_idx=sometimes(st.integers(0, 3)),
+            local_layer_ids=nullable(st.lists(st.integers(0, 4), max_size=3)),
+            n_shared_experts=SHARED,
+        ),
+        INKLING,
+        needs={
+            "intermediate_size": ONE_DENSE,
+            "dense_intermediate_size": ONE_DENSE,
+            **ALL_FAR,
+        },
+        others={**ONE_SPARSE, "layer_types": [["hybrid"] * 4], "local_layer_ids": [[0]]},
+        experts=True,
+        attends=False,
+    ),
+    "inkling2_text": Kin(
+        inkling("inkling2_text", {"layer_types": NEAR}),
+        INKLING,
+        needs=ALL_FAR,
+        others={"layer_types": [["hybrid"] * 4]},
+        beside=QUERIES,
+        attends=False,
     ),
 }  # fmt: skip

@@ -32,12 +32,14 @@ KINDS = {
     "heads": (
         "attention_heads", "d_head", "decoder_attention_heads", "head_dim", "n_head", "n_heads", "num_attention_heads",
         "num_decoder_attention_heads", "num_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-        "kv_channels", "qk_head_dim",
+        "kv_channels", "qk_head_dim", "swa_head_dim", "swa_num_attention_heads",
     ),
-    "kv-heads": ("multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
+    "kv-heads": ("swa_num_key_value_heads", "multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
     "kv-sharing": ("num_kv_shared_layers",),
     "residuals": ("altup_num_inputs", "hc_mult", "laurel_rank"),
     "latent-attention": ("kv_lora_rank", "o_groups", "o_lora_rank", "q_lora_rank"),
+    "convolutions": ("conv_kernel_size",),
+    "distances": ("d_rel", "local_layer_ids", "rel_extent", "sliding_window_size"),
     "compressed-attention": ("compress_rate_csa", "compress_rate_hca", "compress_rates", "compress_ratios"),
     "indexers": (
         "index_head_dim", "index_n_heads", "index_skip_topk_offset", "index_topk_freq", "index_topk_pattern", "indexer_types",
@@ -80,7 +82,7 @@ KINDS = {
         "shared_expert_intermediate_size", "shared_intermediate_size", "moe_num_experts", "moe_num_shared_experts",
         "expert_layer_offset", "expert_layer_period", "moe_latent_size", "moe_shared_expert_intermediate_size",
         "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval",
-        "dense_intermediate_size", "expert_ffn_hidden_size", "mlp_layer_types", "moe_layer_freq", "num_hash_layers", "num_shared_experts",
+        "dense_intermediate_size", "dense_mlp_idx", "expert_ffn_hidden_size", "mlp_layer_types", "moe_layer_freq", "num_hash_layers", "num_shared_experts",
         "prefix_dense_intermediate_size", "zero_expert_num",
     ),
 }  # fmt: skip
