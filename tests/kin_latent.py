@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from drawing import (
+    EVEN,
     FLAG,
     HEAD,
     HEADS,
@@ -17,6 +18,7 @@ from drawing import (
     Config,
     Kin,
     config,
+    divisors,
     llama_like,
     maybe_flags,
     nullable,
@@ -142,6 +144,60 @@ def longcat_flash(draw: DrawFn) -> Config:
         draw(st.sampled_from(["moe_topk", "num_experts_per_tok"])): draw(st.integers(1, values["n_routed_experts"]))
     }
     return {**values, "num_layers": values.pop("num_hidden_layers")} if draw(FLAG) else values
+
+
+NEAR = ("hybrid", "hybrid_sliding")
+INKLING = {
+    **MOE, "swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 6, "sliding_window_size": 7, "d_rel": 3,
+    "rel_extent": 5,
+}  # fmt: skip
+ALL_FAR = {key: {"layer_types": ["hybrid"] * 4} for key in ("num_key_value_heads", "head_dim", "rel_extent")}
+QUERIES = (
+    "model.final_input.",
+    *(f"model.layers.{n}.{part}_input." for n in range(48) for part in ("attention", "mlp")),
+)
+BLOCKS = {"layer_types": ["full_attention", *["minimax_m3_sparse"] * 3]}
+ONE_DENSE = {"mlp_layer_types": ["dense", "sparse", "sparse", "sparse"]}
+TURNING = {"rope_type": "default", "rope_theta": 10000.0}
+
+
+@st.composite
+def inkling(draw: DrawFn, model_type: str, lists: dict[str, Any], **more: SearchStrategy[Any]) -> Config:
+    """Heads of two kinds, whose sizes have keys of their own."""
+    heads = draw(HEADS)
+    sizes = {
+        "moe_intermediate_size": INNER,
+        "swa_num_attention_heads": st.just(heads),
+        "swa_num_key_value_heads": st.sampled_from(divisors(heads)),
+        "swa_head_dim": sometimes(EVEN),
+        "sliding_window_size": sometimes(SIZE),
+        "d_rel": sometimes(SIZE),
+        "rel_extent": sometimes(SIZE),
+        draw(st.sampled_from(["conv_kernel_size", "sconv_kernel_size"])): sometimes(st.integers(1, 5)),
+    }
+    values = draw(listing(with_experts(llama_like(model_type, kv=8, **sizes, **more), *EXPERTS), **lists))
+    if model_type == "inkling2_text":  # by that name too, and then both must say the same
+        values.pop("intermediate_size", None)
+    return values
+
+
+@st.composite
+def minimax_m3(draw: DrawFn) -> Config:
+    """By names of now, or by older ones in a dictionary of their own."""
+    sizes = {key: sometimes(INNER) for key in ("dense_intermediate_size", "shared_intermediate_size")}
+    base = llama_like("minimax_m3_vl_text", kv=4, rotary_dim=st.just(2), **sizes, **INDEXING)
+    values = draw(
+        listing(
+            with_experts(base, "num_local_experts", "num_experts"),
+            layer_types=("full_attention", "minimax_m3_sparse"),
+            mlp_layer_types=FEEDS,
+        )
+    )
+    marks = st.lists(st.integers(0, 1), min_size=values["num_hidden_layers"], max_size=values["num_hidden_layers"])
+    options = {"sparse_num_index_heads": HEADS, "sparse_index_dim": TURNED, "sparse_attention_freq": marks}
+    older = st.fixed_dictionaries({}, optional=options)
+    named = {"moe_layer_freq": sometimes(marks), "sparse_attention_config": nullable(older)}
+    return config(**{**values, **{key: draw(value) for key, value in named.items()}})
 
 
 KIN: dict[str, Kin] = {
@@ -317,6 +373,84 @@ KIN: dict[str, Kin] = {
         experts=True,
         beside=GATES,
         any_width=True,
+        attends=False,
+    ),
+    "jetmoe": Kin(
+        with_experts(
+            llama_like("jetmoe", kv=16, kv_channels=sometimes(EVEN), head_dim=NO_KEY), "num_local_experts", "num_local_experts"
+        ),
+        {**MOE, "kv_channels": 4},
+        attends=False,
+    ),
+    "beam": Kin(
+        listing(
+            with_experts(
+                llama_like("beam", kv=8, moe_intermediate_size=INNER, **maybe_flags("attention_bias")),
+                "num_experts",
+                "num_experts",
+            ),
+            mlp_layer_types=FEEDS,
+            layer_types=("full_attention", "sliding_attention"),
+        ),
+        MOE,
+        others=ONE_SPARSE,
+        experts=True,
+        counted=False,
+    ),
+    "minimax_m3_vl_text": Kin(
+        minimax_m3(),
+        {**MOE, "dense_intermediate_size": 10, "shared_intermediate_size": 8, "index_n_heads": 3, "index_head_dim": 4},
+        needs={
+            "dense_intermediate_size": ONE_DENSE,
+            "index_n_heads": BLOCKS,
+            "index_head_dim": BLOCKS,
+        },
+        others={
+            **ONE_SPARSE,
+            "layer_types": [["minimax_m3_sparse"] * 4],
+            "moe_layer_freq": [[0, 1, 1, 1]],
+            "sparse_attention_config": [{"sparse_attention_freq": [0, 0, 1, 1]}],
+        },
+        experts=True,
+        attends=False,
+    ),
+    "cohere_compass_text": Kin(
+        llama_like(
+            "cohere_compass_text",
+            null_kv=True,
+            rope_parameters=st.sampled_from([{"full_attention": None}, {"full_attention": TURNING}]),
+            **maybe_flags("attention_bias"),
+        ),
+        {**MOE, "hidden_size": 16},
+        lacking={"rope_parameters": {"full_attention": TURNING}},
+        any_width=True,
+        counted=False,
+    ),
+    "inkling_text": Kin(
+        inkling(
+            "inkling_text",
+            {"layer_types": NEAR, "mlp_layer_types": FEEDS},
+            dense_intermediate_size=nullable(INNER),
+            dense_mlp_idx=sometimes(st.integers(0, 3)),
+            local_layer_ids=nullable(st.lists(st.integers(0, 4), max_size=3)),
+            n_shared_experts=SHARED,
+        ),
+        INKLING,
+        needs={
+            "intermediate_size": ONE_DENSE,
+            "dense_intermediate_size": ONE_DENSE,
+            **ALL_FAR,
+        },
+        others={**ONE_SPARSE, "layer_types": [["hybrid"] * 4], "local_layer_ids": [[0]]},
+        experts=True,
+        attends=False,
+    ),
+    "inkling2_text": Kin(
+        inkling("inkling2_text", {"layer_types": NEAR}),
+        INKLING,
+        needs=ALL_FAR,
+        others={"layer_types": [["hybrid"] * 4]},
+        beside=QUERIES,
         attends=False,
     ),
 }  # fmt: skip

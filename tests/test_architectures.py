@@ -148,7 +148,7 @@ def test_default_config(model_type: str):
 
 @pytest.mark.parametrize("model_type", LACKING)
 def test_a_default_that_makes_no_model_is_refused(model_type: str):
-    with pytest.raises((AssertionError, AttributeError, TypeError)):
+    with pytest.raises((AssertionError, AttributeError, KeyError, TypeError)):
         build({"model_type": model_type})
     with pytest.raises(BadInput, match=f"^test: {next(iter(LACKING[model_type]))} is missing"):
         count({"model_type": model_type})
@@ -245,6 +245,7 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "num_experts_per_tok",
         "moe_k",
         "moe_topk",
+        "rope_parameters",
     }
     lists = {
         "attn_layer_indices": [[0], [1, 2]],
@@ -493,7 +494,9 @@ def test_where_transformers_refuses_heads_so_do_we(model_type: str):
         assert_equal(values, true)
 
 
-GROUPED = [name for name in NATIVE if "num_key_value_heads" in architectures.find(name).keys]
+GROUPED = [
+    name for name in NATIVE if {"num_attention_heads", "num_key_value_heads"} <= set(architectures.find(name).keys)
+]
 
 
 @pytest.mark.parametrize("model_type", GROUPED)

@@ -122,6 +122,7 @@ def test_each_key_that_an_architecture_reads_has_a_kind():
             "moe_k",
             "moe_topk",
             "new_decoder_architecture",
+            "rope_parameters",
             "inputs",
             "outputs",
             "is_decoder",

@@ -43,9 +43,12 @@ KINDS = {
     "gates": ("gating",),
     "convolutions": ("cca_time0", "cca_time1"),
     "latent-attention": ("kv_lora_rank", "o_groups", "o_lora_rank", "q_lora_rank"),
+    "convolutions": ("conv_kernel_size",),
+    "distances": ("d_rel", "local_layer_ids", "rel_extent", "sliding_window_size"),
     "compressed-attention": ("compress_rate_csa", "compress_rate_hca", "compress_rates", "compress_ratios"),
     "indexers": (
         "index_head_dim", "index_n_heads", "index_skip_topk_offset", "index_topk_freq", "index_topk_pattern", "indexer_types",
+        "sparse_attention_config",
     ),
     "scans": (
         "attn_layer_indices", "full_attention_interval", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",

@@ -1,0 +1,117 @@
+"""MiniMax-M3 without its eyes (MiniMax 2026): grouped heads that may read chosen blocks of tokens, and experts beside one shared."""
+
+from typing import Any
+
+from tallystick.architectures._decoder import attention, decoder, experts_used, head_norms, heads, pre_norm, router
+from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Buffer,
+    Config,
+    Experts,
+    Group,
+    Linear,
+    Model,
+    RMSNorm,
+    Tensor,
+    architecture,
+)
+from tallystick.errors import shown
+
+KINDS = ("full_attention", "minimax_m3_sparse")
+OLDER = {"index_n_heads": "sparse_num_index_heads", "index_head_dim": "sparse_index_dim"}
+
+
+@architecture(
+    "minimax_m3_vl_text",
+    "MiniMaxM3VLForCausalLM",
+    aliases={"num_experts": "num_local_experts"},
+    vocab_size=200064,
+    hidden_size=6144,
+    intermediate_size=3072,
+    dense_intermediate_size=12288,
+    shared_intermediate_size=3072,
+    num_hidden_layers=60,
+    layer_types=None,
+    mlp_layer_types=None,
+    moe_layer_freq=None,
+    num_attention_heads=64,
+    num_key_value_heads=4,
+    head_dim=128,
+    index_n_heads=4,
+    index_head_dim=128,
+    sparse_attention_config=None,
+    num_local_experts=128,
+    num_experts_per_tok=4,
+    tie_word_embeddings=False,
+)
+def minimax_m3_vl_text(c: Config) -> Model:
+    d = c.hidden_size
+    attends = _marked(c, _older(c).get("sparse_attention_freq"), "layer_types", KINDS)
+    feeds = _marked(c, c.moe_layer_freq, "mlp_layer_types", FEED_FORWARD, otherwise=1)
+    dense, sparse = _fused_mlp(d, c.dense_intermediate_size), _mixture(c)
+
+    def block(attending: str, feeding: str) -> Group:
+        return pre_norm(_attention(c, attending), sparse if feeding == "sparse" else dense, RMSNorm(d, kind="gemma"))
+
+    return decoder(c, in_stack(zip(attends, feeds, strict=True), block), RMSNorm(d, kind="gemma"))
+
+
+def _older(c: Config) -> dict[str, Any]:
+    """What older configs say of chosen blocks, in a dictionary of their own."""
+    stated = c.sparse_attention_config
+    if stated is not None and not isinstance(stated, dict):
+        raise c.refuse(f"sparse_attention_config is {shown(stated)}, expected a dictionary")
+    return stated or {}
+
+
+def _marked(c: Config, marks: object, name: str, kinds: tuple[str, str], otherwise: int = 0) -> list[str]:
+    """The kind of each layer: as the key `name` lists it, as an older config marks it by 0 or 1, or all of one kind."""
+    count = int(c.num_hidden_layers)
+    if marks is None or getattr(c, name) is not None:
+        return listed(c, name, kinds, lambda _: kinds[otherwise])
+    if not isinstance(marks, list) or len(marks) != count:
+        raise c.refuse(f"what marks {name} is {shown(marks)}, expected a 0 or 1 for each of the {count} layers")
+    return [kinds[bool(mark)] for mark in marks]
+
+
+def _fused_mlp(d: int, inner: int) -> MLP:
+    return MLP(gate_up_proj=Linear(d, 2 * inner, bias=False), down_proj=Linear(inner, d, bias=False))
+
+
+def _mixture(c: Config) -> Group:
+    """Experts that are held in one, in files too."""
+    d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
+    used = experts_used(c, "num_local_experts")
+    return Group(
+        gate=router(d, None, of, e_score_correction_bias=Buffer(of)),
+        experts=Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner))),
+        shared_experts=_fused_mlp(d, c.shared_intermediate_size),
+    )
+
+
+def _attention(c: Config, kind: str) -> Attention:
+    """Grouped heads; where they read chosen blocks, an indexer chooses them, and how it runs is not told."""
+    runs = heads(c)
+    return attention(c, runs, **head_norms(runs, kind="gemma"), indexer=_indexer(c) if kind == KINDS[1] else None)
+
+
+def _indexer(c: Config) -> Group:
+    d, older = c.hidden_size, _older(c)
+    heads, size = (_size(c, key, older) for key in OLDER)
+    return Group(
+        q_proj=Linear(d, heads * size, bias=False),
+        k_proj=Linear(d, size, bias=False),
+        q_norm=RMSNorm(size, kind="gemma"),
+        k_norm=RMSNorm(size, kind="gemma"),
+    )
+
+
+def _size(c: Config, key: str, older: dict[str, Any]) -> int:
+    stated = older.get(OLDER[key])
+    if OLDER[key] not in older:
+        return getattr(c, key)  # type: ignore[no-any-return]
+    if type(stated) is not int or stated < 1:
+        raise c.refuse(f"{OLDER[key]} is {shown(stated)}, expected a positive integer")
+    return stated
