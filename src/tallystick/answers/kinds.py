@@ -1,0 +1,54 @@
+"""The kind of change that a config key makes, told by the words in it: the first rule that finds one decides.
+
+A key that none of them knows is a "config-key", so that a new architecture needs no line here.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_RULES = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("biases", r"(^|_)bias$"),
+        ("norms", r"norm|(^|_)parallel_"),
+        ("indexers", r"^index|^sparse_attention_config$"),
+        ("experts", r"expert|moe|_sparse_|dense_|mlp_only_layers|mlp_layer_types|hash_layers|shared_intermediate|router|^ffn_config$"),
+        ("compressed-attention", r"^compress"),
+        ("latent-attention", r"lora_rank|^o_groups$"),
+        ("positions", r"position|context_length|block_size|ngram|buckets|^axial|^d_rel$|^rel_|^local_layer_ids$|^sliding_window"),
+        ("token-types", r"type_vocab|pronunciation|(^|_)shape(_|$)|task_id|concat_input|segment_types|lang(s|_emb)$"),
+        ("hashes", r"hash"),
+        ("vocabulary", r"vocab"),
+        ("adaptive-softmax", r"^asm"),
+        ("kv-sharing", r"kv_shared"),
+        ("kv-heads", r"(^|_)(kv|key_value)_(heads|groups)$|multi_query|^attn_config$"),
+        ("convolutions", r"^conv_kernel_size$|^cca_"),
+        ("scans", r"mamba|ssm|^linear_|conv|(^|_)state_size$|expand$|time_step|attn_layer_|full_attention_interval|layer_types"
+                  r"|layers_block_type|hybrid|^n_groups$"),
+        ("attention-kinds", r"^attn_layers$"),
+        ("cross-attention", r"cross_att"),
+        ("parts", r"_config$|patch"),
+        ("heads", r"(^|_)heads?(_(dim|size|per_layer))?$|(^|_)(head_dim|dim_head)$|kv_channels"),
+        ("layers", r"(^|_)layers?(_per_stack)?$|depth$"),
+        ("embedding-width", r"embed_|embedding_size|per_layer_input"),
+        ("residuals", r"^altup|^hc_|^laurel"),
+        ("gates", r"^gating$"),
+        ("prompts", r"^prompt"),
+        ("adapters", r"^adapter|^languages$"),
+        ("mlp-width", r"intermediate|(^|_)d?ffn?(_|$)|^dff$|_inner$|feed_forward|^hidden_dim$|^widths?$"),
+        ("width", r"^(d_model|emb_dim|hidden_size|n_embd)$"),
+        ("activation", r"^hidden_act"),
+    )
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def kind_of_key(key: str) -> str:
+    """The kind of change that a key makes.
+
+    >>> kind_of_key("num_hidden_layers"), kind_of_key("moe_intermediate_size"), kind_of_key("unheard_of")
+    ('layers', 'experts', 'config-key')
+    """
+    return next((kind for kind, pattern in _RULES if pattern.search(key)), "config-key")
