@@ -123,8 +123,15 @@ def _family(config: Any) -> Any:
     ):
         family = getattr(transformers, auto)
         if type(config) in family._model_mapping:
-            return family
+            alone = _takes_part(family._model_mapping[type(config)], config)
+            return transformers.AutoModelForTextToWaveform if alone else family
     return transformers.AutoModel
+
+
+def _takes_part(kind: Any, config: Any) -> bool:
+    """Whether a class takes a part of the config other than its text, as MusicGen's decoder does: no family hands that on."""
+    parts = {name: part for name, part in config.sub_configs.items() if name != "text_config"}
+    return getattr(kind, "config_class", None) in parts.values()
 
 
 def _one_line(error: Exception) -> str:
