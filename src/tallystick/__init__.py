@@ -60,7 +60,9 @@ def count(source: Any, /, **overrides: Any) -> Ledger:
     Args:
         source: a preset's name (``"gpt2"``), the path of a ``config.json``, of weights (``.safetensors``, ``.gguf``,
             ``.npz``, or what torch saved), of an index of shards or of a folder with any of these, a dictionary of
-            config values, a transformers config, an ``nn.Module``, or ``"package.module:factory"``.
+            config values, a transformers config, an ``nn.Module``, or ``"package.module:factory"``. A file or folder may
+            be elsewhere: ``"hf://org/name@revision"``, ``"https://…"``, ``"s3://…"``, ``"gs://…"``; of weights there
+            headers alone are fetched.
         **overrides: config keys to set over the source's own; arguments of the factory.
 
     Raises:

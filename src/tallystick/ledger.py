@@ -132,6 +132,17 @@ def worst(compared: Iterable[Compared]) -> Compared:
     return max(compared, key=lambda pair: RELATIONS.index(pair.relation))
 
 
+class Fetched(NamedTuple):
+    """What was fetched of files that are not on this machine."""
+
+    bytes: int
+    of_bytes: int  # what these files hold
+    requests: int  # lists of files and redirects among them
+
+    def __str__(self) -> str:
+        return f"fetched {self.bytes:,} of {self.of_bytes:,} bytes in {self.requests:,} requests"
+
+
 class Values(Protocol):
     """What a source offers to whoever must know values: it reads them only when asked."""
 
@@ -194,6 +205,7 @@ class Ledger:
         self.unread = unread  # why the config beside a checkpoint could not be used
         self.doubts = tuple(doubts)  # why it is not certain what is meant to be one
         self._ask = ask
+        self.fetched: Fetched | None = None  # what its files cost that are not on this machine
         self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.recurring = tuple(recurring)  # which layers carry a state along, where the source tells
         self.mixing = tuple(mixing)  # what layers multiply beside their tensors and attention, where the source tells
@@ -351,6 +363,8 @@ class Ledger:
             "components": self.rows("role"),
             "notes": list(self.notes),
         }
+        if self.fetched is not None:
+            out["fetched"] = self.fetched._asdict()
         if self.described is not None:
             out["mismatches"] = {kind: list(names) for kind, names in self.mismatches.items()}
         if by is not None:

@@ -15,6 +15,7 @@ examples:
   tallystick count config.json --by layer
   tallystick count ./checkpoint --by tensor --format csv
   tallystick count model.safetensors --format json
+  tallystick count hf://org/name@main               a repository of the hub, by its headers alone
   tallystick count gpt2 --format html > gpt2.html   a page of its own, with a picture
   tallystick count my_model:build                   an nn.Module that your own code builds
 """

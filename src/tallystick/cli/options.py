@@ -13,7 +13,8 @@ from tallystick.errors import BadInput, quoted, shown
 
 SOURCE_HELP = (
     "a preset (tallystick presets), a config.json or a folder with one, a JSON or TOML file of nanoGPT-style or "
-    "book-style keys, a .safetensors file, a *.safetensors.index.json, or package.module:factory"
+    "book-style keys, a .safetensors file, a *.safetensors.index.json, any of these as hf://org/name, https://…, s3://… or "
+    "gs://…, of which headers alone are fetched, or package.module:factory"
 )
 MOST_LENGTHS = 200  # in one sweep
 MOST_DIGITS = 12  # of a length

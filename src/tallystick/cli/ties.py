@@ -33,6 +33,8 @@ def add(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     if options.as_ and not options.fix:
         raise BadInput("--as says what --fix is to write: name a folder with --fix")
+    if options.fix and "://" in options.source:
+        raise BadInput(f"{options.source} is not on this machine: --fix copies a folder that is")
     answer = ties(options.source, **settings_of(options.settings))
     if options.fix:
         from tallystick.sources.repair import repair

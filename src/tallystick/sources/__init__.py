@@ -6,12 +6,17 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
+if TYPE_CHECKING:
+    from tallystick.sources.remote import Location
+
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+ADDRESS = re.compile(r"(hf|https?|s3|gs):", re.IGNORECASE)
+REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
 
 
 def read(source: Any, overrides: Mapping[str, Any]) -> Ledger:
@@ -39,6 +44,8 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
     """A preset's name before a path: a folder that happens to be called gpt2 is named ./gpt2."""
     from tallystick.presets import PRESETS
 
+    if "://" in word:
+        return _from_elsewhere(word, overrides)
     if word.lower() in PRESETS:
         from tallystick.sources.config import ledger_from_config
 
@@ -48,7 +55,11 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
             ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
         return ledger
     path = Path(word)
-    if not word or not _exists(path):  # Path("") would be the current folder, which nobody named
+    if not word or not os.path.exists(path):  # Path("") would be the current folder, which nobody named
+        if ADDRESS.match(word):
+            raise BadInput(
+                f"there is no file {quoted(word)}; an address has two slashes after its colon, as hf://org/name"
+            )
         if FACTORY.fullmatch(word):
             from tallystick.sources.factory import ledger_from_factory
 
@@ -57,11 +68,11 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
             raise BadInput(
                 f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; tallystick presets lists the names"
             )
+        if REPOSITORY.fullmatch(word) and not _names_a_file(word):
+            raise BadInput(
+                f"there is no file or folder {quoted(word)}; the hub's repository of that name is hf://{word}"
+            )
     return _from_path(path, overrides)
-
-
-def _exists(path: Path) -> bool:
-    return os.path.exists(path)  # never raises, as Path.exists does for a name that is too long
 
 
 def _is_module(source: object) -> bool:
@@ -75,27 +86,52 @@ def _is_module(source: object) -> bool:
 _OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx")
 
 
-def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
-    """A path to a config, to weights, or to a folder that holds either: weights before the config beside them."""
-    from tallystick.sources.config import CONFIG
+def _names_a_file(word: str) -> bool:
+    """Whether a name ends as those of weights and configs do."""
+    from tallystick.sources.formats import is_weights
 
+    return is_weights(word) or word.endswith((".json", ".toml", *_OTHER_WEIGHTS))
+
+
+def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
+    """A path to a config, to weights, or to a folder that holds either."""
     if not os.path.isdir(path):
         return _from_file(path, overrides, str(path))
-    from tallystick.sources.checkpoint import find_weights
     from tallystick.sources.runs import model_in
     from tallystick.sources.tokenizer import row_notes
 
     path = model_in(path)
-    checkpoint = find_weights(path)
-    file = checkpoint or path / CONFIG
-    if not os.path.lexists(file):  # a link to nothing is named when it is opened
-        raise BadInput(f"{path} holds neither a {CONFIG} nor weights")
-    ledger = _from_file(file, overrides, str(path))
-    ledger.notes += (*(_unread(path) if checkpoint is None else ()), *row_notes(path, ledger))
+    ledger = _from_folder(path, overrides, str(path))
+    ledger.notes += row_notes(path, ledger)
     return ledger
 
 
-def _from_file(path: Path, overrides: Mapping[str, Any], name: str) -> Ledger:
+def _from_elsewhere(address: str, overrides: Mapping[str, Any]) -> Ledger:
+    """A file or folder that is not on this machine: its name tells which, and headers alone are fetched."""
+    from tallystick.sources.elsewhere import elsewhere
+
+    place = elsewhere(address)
+    read = _from_file if _names_a_file(place.name) else _from_folder
+    ledger = read(place, overrides, str(place))
+    ledger.fetched = place.store.tally.fetched
+    ledger.notes += (str(ledger.fetched),)
+    return ledger
+
+
+def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
+    """A folder of weights or of a config: weights before the config beside them; `name` is what the user named."""
+    from tallystick.sources.checkpoint import find_weights, names_in
+    from tallystick.sources.config import CONFIG
+
+    checkpoint = find_weights(folder)
+    if checkpoint is None and CONFIG not in names_in(folder):
+        raise BadInput(f"{name} holds neither a {CONFIG} nor weights")
+    ledger = _from_file(checkpoint or folder / CONFIG, overrides, name)
+    ledger.notes += _unread(folder) if checkpoint is None else ()
+    return ledger
+
+
+def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A file of weights or a config; `name` is what the user named."""
     from tallystick.sources.config import ledger_from_config
     from tallystick.sources.files import read_json, read_toml
@@ -111,9 +147,10 @@ def _from_file(path: Path, overrides: Mapping[str, Any], name: str) -> Ledger:
     return ledger_from_config(values, overrides, source=name)
 
 
-def _unread(folder: Path) -> tuple[str, ...]:
+def _unread(folder: Location) -> tuple[str, ...]:
     """A note on weights that lie beside a config in a format that is not read."""
+    from tallystick.sources.checkpoint import names_in
     from tallystick.sources.formats import is_main
 
-    weights = [name for name in sorted(os.listdir(folder)) if name.endswith(_OTHER_WEIGHTS) or is_main(name)]
+    weights = [name for name in names_in(folder) if name.endswith(_OTHER_WEIGHTS) or is_main(name)]
     return (f"counted from the config: weights such as {quoted(weights[0])} were not read",) if weights else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted, shown
-from tallystick.ledger import Entry, Ledger, size_in_bytes
+from tallystick.ledger import Entry, Ledger, Values, size_in_bytes
 from tallystick.sources.classes import classes_of, is_part, without_head
 from tallystick.sources.config import (
     CONFIG,
@@ -22,15 +21,16 @@ from tallystick.sources.config import (
     refuse_odd_flag,
 )
 from tallystick.sources.contents import Contents
-from tallystick.sources.files import read_json
+from tallystick.sources.files import exists, read_json
 from tallystick.sources.formats import find_other, read_weights
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, role_of
 from tallystick.sources.notes import notes_by_name, packed_note
+from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
 from tallystick.sources.rollup import roll_up
 from tallystick.sources.safetensors import Header, parse_header, read_header
 from tallystick.sources.told import ToldByConfig, told_by_config
-from tallystick.sources.values import StoredValues
+from tallystick.sources.values import StoredValues, ValuesElsewhere
 
 SAFETENSORS = (".safetensors", ".safetensors.index.json")
 INDEX = "model.safetensors.index.json"
@@ -41,9 +41,9 @@ _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
 MOST_DESCRIBED = 1_000_000
 
 
-def find_checkpoint(folder: Path) -> Path | None:
+def find_checkpoint(folder: AnyLocation) -> AnyLocation | None:
     """The safetensors checkpoint in a folder: its index, its one file, or None where it holds none."""
-    names = _names_in(folder)
+    names = names_in(folder)
     indexes = [name for name in names if name.endswith(".safetensors.index.json")]
     files = [name for name in names if name.endswith(".safetensors")]
     for preferred in (INDEX, SINGLE):
@@ -58,19 +58,20 @@ def find_checkpoint(folder: Path) -> Path | None:
     return None
 
 
-def find_weights(folder: Path) -> Path | None:
+def find_weights(folder: AnyLocation) -> AnyLocation | None:
     """The checkpoint in a folder, in safetensors or else in another format that is read; None where it holds none."""
-    return find_checkpoint(folder) or find_other(folder, _names_in(folder))
+    return find_checkpoint(folder) or find_other(folder, names_in(folder))
 
 
-def _names_in(folder: Path) -> list[str]:
+def names_in(folder: Location) -> list[str]:
+    """What a folder holds, in alphabetical order."""
     try:
         return sorted(path.name for path in folder.iterdir())
     except OSError as error:
         raise BadInput(f"{folder}: {error.strerror or error}") from None
 
 
-def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: str) -> Ledger:
+def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, source: str) -> Ledger:
     """The ledger of a file of weights or of a sharded checkpoint's index, in any format that `read_weights` knows.
 
     Parameters are told from buffers by the config in the file or beside it, or else by well-known names. What
@@ -86,8 +87,8 @@ def ledger_from_checkpoint(path: Path, overrides: Mapping[str, Any], *, source: 
             raise BadInput(f"{path} has no config to set {', '.join(overrides)} in")
         beside = _Beside()
     else:
-        beside = _beside(config, overrides) if config.exists() or overrides else _Beside()
-    values = StoredValues(contents.files)
+        beside = _beside(config, overrides) if exists(config) or overrides else _Beside()
+    values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
     checkpoint = _Checkpoint(path, source, contents, _entries(contents), beside, values)
     if beside.ledgers:
         return checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
@@ -106,12 +107,12 @@ def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
 class _Checkpoint(NamedTuple):
     """What was read of a checkpoint, before anybody says what its tensors are."""
 
-    path: Path
+    path: Location
     source: str
     contents: Contents
     entries: list[Entry]
     beside: _Beside
-    values: StoredValues | None  # None where only the header is at hand
+    values: Values | None  # None where only the header is at hand
 
     def ledger(
         self, told: ToldByConfig | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
@@ -149,7 +150,7 @@ class _Checkpoint(NamedTuple):
         """The memories of which a file holds several views that are not the same."""
         return {one.owner: "aliased" for one in self.contents.sharing.values() if not one.whole}
 
-    def asked(self, values: StoredValues) -> Ledger:
+    def asked(self, values: Values) -> Ledger:
         """The ledger with the ties of a type that is not native: transformers', or those of the flag alone."""
         try:
             return self.ledger(told_by_transformers(self.entries, self.beside.foreign, values, source=CONFIG))
@@ -157,14 +158,14 @@ class _Checkpoint(NamedTuple):
             return self.ledger(None, [f"what is tied was told by the flag {FLAG} alone: {error}"])
 
 
-def contents_of(path: Path) -> Contents:
+def contents_of(path: Location) -> Contents:
     """What a checkpoint of any known format holds: one file, or all that an index names."""
     if path.name.endswith(SAFETENSORS):
         return Contents("safetensors", headers_of(path))
     if not path.name.endswith(".json"):
         return read_weights(path)
     shards = shards_of(path)
-    read = [read_weights(path.parent / shard) for shard in sorted(shards)]
+    read = at_once(read_weights, [path.parent / shard for shard in sorted(shards)])
     files = _checked(path, shards, [file for one in read for file in one.files])
     sharing = {name: shared for one in read for name, shared in one.sharing.items()}
     return Contents(
@@ -199,15 +200,16 @@ def _rolled(contents: Contents) -> Iterator[Entry]:
             yield Entry(name, shape, "other", dtype, owner, new)
 
 
-def headers_of(path: Path) -> list[tuple[Path, Header]]:
+def headers_of(path: AnyLocation) -> list[tuple[AnyLocation, Header]]:
     """Every file of a safetensors checkpoint with its header: the one file, or all that an index names."""
     if not path.name.endswith(".json"):
         return [(path, read_header(path))]
     shards = shards_of(path)
-    return _checked(path, shards, [(path.parent / shard, read_header(path.parent / shard)) for shard in sorted(shards)])
+    paths = [path.parent / shard for shard in sorted(shards)]
+    return _checked(path, shards, list(zip(paths, at_once(read_header, paths), strict=True)))
 
 
-def shards_of(index: Path) -> dict[str, set[str]]:
+def shards_of(index: Location) -> dict[str, set[str]]:
     """The files beside an index that it names, all of which are there, each with the names that it puts in it."""
     values = read_json(index)
     weight_map = values.get("weight_map") if isinstance(values, dict) else None
@@ -223,7 +225,8 @@ def shards_of(index: Path) -> dict[str, set[str]]:
                 )
             names = shards[shard] = set()
         names.add(name)
-    absent = [shard for shard in shards if not os.path.exists(index.parent / shard)]
+    there = at_once(exists, [index.parent / shard for shard in shards])
+    absent = [shard for shard, found in zip(shards, there, strict=True) if not found]
     if absent:
         raise BadInput(
             f"{index} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
@@ -233,8 +236,8 @@ def shards_of(index: Path) -> dict[str, set[str]]:
 
 
 def _checked(
-    index: Path, shards: Mapping[str, set[str]], files: list[tuple[Path, Header]]
-) -> list[tuple[Path, Header]]:
+    index: Location, shards: Mapping[str, set[str]], files: list[tuple[AnyLocation, Header]]
+) -> list[tuple[AnyLocation, Header]]:
     """The shards that an index names, each of which must hold what it says, and no two of them one tensor."""
     weight_map = {name: shard for shard, names in shards.items() for name in names}
     found: set[str] = set()
@@ -266,10 +269,10 @@ class _Beside(NamedTuple):
     unread: str | None = None  # why it could not be used
 
 
-def _beside(config: Path, overrides: Mapping[str, Any]) -> _Beside:
+def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
     """What the file of a config tells; one that cannot be read is told too, unless something is to be set in it."""
     try:
-        if overrides and not config.exists():
+        if overrides and not exists(config):
             raise BadInput(f"there is no {config} to set {', '.join(overrides)} in")
         values = read_json(config)
         if not isinstance(values, dict):
@@ -318,7 +321,7 @@ def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tupl
     return [(embedding.name, head.name)] if flags[0] and embedding and head else []
 
 
-def _aliases(entries: list[Entry], files: Iterable[tuple[Path, Header]]) -> list[Entry]:
+def _aliases(entries: list[Entry], files: Iterable[tuple[Location, Header]]) -> list[Entry]:
     """`__metadata__` maps a name that was dropped on saving to the stored name that it shares with."""
     stored = {tensor.name for _, header in files for tensor in header.tensors}
     metadata = {alias: name for _, header in files for alias, name in header.metadata.items()}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput
 from tallystick.sources.names import role_of
+from tallystick.sources.remote import Location
 from tallystick.sources.safetensors import LARGEST_TENSOR, MOST_DIMENSIONS, Header
 
 NOWHERE = -1  # where a tensor begins and ends that is not stored in one piece: its values are not compared
@@ -26,7 +26,7 @@ class Contents(NamedTuple):
     """The tensors of a checkpoint, and what else was learnt of them."""
 
     kind: str  # the format, as the ledger's kind
-    files: list[tuple[Path, Header]]
+    files: Sequence[tuple[Location, Header]]
     sharing: Mapping[str, Sharing] = {}  # the names that share memory, the first of each memory among them
     buffers: frozenset[str] = frozenset()  # which the format itself says to be no parameters
     config: Mapping[str, Any] | None = None  # of the model, where the file holds it

@@ -6,10 +6,10 @@ import json
 import os
 import stat
 from io import BufferedReader
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.remote import Location, Remote
 
 # A config or an index is text written by a program; the largest real index is under 20 MB.
 LARGEST_JSON = 100_000_000
@@ -17,8 +17,15 @@ LARGEST_JSON = 100_000_000
 LFS_POINTER = b"version https://git-lfs"
 
 
-def open_regular(path: Path) -> tuple[BufferedReader, int]:
+def exists(path: Location) -> bool:
+    """Whether there is such a file or folder; never raises, as `Path.exists` does for a name that is too long."""
+    return path.exists() if isinstance(path, Remote) else os.path.exists(path)
+
+
+def open_regular(path: Location) -> tuple[BufferedReader, int]:
     """The file opened for reading, and its size in bytes. Pipes and devices are refused, not waited for."""
+    if isinstance(path, Remote):
+        return path.open()
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -47,19 +54,19 @@ def read_all_of(file: BinaryIO, length: int) -> bytes:
     return content
 
 
-def refuse_pointer(path: Path, start: bytes) -> None:
+def refuse_pointer(path: Location, start: bytes) -> None:
     """A clone without Git LFS holds a small text file where the real one should be."""
     if start.startswith(LFS_POINTER):
         raise BadInput(f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` in its folder")
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Location) -> str:
     """A whole text file as UTF-8."""
     file, size = open_regular(path)
     with file:
         if size > LARGEST_JSON:
             raise BadInput(f"{path} has {size:,} bytes: too large for a config or an index")
-        content = file.read()
+        content = file.read(size)
     refuse_pointer(path, content)
     try:
         return content.decode("utf-8-sig")
@@ -67,7 +74,7 @@ def read_text(path: Path) -> str:
         raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8") from None
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Location) -> Any:
     """A whole JSON file."""
     text = read_text(path)
     try:
@@ -80,7 +87,7 @@ def read_json(path: Path) -> Any:
         raise BadInput(f"{path} holds a number too long to be a size") from None
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Location) -> dict[str, Any]:
     """A whole TOML file."""
     import tomllib
 

@@ -10,6 +10,7 @@ from tallystick.errors import BadInput, quoted
 from tallystick.sources.config import CONFIG
 from tallystick.sources.contents import Contents
 from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.remote import AnyLocation, Location, Remote
 
 TORCH = (".bin", ".pt", ".pth", ".ckpt")
 GGUF = ".gguf"
@@ -38,7 +39,7 @@ def is_main(name: str) -> bool:
     return name.endswith(ENDINGS) and not name.startswith(_BESIDE_WEIGHTS)
 
 
-def read_weights(path: Path) -> Contents:
+def read_weights(path: Location) -> Contents:
     """What one file of weights holds.
 
     Raises:
@@ -55,11 +56,11 @@ def read_weights(path: Path) -> Contents:
     if path.name == DISTRIBUTED:
         from tallystick.sources.distributed import read_distributed
 
-        return read_distributed(path)
+        return read_distributed(_here(path))
     if path.name.endswith(NPZ):
         from tallystick.sources.npz import read_npz
 
-        return read_npz(path)
+        return read_npz(_here(path))
     from tallystick.sources import torch_files
 
     if torch_files.is_torch_file(start):
@@ -71,7 +72,14 @@ def read_weights(path: Path) -> Contents:
     raise BadInput(f"{path} is no file of weights that is known: it begins with {quoted(bytes(start[:8]))}")
 
 
-def find_other(folder: Path, names: Sequence[str]) -> Path | None:
+def _here(path: Location) -> Path:
+    """A file of a format in which what is to be read lies all over it."""
+    if isinstance(path, Remote):
+        raise BadInput(f"{path}: files of this format are read only where they are on this machine: download it")
+    return path
+
+
+def find_other(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
     """The checkpoint among the names in a folder, where it is not of safetensors.
 
     None where there is none, or where several could be it and a config tells of the model.

@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Sequence
 from io import BufferedReader
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick.blocks import BLOCKS, Block
 from tallystick.errors import BadInput, quoted
 from tallystick.ledger import BITS
 from tallystick.sources.contents import Contents, check_shape
-from tallystick.sources.files import open_regular, read_all_of, refuse_pointer
+from tallystick.sources.files import exists, open_regular, read_all_of, refuse_pointer
 from tallystick.sources.gguf_names import buffers_among, experts_used, role_of, tied_output
+from tallystick.sources.remote import AnyLocation, Location, at_once
 from tallystick.sources.safetensors import Header, StoredTensor
 
 KIND = "gguf"
@@ -56,13 +57,14 @@ class _File(NamedTuple):
     header: Header
 
 
-def read_gguf(path: Path) -> Contents:
+def read_gguf(path: Location) -> Contents:
     """The tensors of a file, or of all its parts where it is one of several.
 
     Raises:
         BadInput: for what is broken, and where parts are not beside the one that was named.
     """
-    parts = [(part, _read(part)) for part in _parts(path)]
+    found = _parts(path)
+    parts = list(zip(found, at_once(_read, found), strict=True))
     metadata = parts[0][1].metadata
     tensors = [tensor for _, file in parts for tensor in file.header.tensors]
     if len({tensor.name for tensor in tensors}) < len(tensors):
@@ -84,14 +86,14 @@ def read_gguf(path: Path) -> Contents:
     )
 
 
-def _parts(path: Path) -> list[Path]:
+def _parts(path: AnyLocation) -> list[AnyLocation]:
     """A file, or all the parts that its name says it is one of."""
     named = _PART.fullmatch(path.name)
     if named is None:
         return [path]
     count = int(named[3])
     parts = [path.with_name(f"{named[1]}-{number:05}-of-{named[3]}.gguf") for number in range(1, count + 1)]
-    absent = [part.name for part in parts if not part.exists()]
+    absent = [part.name for part, there in zip(parts, at_once(exists, parts), strict=True) if not there]
     if absent or not parts:
         raise BadInput(
             f"{path} is one of {count} parts, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
@@ -99,7 +101,7 @@ def _parts(path: Path) -> list[Path]:
     return parts
 
 
-def _notes(metadata: dict[str, Any], parts: list[tuple[Path, _File]]) -> tuple[str, ...]:
+def _notes(metadata: dict[str, Any], parts: Sequence[tuple[Location, _File]]) -> tuple[str, ...]:
     notes = []
     if metadata.get("general.type") == "adapter":
         notes.append("an adapter, without the model that it is for")
@@ -173,7 +175,7 @@ class _Reader:
             raise BadInput(f"{what} is a list of the type {kind}, which is neither words nor numbers")
 
 
-def _read(path: Path) -> _File:
+def _read(path: Location) -> _File:
     file, size = open_regular(path)
     with file:
         start = file.read(32)

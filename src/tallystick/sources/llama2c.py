@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput
 from tallystick.sources.contents import Contents
 from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.remote import Location
 from tallystick.sources.safetensors import Header, StoredTensor
 
 KIND = "llama2c"
@@ -47,7 +47,7 @@ class Layout(NamedTuple):
                 yield kind.name.format(layer), kind
 
 
-def layout_of(path: Path) -> Layout:
+def layout_of(path: Location) -> Layout:
     """The layout of a file; `BadInput` where its size is not what its header says."""
     file, size = open_regular(path)
     with file:
@@ -97,7 +97,7 @@ def layout_of(path: Path) -> Layout:
     return Layout(config, kinds)
 
 
-def read_llama2c(path: Path) -> Contents:
+def read_llama2c(path: Location) -> Contents:
     """The tensors of a file, by the sizes in its header.
 
     Raises:

@@ -14,12 +14,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
-from pathlib import Path
 from typing import NamedTuple
 
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import BITS
 from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.remote import Location
 
 LENGTH_BYTES = 8
 ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
@@ -75,7 +75,7 @@ class Header(NamedTuple):
     data: int = 0  # where in the file the tensors' bytes begin
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Location) -> Header:
     """Read and check the header of a safetensors file; what breaks the format raises `BadInput`."""
     file, size = open_regular(path)
     with file:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from io import BufferedReader, BytesIO
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, quoted
@@ -18,6 +17,7 @@ from tallystick.sources import zips
 from tallystick.sources.contents import NOWHERE, Contents, Sharing
 from tallystick.sources.files import open_regular, refuse_pointer
 from tallystick.sources.pickles import LARGEST, followed
+from tallystick.sources.remote import Location, Remote
 from tallystick.sources.safetensors import Header, StoredTensor
 from tallystick.sources.state_dicts import Found, tensors_in
 from tallystick.sources.torch_tensors import KNOWN, SavedTensor, Storage, storage_of
@@ -43,7 +43,7 @@ def is_torch_file(start: bytes) -> bool:
     return start.startswith((zips.MAGIC, _PICKLE))
 
 
-def read_torch_file(path: Path) -> Contents:
+def read_torch_file(path: Location) -> Contents:
     """The tensors of a file of ``torch.save``, by what its pickle says of them.
 
     Raises:
@@ -54,15 +54,22 @@ def read_torch_file(path: Path) -> Contents:
         start = file.read(32)
         refuse_pointer(path, start)
         try:
-            whole = _from_archive(file, size) if start.startswith(zips.MAGIC) else _from_pickles(file, size)
+            if start.startswith(zips.MAGIC):
+                whole = _from_archive(file, size, places=not isinstance(path, Remote))
+            elif isinstance(path, Remote):
+                raise BadInput(
+                    "it is of torch's form of before 1.6, which is read only where it is on this machine: download it"
+                )
+            else:
+                whole = _from_pickles(file, size)
             found = tensors_in(whole.values, lambda value: isinstance(value, SavedTensor))
             return _contents(path, found, whole.places)
         except BadInput as error:
             raise BadInput(f"{path} cannot be read: {error}") from None
 
 
-def _from_archive(file: BufferedReader, size: int) -> _Whole:
-    """Today's form."""
+def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
+    """Today's form; `places` says whether to look up where storages lie, which takes a read for each."""
     members = zips.members(file, size)
     pickled = [name for name in members if name.endswith("data.pkl") and name.count("/") == 1]
     if len(pickled) != 1:
@@ -73,14 +80,14 @@ def _from_archive(file: BufferedReader, size: int) -> _Whole:
     content = zips.content_of(file, members[pickled[0]], LARGEST)
     storages: dict[str, Storage] = {}
     values = followed(BytesIO(content), KNOWN, _remembering(storages))
-    places: dict[str, int | None] = {}
+    found: dict[str, int | None] = {}
     for key, storage in storages.items():
         member = members.get(f"{folder}data/{key}")
         if member is None or member.size < storage.bytes:
             has = "does not hold" if member is None else f"holds {member.size:,} bytes of"
             raise BadInput(f"it {has} the storage {quoted(key)}, for which its pickle asks {storage.bytes:,} bytes")
-        places[key] = zips.place_of(file, member) if member.method == zips.STORED else None
-    return _Whole(values, places)
+        found[key] = zips.place_of(file, member) if places and member.method == zips.STORED else None
+    return _Whole(values, found)
 
 
 def _from_pickles(file: BufferedReader, size: int) -> _Whole:
@@ -129,7 +136,7 @@ def _remembering(storages: dict[str, Storage]) -> Callable[[Any], Storage]:
     return of
 
 
-def _contents(path: Path, found: Found, places: Mapping[str, int | None]) -> Contents:
+def _contents(path: Location, found: Found, places: Mapping[str, int | None]) -> Contents:
     tensors: dict[str, SavedTensor] = found.tensors
     seen = {
         name: View(one.storage.key, one.offset, one.layout)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import NamedTuple
 
 from tallystick.errors import BadInput
 from tallystick.ledger import Compared
 from tallystick.sources.contents import NOWHERE
 from tallystick.sources.files import open_regular
+from tallystick.sources.remote import Location
 from tallystick.sources.safetensors import Header
 
 BLOCK = 1 << 20  # bytes of each tensor in memory at once
@@ -21,7 +21,7 @@ SAMPLE = 4096  # bytes that tell most tensors apart
 class _Stored(NamedTuple):
     """Where a tensor's bytes lie."""
 
-    path: Path
+    path: Location
     start: int  # in the file
     length: int
     kind: tuple[str, tuple[int, ...]]  # dtype and shape
@@ -30,7 +30,7 @@ class _Stored(NamedTuple):
 class StoredValues:
     """The values in files of weights."""
 
-    def __init__(self, files: Iterable[tuple[Path, Header]]) -> None:
+    def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
         self._files = tuple(files)
         self._known: dict[frozenset[str], bool] = {}  # pairs that were compared: whether they are equal
 
@@ -87,6 +87,27 @@ class StoredValues:
             groups.setdefault(digest.digest(), []).append(name)
         self._known |= {frozenset(pair): True for group in groups.values() for pair in combinations(group, 2)}
         return groups.values()
+
+
+class ValuesElsewhere:
+    """The values in files that are elsewhere, of which headers alone are fetched."""
+
+    def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
+        self._names = frozenset(tensor.name for _, header in files for tensor in header.tensors)
+
+    def holds(self, name: str) -> bool:
+        """Whether a file stores a tensor of that name."""
+        return name in self._names
+
+    def compare(self, one: str, other: str) -> Compared:
+        """``unknown``, always."""
+        return Compared(
+            "unknown", "the values are not on this machine, and are not fetched: download the files to compare them"
+        )
+
+    def duplicates(self) -> tuple[()]:
+        """None that would be known."""
+        return ()
 
 
 def _equal(one: _Stored, other: _Stored) -> bool:

@@ -1,0 +1,204 @@
+"""Sources that are not on this machine, by their addresses: repositories of the hub, files on the web, object stores."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from tallystick.errors import BadInput, nearest, quoted
+from tallystick.sources.ranges import Web
+from tallystick.sources.remote import NotThere, Piece, Remote, Tally
+
+MOST_PAGES = 100  # of a repository's list of files, each of a thousand
+
+_REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+)(?:@(refs/(?:pr|convert)/[^/@]+|[^/@]+))?(?:/+(.*))?", re.ASCII)
+_MAY_NOT = "it does not exist, or is private or gated: where you may read it, set HF_TOKEN or call `hf auth login`"
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}  # fsspec's, by the scheme that they bring
+
+
+def elsewhere(address: str) -> Remote:
+    """The file or folder at an address.
+
+    Args:
+        address: ``hf://org/name[@revision][/folder or file]``, ``https://…/file``, ``s3://bucket/…`` or ``gs://bucket/…``.
+
+    Raises:
+        BadInput: for what is no such address, and where what reads it is not installed.
+    """
+    written, _, rest = address.partition("://")
+    scheme = written.lower()
+    kinds: dict[str, Callable[[str], Remote]] = {"hf": _on_hub, "https": _on_web, "http": _on_web}
+    kinds |= dict.fromkeys(_PACKAGES, _in_bucket)
+    if scheme not in kinds:
+        raise BadInput(
+            f"{quoted(address)}: nothing here reads {quoted(written)}{nearest(scheme, kinds)}; say hf://org/name,"
+            " https://…, s3://… or gs://…"
+        )
+    return kinds[scheme](f"{scheme}://{rest}")
+
+
+# -- the hub --------------------------------------------------------------------------------------
+
+
+def _on_hub(address: str) -> Remote:
+    named = _REPOSITORY.fullmatch(address.removeprefix("hf://"))
+    folder = [part for part in (named[3] or "").split("/") if part] if named else []
+    if named is None or not {".", ".."}.isdisjoint((*folder, *named[1].split("/"))):
+        raise BadInput(f"{quoted(address)} names no repository: say hf://org/name, with @revision or /folder after it")
+    return Remote(_Hub(named[1], unquote(named[2]) if named[2] else None), "/".join(folder))
+
+
+class _Hub:
+    """The files of one repository, all as of one commit."""
+
+    def __init__(self, repository: str, revision: str | None) -> None:
+        try:
+            from huggingface_hub import constants, get_token
+        except ImportError:
+            raise BadInput("hf:// needs huggingface_hub: pip install 'tallystick[hub]'") from None
+        self._shown = f"hf://{repository}" + (f"@{revision}" if revision else "")
+        if constants.HF_HUB_OFFLINE:
+            raise BadInput(f"{self._shown} is not asked for: HF_HUB_OFFLINE is set")
+        self.tally = Tally()
+        self._web = Web(self.tally, get_token(), _MAY_NOT)
+        self._api = f"{constants.ENDPOINT}/api/models/{repository}"
+        told, _ = self._asked(f"{self._api}/revision/{quote(revision or 'main', safe='')}?expand=sha")
+        commit = told.get("sha") if isinstance(told, dict) else None
+        if not isinstance(commit, str) or not commit.isalnum():
+            raise BadInput(f"{self._shown}: the hub tells no commit of it")
+        self._commit, self._files = commit, f"{constants.ENDPOINT}/{repository}/resolve/{commit}"
+        self.names = cache(self._names)
+
+    def shown(self, key: str) -> str:
+        """As the user would name it."""
+        return f"{self._shown}/{key}" if key else self._shown
+
+    def read(self, key: str, start: int, length: int) -> Piece:
+        """A piece of a file."""
+        return self._web.piece(f"{self._files}/{quote(key)}", start, length, self.shown(key))
+
+    def _names(self, folder: str) -> Sequence[str]:
+        names: list[str] = []
+        page: str | None = f"{self._api}/tree/{self._commit}" + (f"/{quote(folder)}" if folder else "")
+        for _ in range(MOST_PAGES):
+            if page is None:
+                return names
+            listed, page = self._asked(page)
+            for one in listed if isinstance(listed, list) else ():
+                path = one.get("path") if isinstance(one, dict) and one.get("type") == "file" else None
+                names += [path.rpartition("/")[2]] if isinstance(path, str) else []
+        raise BadInput(f"{self.shown(folder)} has more files than {MOST_PAGES} pages of them list")
+
+    def _asked(self, address: str) -> tuple[Any, str | None]:
+        """What the hub tells, and where more of it is."""
+        content, more = self._web.document(address, self._shown)
+        try:
+            return json.loads(content), more
+        except (ValueError, RecursionError):
+            raise BadInput(f"{self._shown}: the hub answers with what is not JSON") from None
+
+
+# -- the web --------------------------------------------------------------------------------------
+
+
+def _on_web(address: str) -> Remote:
+    try:
+        parts = urlsplit(address)
+        known = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no port, no IPv6 address
+        known = False
+    if not known or not address.isprintable() or " " in address:
+        raise BadInput(f"{quoted(address)} is no address of a file")
+    if "@" in parts.netloc:
+        raise BadInput(f"an address of {parts.hostname} with a password in it is not read: it would be shown")
+    if parts.hostname == "huggingface.co" and "/resolve/" not in parts.path:
+        raise BadInput(f"{quoted(address)} is a page about files: say hf://org/name, with @revision or /file after it")
+    if parts.path.endswith("/") or not parts.path:
+        raise BadInput(f"{quoted(address)} is no address of a file: folders on the web cannot be listed")
+    return Remote(_Web(f"{parts.scheme}://{parts.netloc}", parts.path, parts.query), parts.path.lstrip("/"))
+
+
+class _Web:
+    """The files of a host."""
+
+    def __init__(self, host: str, path: str, query: str) -> None:
+        self.tally = Tally()
+        self._host, self._asked, self._query = host, path.lstrip("/"), query
+        self._web = Web(self.tally, None, "of a repository of the hub say hf://org/name, which takes a token")
+
+    def shown(self, key: str) -> str:
+        """The address without what follows a question mark, which may be a key to it."""
+        return f"{self._host}/{key}"
+
+    def names(self, folder: str) -> None:
+        """Nothing: folders on the web cannot be listed."""
+
+    def read(self, key: str, start: int, length: int) -> Piece:
+        """A piece of a file; what follows a question mark belongs to the file that was named, not to those beside it."""
+        query = f"?{self._query}" if self._query and key == self._asked else ""
+        return self._web.piece(f"{self._host}/{key}{query}", start, length, self.shown(key))
+
+
+# -- object stores --------------------------------------------------------------------------------
+
+
+def _in_bucket(address: str) -> Remote:
+    scheme, _, rest = address.partition("://")
+    bucket, _, key = rest.partition("/")
+    if not bucket:
+        raise BadInput(f"{quoted(address)} names no bucket: say {scheme}://bucket/folder")
+    return Remote(_Bucket(scheme, bucket), key.strip("/"))
+
+
+class _Bucket:
+    """The files of a bucket, by fsspec and who reads such stores for it."""
+
+    def __init__(self, scheme: str, bucket: str) -> None:
+        self.tally = Tally()
+        self._root = f"{scheme}://{bucket}"
+        self._opened: dict[str, Any] = {}
+        try:
+            import fsspec
+
+            self._system = fsspec.filesystem(scheme, skip_instance_cache=True, use_listings_cache=False)
+        except ImportError:
+            raise BadInput(f"{scheme}:// needs {_PACKAGES[scheme]}: pip install 'tallystick[stores]'") from None
+        self.names = cache(self._names)
+
+    def shown(self, key: str) -> str:
+        """Its address."""
+        return f"{self._root}/{key}" if key else self._root
+
+    def read(self, key: str, start: int, length: int) -> Piece:
+        """A piece of a file; where the store knows versions, of the one that was opened."""
+        with _told(self.shown(key)):
+            if key not in self._opened:
+                self.tally.request()
+                self._opened[key] = self._system.open(self.shown(key), "rb", cache_type="none")
+            file = self._opened[key]
+            self.tally.request()
+            file.seek(start)
+            return Piece(file.read(length), file.size)
+
+    def _names(self, folder: str) -> Sequence[str]:
+        self.tally.request()
+        with _told(self.shown(folder)):
+            listed = self._system.ls(self.shown(folder), detail=True)
+        return [one["name"].rpartition("/")[2] for one in listed if one["type"] == "file"]
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """What fsspec and those beneath it raise, in one line: each has errors of its own."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotThere(f"{what} is not there") from None
+    except Exception as error:
+        why = (str(error).strip().splitlines() or [""])[0] or type(error).__name__
+        raise BadInput(f"{what} cannot be read, with what its own tools know you by: {why}") from None

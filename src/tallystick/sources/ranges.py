@@ -1,0 +1,178 @@
+"""Pieces of a file by HTTP: a request for a range of its bytes, and each way in which a host may answer otherwise.
+
+The host is not trusted: what it sends is read up to what was asked for, and no longer than `PATIENCE` and `DEADLINE`
+allow. What the user is known by goes to the host that was asked, and to no other that this one points to.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from http.client import HTTPException, HTTPResponse
+from typing import IO, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
+
+from tallystick import __version__
+from tallystick.errors import BadInput, quoted
+from tallystick.sources.remote import NotThere, Piece, Tally
+
+PATIENCE = 10  # seconds in which nothing comes
+DEADLINE = 60  # seconds in which a piece must have come
+LARGEST_WHOLE = 16_000_000  # bytes of a file that is taken whole, where a host sends no pieces
+MOST_REDIRECTS = 5
+
+_BLOCK = 1 << 18
+_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
+
+
+class Web:
+    """Requests that belong to one source."""
+
+    def __init__(self, tally: Tally, token: str | None = None, refused: str = "it asks who you are") -> None:
+        """What the user is known by to the hosts that are asked, and what to say where they want more."""
+        self._tally, self._token, self._refused = tally, token, refused
+        self._opener = OpenerDirector()
+        for handler in (
+            ProxyHandler(), HTTPHandler(), HTTPSHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor(), _Redirects(tally),
+        ):  # fmt: skip
+            self._opener.add_handler(handler)
+
+    def piece(self, url: str, start: int, length: int, what: str) -> Piece:
+        """So many bytes of a file from `start` on; where the host sends no pieces, the whole of a small one.
+
+        Raises:
+            NotThere: where there is no such file.
+            BadInput: for whatever else keeps it from being read, in one line that begins with `what`.
+        """
+        try:
+            with self._get(url, {"Range": f"bytes={start}-{start + length - 1}"}) as response:
+                return _piece(response, start, length)
+        except HTTPError as error:
+            if error.code == 416 and (error.headers.get("Content-Range") or "").endswith("*/0"):
+                return Piece(b"", 0)
+            raise self._told(error, what) from None
+        except (BadInput, OSError, HTTPException, ValueError) as error:
+            raise _wrong(error, what) from None
+
+    def document(self, url: str, what: str) -> tuple[bytes, str | None]:
+        """A small document, and the address of the next where it is one of several."""
+        try:
+            with self._get(url, {}) as response:
+                content = _content(response, LARGEST_WHOLE + 1)
+                if len(content) > LARGEST_WHOLE:
+                    raise BadInput(f"the host sends more than {LARGEST_WHOLE:,} bytes")
+                following = re.search(r'<([^<>]*)>; *rel="next"', response.headers.get("Link") or "")
+                return content, following[1] if following and _origin(following[1]) == _origin(url) else None
+        except HTTPError as error:
+            raise self._told(error, what) from None
+        except (BadInput, OSError, HTTPException, ValueError) as error:
+            raise _wrong(error, what) from None
+
+    def _get(self, url: str, headers: dict[str, str]) -> HTTPResponse:
+        headers |= {"User-Agent": f"tallystick/{__version__}", "Accept-Encoding": "identity"}
+        request = Request(url, headers=headers)  # noqa: S310 - the opener knows no scheme but HTTP's
+        if self._token:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        self._tally.request()
+        response: HTTPResponse = self._opener.open(request, timeout=PATIENCE)
+        if (encoding := response.headers.get("Content-Encoding") or "identity") != "identity":
+            response.close()
+            raise BadInput(f"the host packs what it sends ({quoted(encoding)}), so that no piece of it can be read")
+        return response
+
+    def _told(self, error: HTTPError, what: str) -> BadInput:
+        """What a host says by a number."""
+        error.close()
+        code, word = error.code, error.headers.get("X-Error-Code")  # the hub's own, such as RevisionNotFound
+        said = f"{code} ({quoted(word)})" if word else str(code)
+        if code in (404, 410):
+            return NotThere(f"{what} is not there: the host answers {said}")
+        if 300 <= code < 400:
+            return BadInput(f"{what}: the host points on without an end, or to what is no address of the web")
+        if code in (401, 403):
+            return BadInput(f"{what} may not be read: the host answers {said}; {self._refused}")
+        return BadInput(f"{what}: the host answers {said}")
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows a host to where it points, without what the user is known by where that is another host."""
+
+    max_redirections = MOST_REDIRECTS
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> Request:
+        fp.close()  # unread: it may have no end
+        before, after = _origin(req.full_url), _origin(newurl)
+        if after[0] not in ("https", before[0]):
+            raise BadInput("the host points to an address that is not followed, since it is not HTTPS")
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if request is None:
+            raise BadInput("the host points nowhere")
+        if after != before:
+            request.remove_header("Authorization")
+        self._tally.request()
+        return request
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def _piece(response: HTTPResponse, start: int, length: int) -> Piece:
+    """What a response holds, which must be what it says."""
+    version = response.headers.get("ETag")
+    if response.status == 200 and start == 0:  # the whole file, where a piece was asked for
+        claimed = int(response.headers.get("Content-Length") or 0)
+        content = b"" if claimed > LARGEST_WHOLE else _content(response, LARGEST_WHOLE + 1)
+        if max(claimed, len(content)) > LARGEST_WHOLE:
+            raise BadInput(
+                f"the host sends no pieces of files, and this one has more than {LARGEST_WHOLE:,} bytes: download it, and"
+                " name the file"
+            )
+        return Piece(content, max(claimed, len(content)), version)
+    told = _RANGE.fullmatch(response.headers.get("Content-Range") or "")
+    if response.status != 206 or told is None:
+        raise BadInput(f"the host was asked for a piece of a file, and answers {response.status} without one")
+    first, last, size = map(int, told.groups())
+    if first != start or last != min(start + length, size) - 1:
+        raise BadInput(f"the host was asked for {length:,} bytes from {start:,} on, and answers {quoted(told[0])}")
+    return Piece(_content(response, last - first + 1), size, version)
+
+
+def _content(response: HTTPResponse, most: int) -> bytes:
+    """What a host sends, up to so many bytes: fewer where it ends."""
+    end = time.monotonic() + DEADLINE
+    content = bytearray()
+    while len(content) < most and (block := response.read1(min(_BLOCK, most - len(content)))):
+        content += block
+        if time.monotonic() > end:
+            raise BadInput(f"the host sent {len(content):,} bytes in {DEADLINE} seconds: too slow to wait for")
+    if len(content) < most and response.length:
+        raise BadInput(f"the host ended after {len(content):,} bytes, with {response.length:,} still to come")
+    return bytes(content)
+
+
+def _wrong(error: Exception, what: str) -> BadInput:
+    """Whatever went wrong on the way, in words."""
+    reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(reason, TimeoutError):
+        return BadInput(f"{what}: the host sent nothing for {PATIENCE} seconds")
+    if isinstance(reason, OSError):
+        return BadInput(f"{what} cannot be reached: {reason.strerror or reason}")
+    if isinstance(reason, BadInput):
+        return BadInput(f"{what}: {reason}")
+    return BadInput(f"{what}: the host does not answer as HTTP has it ({type(reason).__name__})")

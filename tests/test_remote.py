@@ -1,0 +1,576 @@
+"""Sources elsewhere, from a host on this machine: headers alone are fetched, and a host that misbehaves is refused in one line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import _registry, known_implementations
+
+import tallystick
+from checkpoints import gpt2_published, write, write_config, write_sharded
+from host import Handler, Host, publish, serving
+from tallystick import count
+from tallystick.cli.main import main
+from tallystick.sources import ranges
+from test_gguf import LLAMA, gguf, llama
+
+CONFIG = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 128, "n_layer": 2, "n_head": 4}
+SHAPES = gpt2_published(layers=2, width=128, vocabulary=1000, positions=64)
+# By hand: (1000 + 64) × 128, two blocks of 12 × 128² + 13 × 128, and a last norm of 2 × 128.
+PARAMETERS = 136_192 + 2 * (196_608 + 1_664) + 256
+FIRST = 65_536  # bytes of the first piece
+
+
+@pytest.fixture(autouse=True)
+def directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    with serving() as one:
+        yield one
+
+
+@pytest.fixture
+def hub(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A hub that points to another host for its files, as the real one does."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", host.address)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    return host
+
+
+@pytest.fixture
+def storage() -> Iterator[Host]:
+    with serving() as one:
+        yield one
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A sharded GPT-2 with its config."""
+    names = list(SHAPES)
+    half = len(names) // 2
+    write_sharded(
+        tmp_path, {name: SHAPES[name] for name in names[:half]}, {name: SHAPES[name] for name in names[half:]}
+    )
+    write_config(tmp_path, CONFIG)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def refused(source: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that a count of a source is refused with."""
+    assert main(["count", source]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("tallystick: ")
+    assert said.err.count("\n") == 1
+    return said.err.strip().removeprefix("tallystick: ")
+
+
+def same(one: tallystick.Ledger, other: tallystick.Ledger) -> None:
+    assert one.rolled == other.rolled
+    assert one.totals == other.totals
+    assert one.mismatches == other.mismatches
+
+
+# -- what is read, and how much of it -------------------------------------------------------------
+
+
+def test_a_file_at_an_address_is_counted_by_its_first_piece_and_the_config_beside_it(
+    host: Host, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "model.safetensors", SHAPES)
+    write_config(tmp_path, CONFIG)
+    host.files = {f"/some/{name}": content for name, content in contents(tmp_path).items()}
+    ledger = count(f"{host.address}/some/model.safetensors")
+    same(ledger, count(tmp_path))
+    assert ledger.total == PARAMETERS
+    assert [request.path for request in host.requests] == ["/some/model.safetensors", "/some/config.json"]
+    assert host.sent == FIRST + len(json.dumps(CONFIG))
+    size = path.stat().st_size + len(json.dumps(CONFIG))
+    assert ledger.to_dict()["fetched"] == {"bytes": host.sent, "of_bytes": size, "requests": 2}
+    assert ledger.notes[-1] == f"fetched {host.sent:,} of {size:,} bytes in 2 requests"
+
+
+def test_of_a_long_header_the_rest_is_fetched_and_hardly_more(host: Host, tmp_path: Path) -> None:
+    shapes = {
+        f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight": (8, 8)
+        for layer in range(20)
+        for expert in range(256)
+    }
+    path = write(tmp_path / "model.safetensors", shapes)
+    header = int.from_bytes(path.read_bytes()[:8], "little")
+    host.files["/model.safetensors"] = path.read_bytes()
+    same(count(f"{host.address}/model.safetensors"), count(path))
+    assert FIRST * 5 < header < host.sent < header + 8 + 2 * FIRST
+    assert len(host.ranges("model.safetensors")) <= 3
+
+
+def test_shards_named_by_an_index_are_each_asked_for_their_header_alone(host: Host, folder: Path) -> None:
+    host.files = {f"/{name}": content for name, content in contents(folder).items()}
+    ledger = count(f"{host.address}/model.safetensors.index.json")
+    same(ledger, count(folder))
+    assert ledger.total == PARAMETERS
+    assert host.ranges("-of-00002.safetensors") == [f"bytes=0-{FIRST - 1}"] * 2
+    assert ledger.fetched.requests == len(host.requests) == 4
+
+
+def test_a_shard_that_is_not_beside_its_index_is_named(
+    host: Host, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.files = {
+        f"/{name}": content for name, content in contents(folder).items() if not name.startswith("model-00002")
+    }
+    said = refused(f"{host.address}/model.safetensors.index.json", capsys)
+    assert said.endswith("names 2 shards, of which 1 are not beside it: 'model-00002-of-00002.safetensors'")
+
+
+def test_a_config_alone_is_counted(host: Host) -> None:
+    host.files["/config.json"] = json.dumps(CONFIG).encode()
+    assert count(f"{host.address}/config.json", n_layer=1).total == PARAMETERS - 196_608 - 1_664
+
+
+def test_a_gguf_is_fetched_in_growing_pieces_up_to_its_last_tensor(host: Host, tmp_path: Path) -> None:
+    words = {
+        **LLAMA,
+        "tokenizer.ggml.tokens": [f"a word of the tokenizer, number {number}" for number in range(20_000)],
+    }
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf(llama(), words) + bytes(1 << 22))
+    host.files["/model.gguf"] = path.read_bytes()
+    same(count(f"{host.address}/model.gguf"), count(path))
+    spans = [tuple(map(int, span.removeprefix("bytes=").split("-"))) for span in host.ranges(".gguf")]
+    sizes = [last - first + 1 for first, last in spans]
+    assert sizes == [FIRST << step for step in range(len(sizes))]
+    assert all(0 < other[0] - one[1] < 100 for one, other in pairwise(spans))  # a word is stepped over, not read
+    assert host.sent < 2 * (path.stat().st_size - (1 << 22))
+
+
+def test_a_torch_file_is_counted_by_its_directory_and_its_pickle(host: Host, tmp_path: Path) -> None:
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({f"transformer.h.{n}.mlp.c_fc.weight": torch.zeros(512, 512) for n in range(20)}, path)
+    host.files["/pytorch_model.bin"] = path.read_bytes()
+    same(count(f"{host.address}/pytorch_model.bin"), count(path))
+    assert host.sent < 5 * FIRST < path.stat().st_size / 50
+
+
+def test_formats_that_cannot_be_read_in_pieces_are_refused_before_they_are_fetched(
+    host: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "old.pt"
+    torch.save({"weight": torch.zeros(1024, 1024)}, path, _use_new_zipfile_serialization=False)
+    host.files = {"/old.pt": path.read_bytes(), "/arrays.npz": b"PK\x03\x04" + bytes(100)}
+    assert "torch's form of before 1.6, which is read only where it is on this machine" in refused(
+        f"{host.address}/old.pt", capsys
+    )
+    assert "read only where they are on this machine" in refused(f"{host.address}/arrays.npz", capsys)
+    assert host.sent < 2 * FIRST
+
+
+def test_ties_that_hang_on_values_are_unknown_and_say_that_none_are_fetched(host: Host, tmp_path: Path) -> None:
+    path = write(tmp_path / "model.safetensors", {**SHAPES, "lm_head.weight": (1000, 128)})
+    host.files = {"/model.safetensors": path.read_bytes(), "/config.json": json.dumps(CONFIG).encode()}
+    found = tallystick.ties(f"{host.address}/model.safetensors")
+    assert [group.relation for group in found.groups] == ["unknown"]
+    assert "the values are not on this machine, and are not fetched" in found.groups[0].why
+    assert host.sent < 2 * FIRST
+
+
+def test_commands_take_addresses(host: Host, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    host.files = {f"/{name}": content for name, content in contents(folder).items()}
+    index = f"{host.address}/model.safetensors.index.json"
+    for command in (
+        ["memory", index],
+        ["fit", index, "--device", "8GB"],
+        ["compute", index],
+        ["ties", index],
+        ["compare", "gpt2", index],
+    ):
+        assert main([*command, "--format", "json"]) == 0, command
+        answer = json.loads(capsys.readouterr().out)
+        assert index in (answer.get("source"), answer.get("source_b")), command
+
+
+def test_a_mended_copy_is_not_written_of_what_is_elsewhere(
+    host: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.files["/model.safetensors"] = write(tmp_path / "model.safetensors", SHAPES).read_bytes()
+    assert main(["ties", f"{host.address}/model.safetensors", "--fix", str(tmp_path / "out")]) == 2
+    assert "is not on this machine" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+# -- the hub --------------------------------------------------------------------------------------
+
+
+def test_a_repository_is_listed_and_counted_as_its_folder(hub: Host, storage: Host, folder: Path) -> None:
+    publish(hub, storage, "org/name", contents(folder), page=2)
+    ledger = count("hf://org/name")
+    same(ledger, count(folder))
+    assert ledger.source == "hf://org/name"
+    assert ledger.fetched.bytes == storage.sent
+    assert ledger.fetched.requests == len(hub.requests) + len(storage.requests) == 1 + 2 + 2 * 4
+
+
+def test_a_revision_a_folder_and_a_file_of_a_repository_can_be_named(hub: Host, storage: Host, folder: Path) -> None:
+    files = {f"deep/{name}": content for name, content in contents(folder).items()}
+    publish(hub, storage, "org/name", {**files, "config.json": b'{"model_type": "gpt2"}'}, revision="refs%2Fpr%2F3")
+    hub.answers = {path.replace("%2F", "/"): answer for path, answer in hub.answers.items()}
+    assert count("hf://org/name@refs/pr/3/deep").total == PARAMETERS
+    assert count("hf://org/name@refs%2Fpr%2F3/deep/config.json").total == PARAMETERS
+    assert count("hf://org/name@refs/pr/3").total == 124_439_808
+    assert "refs%2Fpr%2F3" in hub.requests[0].path
+
+
+def test_a_token_goes_to_the_hub_and_to_no_host_that_it_points_to(
+    hub: Host, storage: Host, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(hub, storage, "org/name", contents(folder))
+    assert main(["count", "hf://org/name"]) == 0
+    said = capsys.readouterr()
+    assert {request.authorization for request in hub.requests} == {"Bearer hf_secret"}
+    assert {request.authorization for request in storage.requests} == {None}
+    assert "hf_secret" not in said.out + said.err
+
+
+def test_a_token_stays_with_a_hub_that_points_to_itself(hub: Host, folder: Path) -> None:
+    publish(hub, hub, "org/name", contents(folder))
+    count("hf://org/name")
+    assert {request.authorization for request in hub.requests} == {"Bearer hf_secret"}
+
+
+def test_a_list_that_goes_on_at_another_host_is_not_followed(hub: Host, storage: Host, folder: Path) -> None:
+    publish(hub, storage, "org/name", contents(folder))
+    tree = next(path for path in hub.answers if "/tree/" in path)
+    files = [{"type": "file", "path": "config.json"}]
+    more = f'<{storage.address}/more>; rel="next"'
+    hub.answers[tree] = lambda ask: ask.answer(200, json.dumps(files).encode(), Link=more)
+    assert count("hf://org/name").kind == "config"
+    assert [request.path for request in storage.requests] == ["/blobs/org/name/config.json?signed=yes"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        (404, "RevisionNotFound", "hf://org/name@v9 is not there: the host answers 404 ('RevisionNotFound')"),
+        (401, "RepoNotFound", "set HF_TOKEN or call `hf auth login`"),
+        (403, "GatedRepo", "hf://org/name@v9 may not be read: the host answers 403 ('GatedRepo')"),
+    ],
+)
+def test_what_the_hub_refuses_is_told(
+    hub: Host, status: int, code: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.answers["/api/models/org/name/revision/v9"] = lambda ask: ask.answer(status, X_Error_Code=code)
+    line = refused("hf://org/name@v9", capsys)
+    assert said in line
+    assert "hf_secret" not in line
+
+
+@pytest.mark.parametrize("told", [b"<html>", b"[]", b"[" * 100_000, b'{"sha": "../x"}'])
+def test_a_hub_that_answers_with_something_else_is_refused(
+    hub: Host, told: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.answers["/api/models/org/name/revision/main"] = lambda ask: ask.answer(200, told)
+    assert refused("hf://org/name", capsys).startswith("hf://org/name: the hub ")
+
+
+def test_a_repository_without_a_model_says_so(hub: Host, storage: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    publish(hub, storage, "org/name", {"README.md": b"nothing"})
+    assert refused("hf://org/name", capsys) == "hf://org/name holds neither a config.json nor weights"
+
+
+def test_nothing_is_asked_where_the_hub_is_switched_off(
+    hub: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert refused("hf://org/name", capsys) == "hf://org/name is not asked for: HF_HUB_OFFLINE is set"
+    assert hub.requests == []
+
+
+# -- hosts that misbehave -------------------------------------------------------------------------
+
+
+def whole(ask: Handler) -> None:
+    ask.answer(200, bytes(1000), Content_Length=50_000_000)
+
+
+def endless(ask: Handler) -> None:
+    """Bytes for as long as somebody takes them, without a word of how many."""
+    ask.send_response(200)
+    ask.end_headers()
+    while True:
+        ask.wfile.write(bytes(1 << 20))
+
+
+def endless_piece(ask: Handler) -> None:
+    ask.send_response(206)
+    ask.send_header("Content-Range", f"bytes 0-{FIRST - 1}/1000000")
+    ask.end_headers()
+    while True:
+        ask.wfile.write(b"\xff" * (1 << 20))
+
+
+def short(ask: Handler) -> None:
+    ask.answer(206, bytes(100), Content_Length=FIRST, Content_Range=f"bytes 0-{FIRST - 1}/1000000")
+
+
+def quietly_short(ask: Handler) -> None:
+    ask.answer(206, bytes(100), Content_Length=None, Content_Range=f"bytes 0-{FIRST - 1}/1000000")
+
+
+def whole_and_short(ask: Handler) -> None:
+    ask.answer(200, bytes(80_000), Content_Length=90_000)
+
+
+def other_piece(ask: Handler) -> None:
+    ask.answer(206, bytes(100), Content_Range="bytes 100-199/1000000")
+
+
+def no_piece(ask: Handler) -> None:
+    ask.answer(206, bytes(100))
+
+
+def nonsense(ask: Handler) -> None:
+    ask.wfile.write(b"\0\1\2 what is HTTP\r\n\r\n")
+
+
+def packed(ask: Handler) -> None:
+    ask.answer(206, gzip.compress(bytes(100)), Content_Range="bytes 0-99/100", Content_Encoding="gzip")
+
+
+def round_and_round(ask: Handler) -> None:
+    ask.answer(302, Location=f"{ask.host.address}/model.safetensors?{len(ask.host.requests)}")
+
+
+def endless_redirect(ask: Handler) -> None:
+    ask.send_response(302)
+    ask.send_header("Location", f"{ask.host.address}/nothing")
+    ask.end_headers()
+    while True:
+        ask.wfile.write(bytes(1 << 20))
+
+
+def to_a_file(ask: Handler) -> None:
+    ask.answer(302, Location="file:///etc/hosts")
+
+
+def huge_header(ask: Handler) -> None:
+    ask.piece((10**12).to_bytes(8, "little") + bytes(200_000))
+
+
+MISBEHAVING = {
+    whole: "the host sends no pieces of files, and this one has more than 16,000,000 bytes: download it",
+    endless: "the host sends no pieces of files, and this one has more than 16,000,000 bytes",
+    endless_piece: "the header claims 18,446,744,073,709,551,615 bytes",
+    short: "the host ended after 100 bytes, with 65,436 still to come",
+    quietly_short: "of the 65,536 bytes from 0 on only 100 came",
+    whole_and_short: "the host ended after 80,000 bytes, with 10,000 still to come",
+    other_piece: "asked for 65,536 bytes from 0 on, and answers 'bytes 100-199/1000000'",
+    no_piece: "asked for a piece of a file, and answers 206 without one",
+    nonsense: "does not answer as HTTP has it",
+    packed: "the host packs what it sends ('gzip')",
+    round_and_round: "points on without an end",
+    endless_redirect: "is not there: the host answers 404",
+    to_a_file: "or to what is no address of the web",
+    huge_header: "the header claims 1,000,000,000,000 bytes, more than the format's 100,000,000",
+}
+
+
+@pytest.mark.parametrize(("answer", "said"), MISBEHAVING.items(), ids=lambda one: getattr(one, "__name__", ""))
+def test_a_host_that_misbehaves_is_refused(
+    host: Host, answer: Any, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.answers["/model.safetensors"] = answer
+    address = f"{host.address}/model.safetensors"
+    line = refused(address, capsys)
+    assert line.startswith(address)
+    assert said in line
+
+
+def test_a_small_file_is_read_from_a_host_that_sends_no_pieces(host: Host, folder: Path) -> None:
+    for name, content in contents(folder).items():
+        host.answers[f"/{name}"] = lambda ask, content=content: ask.answer(200, content)
+    same(count(f"{host.address}/model.safetensors.index.json"), count(folder))
+
+
+@pytest.mark.parametrize("what", ["size", "tag"])
+def test_a_file_that_changes_in_between_is_refused(
+    host: Host, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = write(tmp_path / "model.safetensors", {f"layers.{n}.weight": (8, 8) for n in range(2000)}).read_bytes()
+
+    def changing(ask: Handler) -> None:
+        later = len(host.requests) > 1
+        ask.piece(content + bytes(later and what == "size"), tag='"new"' if later and what == "tag" else '"old"')
+
+    host.answers["/model.safetensors"] = changing
+    assert refused(f"{host.address}/model.safetensors", capsys).endswith("was changed while it was read: read it again")
+
+
+def test_a_host_that_says_nothing_is_not_waited_for(
+    host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ranges, "PATIENCE", 0.05)
+    host.answers["/config.json"] = lambda ask: ask.host.over.wait()
+    assert "the host sent nothing for 0.05 seconds" in refused(f"{host.address}/config.json", capsys)
+
+
+def test_a_host_that_sends_byte_after_byte_is_given_up(
+    host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ranges, "DEADLINE", 0)
+    host.files["/config.json"] = json.dumps(CONFIG).encode()
+    assert "too slow to wait for" in refused(f"{host.address}/config.json", capsys)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (
+            401,
+            "may not be read: the host answers 401; of a repository of the hub say hf://org/name, which takes a token",
+        ),
+        (403, "may not be read: the host answers 403"),
+        (404, "is not there: the host answers 404"),
+        (416, "the host answers 416"),
+        (503, "the host answers 503"),
+    ],
+)
+def test_what_a_host_answers_by_a_number_is_told(
+    host: Host, status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.answers["/model.safetensors"] = lambda ask: ask.answer(status)
+    assert said in refused(f"{host.address}/model.safetensors", capsys)
+
+
+def test_a_config_beside_a_file_that_may_not_be_read_is_told_and_the_file_counted(host: Host, tmp_path: Path) -> None:
+    host.files["/model.safetensors"] = write(tmp_path / "model.safetensors", SHAPES).read_bytes()
+    host.answers["/config.json"] = lambda ask: ask.answer(403)
+    ledger = count(f"{host.address}/model.safetensors")
+    assert any("the config beside the checkpoint was not used" in note and "403" in note for note in ledger.notes)
+
+
+def test_an_empty_file_is_refused(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    host.files["/config.json"] = b""
+    assert refused(f"{host.address}/config.json", capsys) == f"{host.address}/config.json is empty"
+
+
+def test_a_host_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}/config.json"
+    assert refused(address, capsys) == f"{address} cannot be reached: Connection refused"
+
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    address = "https://no.such.host/config.json"
+    assert refused(address, capsys) == f"{address} cannot be reached: Name or service not known"
+
+
+def test_what_follows_a_question_mark_is_sent_for_that_file_and_shown_nowhere(host: Host, tmp_path: Path) -> None:
+    host.files["/model.safetensors"] = write(tmp_path / "model.safetensors", SHAPES).read_bytes()
+    ledger = count(f"{host.address}/model.safetensors?key=secret")
+    assert [request.path for request in host.requests] == ["/model.safetensors?key=secret", "/config.json"]
+    assert "secret" not in json.dumps(ledger.to_dict())
+
+
+# -- object stores --------------------------------------------------------------------------------
+
+
+class Bucket(MemoryFileSystem):
+    """A store that stands for S3: in memory, and it knows who may read."""
+
+    protocol = "s3"
+    store: dict[str, Any] = {}  # noqa: RUF012 - as its base has it
+    pseudo_dirs = [""]  # noqa: RUF012
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return MemoryFileSystem._strip_protocol(path.removeprefix("s3://"))
+
+    def _open(self, path: str, mode: str = "rb", **more: Any) -> Any:
+        if mode == "rb" and "secret" in path:
+            raise PermissionError("Access Denied\nRequest: 1")
+        return super()._open(path, mode, **more)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    monkeypatch.setattr(Bucket, "store", {})
+    monkeypatch.setitem(_registry, "s3", Bucket)
+    return Bucket()
+
+
+def test_a_folder_of_a_bucket_is_counted_as_a_folder(bucket: Bucket, folder: Path) -> None:
+    for name, content in contents(folder).items():
+        bucket.pipe_file(f"/bucket/models/{name}", content)
+    same(count("s3://bucket/models"), count(folder))
+    assert count("s3://bucket/models/config.json").total == PARAMETERS
+
+
+def test_what_a_bucket_refuses_is_told(bucket: Bucket, capsys: pytest.CaptureFixture[str]) -> None:
+    bucket.pipe_file("/bucket/secret/config.json", b"{}")
+    assert refused("s3://bucket/none/config.json", capsys) == "s3://bucket/none/config.json is not there"
+    assert refused("s3://bucket/none", capsys) == "s3://bucket/none is not there"
+    said = refused("s3://bucket/secret/config.json", capsys)
+    assert said == "s3://bucket/secret/config.json cannot be read, with what its own tools know you by: Access Denied"
+
+
+def test_a_store_without_its_package_says_which(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(known_implementations, "gs", {"class": "no_gcsfs.Files", "err": "install it"})
+    monkeypatch.delitem(_registry, "gs", raising=False)
+    assert refused("gs://bucket/model", capsys) == "gs:// needs gcsfs: pip install 'tallystick[stores]'"
+
+
+# -- addresses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("htps://host/config.json", "'htps://host/config.json': nothing here reads 'htps'; nearest: https, http; say hf://org/name"),
+        ("hf://gpt2", "'hf://gpt2' names no repository: say hf://org/name"),
+        ("hf://org/../x", "names no repository"),
+        ("hf://org/name/../x", "names no repository"),
+        ("hf:/org/name", "an address has two slashes after its colon, as hf://org/name"),
+        ("hf:org", "an address has two slashes after its colon"),
+        ("org/name", "there is no file or folder 'org/name'; the hub's repository of that name is hf://org/name"),
+        ("https://", "'https://' is no address of a file"),
+        ("https://host:port/config.json", "is no address of a file"),
+        ("https://host/con fig.json", "is no address of a file"),
+        ("https://host/folder/", "folders on the web cannot be listed"),
+        ("https://host/folder", "https://host/folder cannot be listed: name a file"),
+        ("https://me:secret@host/config.json", "an address of host with a password in it is not read"),
+        ("https://huggingface.co/org/name", "is a page about files: say hf://org/name"),
+        ("s3:///key", "'s3:///key' names no bucket: say s3://bucket/folder"),
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_says_what_one_looks_like(
+    source: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(source, capsys)
+    assert said in line
+    assert "secret" not in line
