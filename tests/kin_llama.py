@@ -120,7 +120,7 @@ def dbrx(draw: DrawFn) -> Config:
         vocab_size=draw(sometimes(VOCABULARY)),
         d_model=heads * draw(EVEN),
         **{draw(st.sampled_from([key, alias])): sizes[key] for key, alias in names.items()},
-        attn_config=with_present({"rope_theta": 10000.0}, kv_n_heads=keys),
+        attn_config=with_present({"rope_theta": 10000.0, "clip_qkv": 8.0}, kv_n_heads=keys),
         ffn_config=draw(nullable(st.just(experts))),
     )
 

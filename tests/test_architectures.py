@@ -436,6 +436,14 @@ def test_every_tensor_has_a_role(model_type: str):
         (small("gptj"), "lm_head.bias", "head"),
         (small("bloom"), "word_embeddings_layernorm.weight", "norm"),
         (small("gpt2", add_cross_attention=True), "crossattention.q_attn.bias", "attention"),
+        (small("afmoe"), "mlp.expert_bias", "router"),
+        (small("dbrx"), "experts.mlp.w1", "experts"),
+        (small("doge", is_moe=True, num_experts=9, num_experts_per_tok=2), "up_embed.weight", "experts"),
+        (small("doge", is_moe=True, num_experts=9, num_experts_per_tok=2), "mlp.up_proj.weight", "mlp"),
+        (small("flint"), "self_attn.sinks", "attention"),
+        (small("laguna"), "self_attn.g_proj.weight", "attention"),
+        (small("zaya"), "conv_qk_grouped.weight", "conv"),
+        (small("zaya"), "router_mlp.fc1.bias", "router"),
     ],
 )
 def test_roles(values: dict[str, Any], ending: str, role: str):
@@ -644,6 +652,38 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
         ("olmo3", {"layer_types": ["full_attention"]}, "layer_types must list the kind of each of the 2 layers"),
         ("qwen2_moe", {"mlp_only_layers": 0.5}, "mlp_only_layers is 0.5, expected a list of layers"),
         ("hunyuan_v1_dense", {"head_dim": None}, "head_dim is None, expected a positive integer"),
+        ("internlm3", {"mlp_bias": True}, r"attention_bias \(or qkv_bias\) and mlp_bias \(or bias\) differ"),
+        ("diffllama", {"num_key_value_heads": 1}, "heads of keys and values come in pairs, and there are 1"),
+        (
+            "mellum",
+            {"mlp_layer_types": ["dense"]},
+            "mlp_layer_types must list dense or sparse for each of the 2 layers",
+        ),
+        (
+            "laguna",
+            {"num_attention_heads_per_layer": [4]},
+            "num_attention_heads_per_layer must list, for each of the 2",
+        ),
+        (
+            "laguna",
+            {"num_attention_heads_per_layer": [4, 3]},
+            "num_attention_heads_per_layer must list, .* a multiple of",
+        ),
+        ("laguna", {"gating": None}, "gating is None, expected true, false or a word"),
+        (
+            "zaya",
+            {"num_experts_per_tok": 2},
+            "num_experts_per_tok is 2, and transformers builds such a model for 1 alone",
+        ),
+        (
+            "zaya",
+            {"layer_types": ["hybrid"]},
+            "layer_types must list hybrid or hybrid_sliding for each of the 2 layers",
+        ),
+        ("zaya", {"layer_types": ["hybrid_sliding"] * 2}, "layer_types lists hybrid_sliding, for which sliding_window"),
+        ("dbrx", {"tie_word_embeddings": True}, "tie_word_embeddings is true, and transformers builds no such model"),
+        ("dbrx", {"attn_config": {"kv_n_heads": 1}}, "attn_config is missing, or lacks the rope_theta"),
+        ("dbrx", {"attn_config": {"rope_theta": 1, "kv_n_heads": 3}}, "n_heads = 4 is not divisible by attn_config.kv"),
     ],
 )
 def test_what_makes_no_model_is_refused(model_type: str, more: dict[str, Any], why: str):

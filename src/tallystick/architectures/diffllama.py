@@ -27,7 +27,7 @@ def _attention(c: Config) -> Attention:
     """Each query attends twice, once for either half of the values; four vectors learn how much is subtracted."""
     runs = heads(c)
     if int(runs.keys) % 2:
-        raise c.refuse(f"there are {int(runs.keys)} heads of keys and values, which must be a multiple of 2")
+        raise c.refuse(f"heads of keys and values come in pairs, and there are {int(runs.keys)}")
     return Attention(
         Heads(2 * runs.queries, runs.keys, runs.size),
         **attention(c, runs, bias=c.attention_bias).children,

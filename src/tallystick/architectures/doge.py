@@ -1,4 +1,4 @@
-"""Doge (Shi et al. 2024, "Wonderful Matrices"): attention masked by what its values say, and MLPs or a million small experts."""
+"""Doge (Shi et al. 2024, "Wonderful Matrices"): attention masked by what its values say, and MLPs beside thousands of small experts."""
 
 import math
 from typing import Any
