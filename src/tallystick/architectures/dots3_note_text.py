@@ -122,7 +122,7 @@ def _stated(c: Config, layers: int) -> dict[int, dict[str, int]]:
     found = {}
     for name, each in stated.items():
         if not str(name).isdecimal() or int(name) >= layers:
-            raise c.refuse(f"per_layer_config names layer {shown(name)}, expected one of {layers}")
+            raise c.refuse(f"per_layer_config names {shown(name)}, expected the number of one of {layers} layers")
         for key, value in each.items():
             if not (type(value) is int and value > 0 if key in SIZES else key in NO_SHAPES):
                 raise c.refuse(f"per_layer_config gives layer {name} {key} = {shown(value)}, which cannot be counted")
@@ -134,7 +134,7 @@ def _of_windows(c: Config) -> dict[str, int]:
     """The sizes of layers that see a window; a part of each head is turned, and the rest is not."""
     sizes = {key: getattr(c, f"swa_{key}") for key in SIZES}
     turned = sizes["qk_rope_head_dim"] or c.swa_head_dim - sizes["qk_nope_head_dim"]
-    if turned < 1 or turned + sizes["qk_nope_head_dim"] != c.swa_head_dim:
+    if turned < 0 or turned + sizes["qk_nope_head_dim"] != c.swa_head_dim:
         raise c.refuse(
             f"swa_head_dim = {int(c.swa_head_dim)} is not swa_qk_nope_head_dim = {int(sizes['qk_nope_head_dim'])} and what"
             " positions turn"
