@@ -403,6 +403,7 @@ KIN: dict[str, Kin] = {
         ),
         INDEXED,
         others={**ONE_SPARSE, "indexer_types": [["full", "shared", "full", "shared"]]},
+        experts=True,
         beside=HYPER,
         any_width=True,
         attends=False,
