@@ -181,6 +181,57 @@ def inkling(draw: DrawFn, model_type: str, lists: dict[str, Any], **more: Search
     return values
 
 
+SWA = {
+    "swa_q_lora_rank": 5, "swa_kv_lora_rank": 7, "swa_head_dim": 6, "swa_qk_nope_head_dim": 2,
+    "swa_v_head_dim": 3,
+}  # fmt: skip
+ALL_NEAR = {"layer_types": ["sliding_attention"] * 4}
+
+
+@st.composite
+def dots3(draw: DrawFn) -> Config:
+    """Sizes of layers with a window, by keys of their own or layer by layer."""
+    base = latent("dots3_note_text", moe_intermediate_size=INNER, **FIRST, **INDEXING)
+    values = draw(
+        listing(
+            with_experts(base, *EXPERTS),
+            layer_types=("indexed_attention", "sliding_attention", "full_attention"),
+            mlp_layer_types=FEEDS,
+        )
+    )
+    of = "n_routed_experts" if "n_routed_experts" in values else "num_local_experts"
+    heads, turned, rest = draw(HEADS), draw(TURNED), draw(SIZE)
+    layers, same = values["num_hidden_layers"], values.get("qk_rope_head_dim", 64)
+    sizes = {
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads,
+        "q_lora_rank": draw(WAIST),
+        "kv_lora_rank": draw(WAIST),
+        "head_dim": turned + rest,
+        "qk_nope_head_dim": rest,
+        "v_head_dim": draw(SIZE),
+    }
+    each = {"qk_rope_head_dim": turned}
+    kinds = values.get("layer_types", ["indexed_attention"] * layers)
+    near = {str(layer): sizes | each for layer, kind in enumerate(kinds) if kind == "sliding_attention"}
+    named = {f"swa_{key}": size for key, size in (sizes | (each if draw(FLAG) else {})).items()}
+    marks = st.lists(st.integers(0, 1), min_size=layers, max_size=layers)
+    stated = {"layer_types": kinds, "per_layer_config": near}
+    return config(
+        **{
+            **values,
+            of: values[of] + 1,  # its router wants two
+            "index_head_dim": same + 2,
+            **(stated if draw(FLAG) else named),
+            "use_dsa": draw(nullable(FLAG)),
+            "use_sliding_window": draw(sometimes(FLAG)),
+            "moe_layer_freq": draw(sometimes(st.one_of(st.integers(1, 3), marks))),
+            "n_shared_experts": draw(sometimes(st.integers(1, 3))),
+            draw(st.sampled_from(["shared_experts", "moe_shared_expert"])) + "_intermediate_size": draw(INNER),
+        }
+    )
+
+
 @st.composite
 def minimax_m3(draw: DrawFn) -> Config:
     """By names of now, or by older ones in a dictionary of their own."""
@@ -211,7 +262,7 @@ KIN: dict[str, Kin] = {
         others={
             "layer_types": [["sliding_attention"] * 4],
             "compress_ratios": [[0, 4, 128, 0]],
-            "compress_rates": [dict.fromkeys(FAR, 5)],
+            "compress_rates": [{"compress_rates": dict.fromkeys(FAR, 5)}],
             "mlp_layer_types": [["moe"] * 4],
         },
         experts=True,
@@ -352,6 +403,7 @@ KIN: dict[str, Kin] = {
         ),
         INDEXED,
         others={**ONE_SPARSE, "indexer_types": [["full", "shared", "full", "shared"]]},
+        experts=True,
         beside=HYPER,
         any_width=True,
         attends=False,
@@ -409,7 +461,7 @@ KIN: dict[str, Kin] = {
             **ONE_SPARSE,
             "layer_types": [["minimax_m3_sparse"] * 4],
             "moe_layer_freq": [[0, 1, 1, 1]],
-            "sparse_attention_config": [{"sparse_attention_freq": [0, 0, 1, 1]}],
+            "sparse_attention_config": [{"sparse_attention_config": {"sparse_attention_freq": [0, 0, 1, 1]}}],
         },
         experts=True,
         attends=False,
@@ -451,6 +503,26 @@ KIN: dict[str, Kin] = {
         needs=ALL_FAR,
         others={"layer_types": [["hybrid"] * 4]},
         beside=QUERIES,
+        attends=False,
+    ),
+    "dots3_note_text": Kin(
+        dots3(),
+        {**INDEXED, "num_attention_heads": 128, **SWA},  # heads of keys have no part in it, and must be as many
+
+        needs=dict.fromkeys((*SWA, "swa_qk_rope_head_dim"), ALL_NEAR),
+        others={
+            **ONE_SPARSE,
+            "layer_types": [["sliding_attention"] * 4],
+            "use_dsa": [False],
+            "moe_layer_freq": [[0, 0, 1, 1], 2],
+            "per_layer_config": [{"per_layer_config": {}}],
+            "swa_head_dim": [7],
+            "swa_qk_nope_head_dim": [4],
+            "swa_qk_rope_head_dim": [{"swa_qk_rope_head_dim": 3, "swa_head_dim": 5}],
+        },
+        experts=True,
+        aliases={"moe_shared_expert_intermediate_size": "shared_experts_intermediate_size"},
+        any_width=True,
         attends=False,
     ),
 }  # fmt: skip

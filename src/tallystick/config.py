@@ -80,7 +80,8 @@ class Config:
         # A config that holds both a key and its alias means the alias: transformers sets that one last.
         self._written = {key: alias for alias, key in (aliases or {}).items() if values.get(alias) is not None}
         self._values = {**values, **{key: values[alias] for key, alias in self._written.items()}}
-        self._refuse_own_sizes_of_layers(values.get("per_layer_config"))
+        if "per_layer_config" not in keys:  # of a type that does not read it
+            self._refuse_own_sizes_of_layers(values.get("per_layer_config"))
         self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
         # Some models exist in two layouts with one count: mixtures of experts are published one expert by one
         # (`experts.0.w1.weight`) and held fused by transformers 5 (`experts.gate_up_proj`), which renamed heads too.

@@ -119,9 +119,9 @@ def hyper_connection(c: Config, weights: int, scales: int) -> dict[str, Tensor]:
     }
 
 
-def stream_head(c: Config) -> Group:
+def stream_head(c: Config, prefix: str = "hc_") -> Group:
     """How the streams become one behind the last layer."""
-    return Group(**{f"hc_{name}": tensor for name, tensor in hyper_connection(c, c.hc_mult, 1).items()})
+    return Group(**{f"{prefix}{name}": tensor for name, tensor in hyper_connection(c, c.hc_mult, 1).items()})
 
 
 def _attention(c: Config, kind: str) -> Attention:

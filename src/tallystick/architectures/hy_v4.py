@@ -1,12 +1,14 @@
 """Hy4 (Tencent Hunyuan 2026): DeepSeek-V3.2's attention with sinks and a gate of what it gives, and several streams."""
 
 from tallystick.architectures._decoder import decoder, gated_mlp
-from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, as_published, in_stack, listed
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
 from tallystick.architectures.deepseek_v4 import hyper_connection, stream_head
 from tallystick.architectures.deepseek_v32 import indexer
 from tallystick.architectures.glm_moe_dsa import INDEXERS
-from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNorm, Tensor, architecture, natural
+from tallystick.blueprint import MLP, Attention, Config, Group, Linear, Model, RMSNorm, Tensor, architecture, natural
+
+PUBLISHED = {"sinks": "learnable_sink_param", "gate_proj": "linear_gate"}
 
 
 @architecture(
@@ -38,28 +40,45 @@ from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNor
 def hy_v4(c: Config) -> Model:
     feeds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer > 0])
     own = listed(c, "indexer_types", INDEXERS, lambda layer: INDEXERS[layer > 0 and layer % 4 != 1], longer=True)
-    d = c.hidden_size
-    feed = {"dense": gated_mlp(d, c.intermediate_size), "sparse": sigmoid_mixture(c, scoring=None)}
+    layers = in_stack(zip(feeds, own, strict=True), lambda feeding, indexing: _block(c, feeding, indexing))
+    if c.published:
+        return decoder(c, layers, hc_pre=Group(hc_head=stream_head(c, "hc_head_")))
+    return decoder(c, layers, hc_head=stream_head(c))
 
-    def block(feeding: str, indexing: str) -> Group:
-        return Group(
-            self_attn=_attention(c, indexing),
-            mlp=feed[feeding],
-            input_layernorm=RMSNorm(d),
-            post_attention_layernorm=RMSNorm(d),
-            attn_hc=Group(**hyper_connection(c, 2 * c.hc_mult, 2)),
-            ffn_hc=Group(**hyper_connection(c, 2 * c.hc_mult, 2)),
-        )
 
-    return decoder(c, in_stack(zip(feeds, own, strict=True), block), hc_head=stream_head(c))
+def _block(c: Config, feeding: str, indexing: str) -> Group:
+    d, each = c.hidden_size, hyper_connection(c, 2 * c.hc_mult, 2)
+    streams = {"attn_hc": Group(**each), "ffn_hc": Group(**each)}
+    if c.published:
+        part = Group(**{f"hc_{name}": tensor for name, tensor in each.items()})
+        streams = {"hc_pre": Group(hc_attn_layer=part, hc_mlp_layer=part)}
+    return Group(
+        self_attn=_attention(c, indexing),
+        mlp=_mixture(c) if feeding == "sparse" else _mlp(c, c.intermediate_size),
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+        **streams,
+    )
+
+
+def _mlp(c: Config, inner: int) -> MLP:
+    """Of every gate a file says that it is linear, as transformers writes it."""
+    return MLP(**as_published(c, PUBLISHED, **gated_mlp(c.hidden_size, inner).children))
+
+
+def _mixture(c: Config) -> Group:
+    moe = sigmoid_mixture(c, scoring=None, names=None)
+    moe.children["shared_experts"] = _mlp(c, c.moe_intermediate_size * c.n_shared_experts)
+    return moe
 
 
 def _attention(c: Config, indexing: str) -> Attention:
+    """With one more score for each head, and a gate of what it gives."""
     heads = c.num_attention_heads
-    return latent_attention(
+    more = as_published(
         c,
-        told=False,
+        PUBLISHED,
         sinks=Tensor((heads,)),
-        indexer=indexer(c) if indexing == "full" else None,
         gate_proj=Linear(c.hidden_size, heads * c.v_head_dim, bias=False),
     )
+    return latent_attention(c, told=False, indexer=indexer(c) if indexing == "full" else None, **more)

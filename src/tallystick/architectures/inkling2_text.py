@@ -2,14 +2,13 @@
 
 from itertools import repeat
 
-from tallystick.architectures._decoder import experts_used, router
+from tallystick.architectures._decoder import experts_used, mixture
 from tallystick.architectures._layers import in_stack, listed
 from tallystick.architectures.inkling_text import KINDS, Sizes, convolution, heads_of, projections, without_tie
 from tallystick.blueprint import (
     Attention,
     Buffer,
     Config,
-    Experts,
     Group,
     Linear,
     Model,
@@ -101,9 +100,6 @@ def _moving_convolution(c: Config, sizes: Sizes) -> Group:
 
 
 def _mixture(c: Config) -> Group:
-    d, inner, of = c.hidden_size, c.moe_intermediate_size, c.n_routed_experts
-    used = experts_used(c, "n_routed_experts")
-    return Group(
-        experts=Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner))),
-        gate=router(d, None, of, e_score_correction_bias=Buffer(of)),
-    )
+    used, of = experts_used(c, "n_routed_experts"), c.n_routed_experts
+    bias = {"e_score_correction_bias": Buffer(of)}
+    return mixture(c, c.moe_intermediate_size, used, of, names=None, scores=bias)

@@ -2,19 +2,17 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import attention, decoder, experts_used, head_norms, heads, pre_norm, router
+from tallystick.architectures._decoder import attention, decoder, experts_used, head_norms, heads, mixture, pre_norm
 from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
 from tallystick.blueprint import (
     MLP,
     Attention,
     Buffer,
     Config,
-    Experts,
     Group,
     Linear,
     Model,
     RMSNorm,
-    Tensor,
     architecture,
 )
 from tallystick.errors import shown
@@ -81,13 +79,15 @@ def _fused_mlp(d: int, inner: int) -> MLP:
 
 
 def _mixture(c: Config) -> Group:
-    """Experts that are held in one, in files too."""
-    d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
-    used = experts_used(c, "num_local_experts")
-    return Group(
-        gate=router(d, None, of, e_score_correction_bias=Buffer(of)),
-        experts=Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner))),
-        shared_experts=_fused_mlp(d, c.shared_intermediate_size),
+    of = c.num_local_experts
+    return mixture(
+        c,
+        c.intermediate_size,
+        experts_used(c, "num_local_experts"),
+        of,
+        names=None,
+        scores={"e_score_correction_bias": Buffer(of)},
+        shared_experts=_fused_mlp(c.hidden_size, c.shared_intermediate_size),
     )
 
 

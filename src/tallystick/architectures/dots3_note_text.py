@@ -1,0 +1,173 @@
+"""dots3.note without eyes and ears (Dots Studio 2026): latent attention that an indexer chooses for, or, in other sizes, a window."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from tallystick.architectures._decoder import decoder, experts_used, gated_mlp, mixture, pre_norm
+from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures.deepseek_v3 import latent_attention
+from tallystick.architectures.deepseek_v32 import indexer
+from tallystick.blueprint import Attention, Buffer, Config, Group, Linear, Model, RMSNorm, architecture, maybe, natural
+from tallystick.errors import shown
+
+INDEXED, WINDOW, FULL = "indexed_attention", "sliding_attention", "full_attention"
+SIZES = ("num_attention_heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+NO_SHAPES = ("num_key_value_heads", "head_dim", "sliding_window")  # what else layers may state on their own
+UNSET = "unset"  # null is something else
+
+
+@architecture(
+    "dots3_note_text",
+    "Dots3NoteForCausalLM",
+    aliases={
+        "num_local_experts": "n_routed_experts",
+        "moe_shared_expert_intermediate_size": "shared_experts_intermediate_size",
+    },
+    vocab_size=152064,
+    hidden_size=5120,
+    intermediate_size=13824,
+    moe_intermediate_size=1536,
+    shared_experts_intermediate_size=1536,
+    num_hidden_layers=46,
+    layer_types=None,
+    use_sliding_window=True,
+    use_dsa=UNSET,
+    mlp_layer_types=None,
+    first_k_dense_replace=natural(1),
+    moe_layer_freq=None,
+    per_layer_config=UNSET,
+    num_attention_heads=128,
+    q_lora_rank=1024,
+    kv_lora_rank=512,
+    qk_nope_head_dim=128,
+    qk_rope_head_dim=64,
+    v_head_dim=128,
+    swa_num_attention_heads=64,
+    swa_q_lora_rank=1024,
+    swa_kv_lora_rank=1024,
+    swa_head_dim=256,
+    swa_qk_nope_head_dim=192,
+    swa_qk_rope_head_dim=maybe(),
+    swa_v_head_dim=128,
+    index_n_heads=64,
+    index_head_dim=128,
+    n_shared_experts=1,
+    n_routed_experts=256,
+    num_experts_per_tok=8,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def dots3_note_text(c: Config) -> Model:
+    d, kinds = c.hidden_size, _kinds(c)
+    attends = {kind: _attention(c, kind, sizes) for kind, sizes in _sizes(c, kinds).items()}
+    feed = {"dense": gated_mlp(d, c.intermediate_size), "sparse": _mixture(c)}
+
+    def block(kind: str, feeding: str) -> Group:
+        return pre_norm(attends[kind], feed[feeding], RMSNorm(d))
+
+    return decoder(c, in_stack(zip(kinds, _feeds(c), strict=True), block))
+
+
+def _kinds(c: Config) -> list[str]:
+    """What each layer reads: as listed, or the first two and then every fourth all, by an indexer if there is one.
+
+    Older files list these as full attention; those that state the sizes of single layers mean what they list.
+    """
+    chooses = c.use_dsa
+    if chooses == UNSET:
+        chooses = True if c.per_layer_config == UNSET else None
+    if chooses not in (True, False, None):
+        raise c.refuse(f"use_dsa is {shown(chooses)}, expected true or false, or null")
+    far = FULL if chooses is False else INDEXED
+    sliding = c.use_sliding_window
+    kinds = listed(
+        c,
+        "layer_types",
+        (INDEXED, WINDOW, FULL),
+        lambda layer: WINDOW if sliding and layer > 1 and layer % 4 != 1 else far,
+    )
+    return kinds if chooses is None else [kind if kind == WINDOW else far for kind in kinds]
+
+
+def _feeds(c: Config) -> list[str]:
+    """What feeds forward in each layer: as listed, or experts past the first, in each that `moe_layer_freq` chooses."""
+    first, every = int(c.first_k_dense_replace), 1 if c.moe_layer_freq is None else c.moe_layer_freq
+    if isinstance(every, list) and len(every) >= c.num_hidden_layers:
+        chosen = [bool(mark) for mark in every]
+        return listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer >= first and chosen[layer]])
+    if type(every) is not int or every < 1:
+        raise c.refuse(f"moe_layer_freq is {shown(every)}, expected a positive integer, or a 0 or 1 for each layer")
+    return listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer >= first and layer % every == 0])
+
+
+def _sizes(c: Config, kinds: list[str]) -> dict[str, dict[str, int]]:
+    """The sizes of each kind of layer: a window's have keys of their own, unless layers state theirs one by one."""
+    own = {key: getattr(c, key) for key in SIZES}
+    if c.per_layer_config == UNSET:
+        return {kind: _of_windows(c) if kind == WINDOW else own for kind in kinds}
+    found: dict[str, dict[str, int]] = {}
+    stated = _stated(c, len(kinds))
+    for layer, kind in enumerate(kinds):
+        sizes = own | stated.get(layer, {})
+        if found.setdefault(kind, sizes) != sizes:
+            raise c.refuse(f"per_layer_config gives layers of {kind} unlike sizes")
+    return found
+
+
+def _stated(c: Config, layers: int) -> dict[int, dict[str, int]]:
+    """The sizes that `per_layer_config` states, by the number of the layer, which files may write as ``"02"``."""
+    stated = c.per_layer_config or {}
+    if not isinstance(stated, dict) or not all(isinstance(each, dict) for each in stated.values()):
+        raise c.refuse(f"per_layer_config is {shown(stated)}, expected an object of objects")
+    found = {}
+    for name, each in stated.items():
+        if not str(name).isdecimal() or int(name) >= layers:
+            raise c.refuse(f"per_layer_config names {shown(name)}, expected the number of one of {layers} layers")
+        for key, value in each.items():
+            if not (type(value) is int and value > 0 if key in SIZES else key in NO_SHAPES):
+                raise c.refuse(f"per_layer_config gives layer {name} {key} = {shown(value)}, which cannot be counted")
+        found[int(name)] = {key: value for key, value in each.items() if key in SIZES}
+    return found
+
+
+def _of_windows(c: Config) -> dict[str, int]:
+    """The sizes of layers that see a window; a part of each head is turned, and the rest is not."""
+    sizes = {key: getattr(c, f"swa_{key}") for key in SIZES}
+    turned = sizes["qk_rope_head_dim"] or c.swa_head_dim - sizes["qk_nope_head_dim"]
+    if turned < 0 or turned + sizes["qk_nope_head_dim"] != c.swa_head_dim:
+        raise c.refuse(
+            f"swa_head_dim = {int(c.swa_head_dim)} is not swa_qk_nope_head_dim = {int(sizes['qk_nope_head_dim'])} and what"
+            " positions turn"
+        )
+    return sizes | {"qk_rope_head_dim": turned}
+
+
+def _attention(c: Config, kind: str, sizes: dict[str, int]) -> Attention:
+    """Latent attention with a norm of the key that is turned, and a gate for each head; what it keeps is not told."""
+    layer: Any = SimpleNamespace(
+        hidden_size=c.hidden_size,
+        attention_bias=c.attention_bias,
+        index_n_heads=c.index_n_heads,
+        index_head_dim=c.index_head_dim,
+        **sizes,
+    )
+    return latent_attention(
+        layer,
+        told=False,
+        k_rope_only_layernorm=RMSNorm(layer.qk_rope_head_dim),
+        g_proj=Linear(c.hidden_size, layer.num_attention_heads, bias=False),
+        indexer=indexer(layer) if kind == INDEXED else None,
+    )
+
+
+def _mixture(c: Config) -> Group:
+    of = c.n_routed_experts
+    shared = gated_mlp(c.hidden_size, c.shared_experts_intermediate_size * c.n_shared_experts)
+    return mixture(
+        c,
+        c.moe_intermediate_size,
+        experts_used(c, "n_routed_experts"),
+        of,
+        scores={"e_score_correction_bias": Buffer(of)},
+        shared_experts=shared,
+    )
