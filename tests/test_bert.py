@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import tallystick
 from kin_bert import KIN, SMALL
-from tallystick import BadInput
+from tallystick import BadInput, architectures
 from tallystick.answers.compute import compute
 from tallystick.answers.kv_cache import kept
 
@@ -55,7 +55,7 @@ def test_an_encoder_needs_each_score_that_it_computes():
     assert decoder.parts()["attention_scores"]["needed_flops"] == scores * 5 // 9  # 45 pairs of 81
 
 
-PADDED = sorted(name for name, kin in KIN.items() if "pad_token_id" in kin.runs)
+PADDED = sorted(name for name in KIN if "pad_token_id" in architectures.find(name).running)
 
 
 @pytest.mark.parametrize("model_type", PADDED)
@@ -95,6 +95,13 @@ def test_a_checkpoint_without_the_head_lacks_nothing(name: str, tmp_path: Path):
     assert ledger.total == elements(model)
     assert "missing" not in ledger.mismatches
     assert tallystick.ties(tmp_path).verdict == "consistent"
+
+
+def test_a_masked_language_model_is_missed_its_head(tmp_path: Path):
+    saved("BertForMaskedLM", tmp_path)
+    file, lost = tmp_path / "model.safetensors", "cls.predictions.transform.dense.weight"
+    save_file({name: t for name, t in load_file(file).items() if name != lost}, file, metadata={"format": "pt"})
+    assert tallystick.count(tmp_path).mismatches == {"missing": (lost,)}
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["weight and bias", "gamma and beta"])

@@ -12,7 +12,7 @@ from tallystick.errors import quoted
 LABELS = "num_labels"
 
 # How transformers ends the names of its classes with an LM head.
-_LM_CLASSES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead", "DoubleHeadsModel")
+_LM_CLASSES = ("ForCausalLM", "ForMaskedLM", "ForConditionalGeneration", "LMHeadModel", "LMHead", "DoubleHeadsModel")
 _CLASSIFIER = "ForSequenceClassification"
 
 
