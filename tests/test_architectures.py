@@ -436,6 +436,12 @@ def test_every_tensor_has_a_role(model_type: str):
         (small("gptj"), "lm_head.bias", "head"),
         (small("bloom"), "word_embeddings_layernorm.weight", "norm"),
         (small("gpt2", add_cross_attention=True), "crossattention.q_attn.bias", "attention"),
+        (small("bart"), "encoder_attn.k_proj.bias", "attention"),
+        (small("pegasus"), "embed_positions.weight", "position_embedding"),
+        (small("whisper"), "proj_out.weight", "head"),
+        (small("prophetnet"), "ngram_embeddings.weight", "other"),
+        (small("blt"), "encoder_hash_tok_embedding.weight", "token_embedding"),
+        (small("blt"), "patcher.lm_head.weight", "other"),
     ],
 )
 def test_roles(values: dict[str, Any], ending: str, role: str):
@@ -643,6 +649,10 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
         ("smollm3", {"no_rope_layers": [1]}, "no_rope_layers must hold a 1 or 0 for each of the 2 layers"),
         ("olmo3", {"layer_types": ["full_attention"]}, "layer_types must list the kind of each of the 2 layers"),
         ("qwen2_moe", {"mlp_only_layers": 0.5}, "mlp_only_layers is 0.5, expected a list of layers"),
+        ("moshi", {"ffn_dim": 5}, "ffn_dim = 5 is not even"),
+        ("blt", {"encoder_config": 5}, "encoder_config is 5, expected an object"),
+        ("blt", {"encoder_config": {"hidden_size": -1}}, "encoder_config: hidden_size is -1, expected a positive"),
+        ("blt", {"encoder_hash_byte_group_size": 3}, "encoder_hash_byte_group_size must list how many bytes"),
         ("hunyuan_v1_dense", {"head_dim": None}, "head_dim is None, expected a positive integer"),
     ],
 )
