@@ -99,6 +99,7 @@ def blt() -> SearchStrategy[Config]:
 
 
 PART = {"hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 12}
+BLT = ("encoder_config", "decoder_config", "global_config", "patcher_config")
 GPT = {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2}
 SIZES = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
 BART = {
@@ -219,12 +220,11 @@ KIN: dict[str, Kin] = {
     "blt": Kin(
         blt(),
         {
-            "vocab_size": 40, "encoder_hash_byte_group_vocab": 9, "encoder_config": PART, "decoder_config": PART,
-            "global_config": PART, "patcher_config": PART,
+            "vocab_size": 40, "encoder_hash_byte_group_vocab": 9, **dict.fromkeys(BLT, PART),
         },
         others={
             "encoder_hash_byte_group_size": [[2, 3]],
-            **{f"{name}_config": [{**PART, "hidden_size": 8}] for name in ("encoder", "decoder", "global", "patcher")},
+            **{name: [{name: {**PART, "hidden_size": 8}}] for name in BLT},
         },
         beside=(
             "model.local_encoder.patch_embedding_projection.",

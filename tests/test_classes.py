@@ -78,6 +78,11 @@ def test_a_model_of_two_parts_is_not_described_by_its_decoder(tmp_path: Path):
     )
 
 
+def test_a_class_of_several_types_is_that_of_the_one_that_the_others_rename():
+    """GPT-SW3 is of GPT-2's class too."""
+    assert tallystick.count({"architectures": ["GPT2LMHeadModel"]}).architecture == "gpt2"
+
+
 def note(values: dict[str, Any]) -> str:
     (found,) = tallystick.count(values).notes
     return found

@@ -132,12 +132,9 @@ def test_a_model_whose_layers_take_a_token_more_than_once_is_not_complete():
 
 
 def test_sines_that_are_stored_and_never_trained_freeze_nothing():
-    """However many layers there are: none of them is looked at alone."""
-    values = {"model_type": "pegasus", "decoder_layers": 10**9}
-    one, many = (compute(tallystick.count({**values, **more}), sequence=5) for more in ({"decoder_layers": 1}, {}))
-    assert one.backward == 2 * one.forward
-    assert many.backward == 2 * many.forward
-    assert many.approximations
+    answer = compute(tallystick.count({"model_type": "pegasus"}), sequence=5)
+    assert answer.backward == 2 * answer.forward
+    assert answer.approximations  # which a model that is frozen in part has none of
 
 
 def test_what_is_left_out_of_a_scan_is_said():

@@ -116,7 +116,8 @@ class Config:
 
     def part(self, name: str, keys: Mapping[str, Any]) -> Config:
         """The config that stands under a key, that of a model inside of this one; its symbols begin with that key."""
-        values = self._values.get(name) or {}
+        stated = self._values.get(name)
+        values = {} if stated is None else stated
         if not isinstance(values, Mapping):
             raise self.refuse(f"{name} is {shown(values)}, expected an object")
         where = f"{self._where}: {name}"
