@@ -246,6 +246,7 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "moe_k",
         "moe_topk",
         "rope_parameters",
+        "top_k_experts",
     }
     lists = {
         "attn_layer_indices": [[0], [1, 2]],

@@ -7,7 +7,7 @@ complaint about them names the key that the user wrote.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from tallystick.dims import Dim
@@ -19,6 +19,9 @@ LARGEST = 2**63 - 1
 
 # Keys that a config of any family may carry and an override may therefore set.
 COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
+
+# The key under which transformers lets single layers differ; a family that declares it reads it, others have none such.
+OWN_SIZES = "per_layer_config"
 
 
 class Key(NamedTuple):
@@ -80,7 +83,8 @@ class Config:
         # A config that holds both a key and its alias means the alias: transformers sets that one last.
         self._written = {key: alias for alias, key in (aliases or {}).items() if values.get(alias) is not None}
         self._values = {**values, **{key: values[alias] for key, alias in self._written.items()}}
-        self._refuse_own_sizes_of_layers(values.get("per_layer_config"))
+        if OWN_SIZES not in keys:
+            self.refuse_own_sizes()
         self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
         # Some models exist in two layouts with one count: mixtures of experts are published one expert by one
         # (`experts.0.w1.weight`) and held fused by transformers 5 (`experts.gate_up_proj`), which renamed heads too.
@@ -106,11 +110,12 @@ class Config:
         """The error for values that contradict each other; the caller raises it."""
         return BadInput(f"{self._where}: {why}")
 
-    def _refuse_own_sizes_of_layers(self, layers: object) -> None:
-        """Refuse transformers' `per_layer_config` where it changes a tensor: it builds no such model either."""
+    def refuse_own_sizes(self, but: Container[str] = ()) -> None:
+        """Refuse transformers' `per_layer_config` where it changes other keys than these: it builds no such model either."""
+        layers = self._values.get(OWN_SIZES)
         for layer in layers.values() if isinstance(layers, Mapping) else ():
             for key, value in layer.items() if isinstance(layer, Mapping) else ():
-                if key in self._keys and value != self._values.get(key):
+                if key not in but and key in self._keys and value != self._values.get(key):
                     raise self.refuse(f"per_layer_config gives single layers their own {key}, which cannot be counted")
 
     def part(self, name: str, keys: Mapping[str, Any]) -> Config:
@@ -185,7 +190,7 @@ class Config:
         values = self._values.get(name, default)
         if not isinstance(values, list | tuple):
             raise self.refuse(f"{name} is {shown(values)}, expected a list of positive integers")
-        return tuple(self._size(f"{name}_{number}", value, Key(None)) for number, value in enumerate(values))
+        return tuple(self.size(f"{name}_{number}", value) for number, value in enumerate(values))
 
     def _for_layers(self, name: str, key: Key) -> Dim | tuple[Dim, ...]:
         """What a list holds for each layer: one `Dim` where that is the same for all."""
@@ -193,6 +198,10 @@ class Config:
         if values and values.count(values[0]) == len(values):
             return self._size(name, values[0], key)
         return self._integers(name, ())
+
+    def size(self, name: str, value: Any) -> Dim:
+        """A positive integer that the config states elsewhere than under a key of its own, under this name."""
+        return self._size(name, value, Key(None))
 
     def _size(self, name: str, value: Any, key: Key) -> Dim:
         number = _whole(value)
