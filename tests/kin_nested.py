@@ -13,11 +13,13 @@ from drawing import (
     FLAG,
     HEADS,
     INNER,
+    LAYERS,
     VOCABULARY,
     Config,
     Kin,
     config,
     divisors,
+    dotted,
     llama_like,
     maybe_flags,
     nullable,
@@ -121,7 +123,7 @@ OWN = {"layer_types": [["full_attention"] * 14], "per_layer_config": [{}, {"1": 
 GEMMA_4_EXPERTS = {"enable_moe_block": True, "num_experts": 4, "moe_intermediate_size": 3}
 OWN_NEEDS: dict[str, Config] = {"num_global_key_value_heads": {"attention_k_eq_v": True}}
 
-KIN = {
+KIN: dict[str, Kin] = {
     "qwen3_5_text": Kin(qwen3_5("qwen3_5_text", kv=4), {**SMALL, **SMALL_NETS}, others=LISTED, counted=False),
     "qwen3_5_moe_text": Kin(
         qwen3_5_moe("qwen3_5_moe_text"),
@@ -147,5 +149,101 @@ KIN = {
         others=OWN,
         needs=OWN_NEEDS,
         beside=tuple(f"model.layers.{n}.layer_scalar" for n in range(30)),
+    ),
+}
+
+
+# -- types whose config nests another -------------------------------------------------------------
+
+
+@st.composite
+def around(draw: DrawFn, model_type: str, text: SearchStrategy[Config], **more: SearchStrategy[Any]) -> Config:
+    """A config with that of a language model inside, under dotted names."""
+    inside = {key: value for key, value in draw(text).items() if key != "model_type"}
+    drawn = {key: draw(value) for key, value in more.items()}
+    return dotted({**config(model_type, **drawn), "text_config": inside})
+
+
+def small(text: Config, **more: Any) -> Config:
+    """The same of a small one."""
+    return dotted({"text_config": {**text, "pad_token_id": None}, **more})
+
+
+def within(part: str, kin: Kin) -> dict[str, Any]:
+    """What the tests know of a type, where its config is a part of another."""
+    return {
+        "needs": {
+            f"{part}.{key}": {f"{part}.{name}": value for name, value in needs.items()}
+            for key, needs in kin.needs.items()
+        },
+        "others": {f"{part}.{key}": values for key, values in kin.others.items()},
+        "counted": kin.counted,
+    }
+
+
+@st.composite
+def tower(draw: DrawFn, **more: SearchStrategy[Any]) -> Config:
+    """The config of an encoder of patches."""
+    heads = draw(HEADS)
+    drawn = {
+        "hidden_size": heads * draw(EVEN),
+        "num_attention_heads": heads,
+        "num_hidden_layers": draw(LAYERS),
+        "intermediate_size": draw(INNER),
+        **{key: draw(value) for key, value in more.items()},
+    }
+    return {key: value for key, value in drawn.items() if value is not ABSENT}
+
+
+def llama4() -> SearchStrategy[Config]:
+    """Llama 4's language model."""
+    more = {
+        "intermediate_size_mlp": sometimes(INNER),
+        "interleave_moe_layer_step": sometimes(st.integers(1, 3)),
+        "moe_layers": nullable(st.lists(st.integers(0, 3), max_size=3)),
+        **maybe_flags("attention_bias"),
+    }
+    return with_experts(llama_like("llama4_text", kv=8, **more), "num_local_experts", "num_local_experts")
+
+
+PATCHES = {
+    "image_size": st.integers(8, 20),
+    "patch_size": st.integers(2, 8),
+    "num_channels": sometimes(st.integers(1, 4)),
+}
+SMALL_TOWER = {
+    "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 12, "image_size": 8, "patch_size": 4,
+}  # fmt: skip
+LLAMA_4 = {**SMALL, "num_local_experts": 4, "intermediate_size_mlp": 14, "head_dim": 4}
+TIED = sometimes(FLAG)
+
+KIN |= {
+    "qwen3_5": Kin(
+        around("qwen3_5", KIN["qwen3_5_text"].drawn),
+        small(KIN["qwen3_5_text"].small),
+        **within("text_config", KIN["qwen3_5_text"]),
+    ),
+    "qwen3_5_moe": Kin(
+        around("qwen3_5_moe", KIN["qwen3_5_moe_text"].drawn),
+        small(KIN["qwen3_5_moe_text"].small),
+        experts=True,
+        **within("text_config", KIN["qwen3_5_moe_text"]),
+    ),
+    "llama4": Kin(
+        around("llama4", llama4()),
+        small(LLAMA_4),
+        needs={"text_config.intermediate_size_mlp": {"text_config.moe_layers": [0]}},
+        others={"text_config.moe_layers": [[0]]},
+        counted=False,
+    ),
+    "gemma3": Kin(
+        around(
+            "gemma3",
+            llama_like("gemma3_text", kv=4, whole=True, **maybe_flags("attention_bias")),
+            vision_config=tower(**PATCHES, vision_use_head=sometimes(FLAG)),
+            tie_word_embeddings=TIED,
+        ),
+        small(SMALL, vision_config=SMALL_TOWER, mm_tokens_per_image=4),
+        beside=("model.multi_modal_projector.", "model.vision_tower.head.probe"),
     ),
 }
