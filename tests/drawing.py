@@ -93,7 +93,7 @@ def nested(values: Config) -> Config:
     whole = {name: value for name, value in values.items() if "." not in name}
     for name, value in values.items():
         part, dot, key = name.partition(".")
-        if dot:
+        if dot and values.get(part, ABSENT) is not None:
             whole[part] = {**(whole.get(part) or {}), key: value}
     return whole
 

@@ -14,6 +14,7 @@ from drawing import (
     HEADS,
     INNER,
     LAYERS,
+    NO_KEY,
     VOCABULARY,
     Config,
     Kin,
@@ -166,7 +167,7 @@ def around(draw: DrawFn, model_type: str, text: SearchStrategy[Config], **more: 
 
 def small(text: Config, **more: Any) -> Config:
     """The same of a small one."""
-    return dotted({"text_config": {**text, "pad_token_id": None}, **more})
+    return dotted({"text_config": {"pad_token_id": None, **text}, **more})
 
 
 def within(part: str, kin: Kin) -> dict[str, Any]:
@@ -245,5 +246,90 @@ KIN |= {
         ),
         small(SMALL, vision_config=SMALL_TOWER, mm_tokens_per_image=4),
         beside=("model.multi_modal_projector.", "model.vision_tower.head.probe"),
+    ),
+}
+
+EYES_4 = tower(
+    num_key_value_heads=sometimes(HEADS),
+    head_dim=EVEN,
+    patch_size=sometimes(st.integers(1, 4)),
+    position_embedding_size=st.integers(1, 30),
+    **maybe_flags("use_clipped_linears", "standardize"),
+)
+EARS_4 = tower(
+    conv_kernel_size=sometimes(st.integers(1, 5)),
+    subsampling_conv_channels=sometimes(st.lists(st.integers(4, 20), min_size=2, max_size=2)),
+    output_proj_dims=INNER,
+    use_clipped_linears=sometimes(FLAG),
+).map(lambda values: {key: value for key, value in values.items() if key != "intermediate_size"})
+EYES_4_UNIFIED = st.fixed_dictionaries(
+    {},
+    optional={
+        "patch_size": st.integers(1, 4),
+        "pooling_kernel_size": st.integers(1, 3),
+        "mm_embed_dim": INNER,
+        "mm_posemb_size": INNER,
+        "output_proj_dims": INNER,
+    },
+)
+SMALL_EYES_4 = {
+    "hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 2, "intermediate_size": 12,
+    "head_dim": 4, "patch_size": 2, "position_embedding_size": 6,
+}  # fmt: skip
+SMALL_EARS_4 = {
+    "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "subsampling_conv_channels": [4, 4], "output_proj_dims": 6,
+}  # fmt: skip
+OTHERS_4 = {"vision_config": [None], "audio_config": [None], "audio_config.subsampling_conv_channels": [[8, 4]]}
+
+
+@st.composite
+def mllama(draw: DrawFn) -> Config:
+    layers = st.lists(st.integers(0, 4), max_size=3)
+    return draw(llama_like("mllama_text_model", kv=8, head_dim=NO_KEY, cross_attention_layers=nullable(layers)))
+
+
+def emu3() -> SearchStrategy[Config]:
+    """Whose padding is always a token."""
+    drawn = llama_like("emu3_text_model", kv=8, **maybe_flags("attention_bias", "mlp_bias"))
+    return drawn.map(lambda values: {**values, "pad_token_id": 0})
+
+
+def gemma4_kin(
+    model_type: str, eyes: SearchStrategy[Config], ears: SearchStrategy[Config], **small_towers: Config
+) -> Kin:
+    """Gemma 4, with eyes and ears or without."""
+    text = KIN[f"{model_type}_text"]
+    told = within("text_config", text)
+    return Kin(
+        around(
+            model_type, text.drawn, vision_config=nullable(eyes), audio_config=nullable(ears), tie_word_embeddings=TIED
+        ),
+        {**small(text.small, **small_towers), **{name: {} for name in small_towers}},
+        beside=(
+            *(name.replace("model.", "model.language_model.", 1) for name in text.beside),
+            "model.embed_vision.",
+            "model.embed_audio.",
+        ),
+        **{**told, "others": {**told["others"], **OTHERS_4}},
+    )
+
+
+KIN |= {
+    "emu3": Kin(
+        around("emu3", emu3()),
+        small({**SMALL, "pad_token_id": 0}),
+    ),
+    "mllama": Kin(
+        around("mllama", mllama()),
+        small({**SMALL, "cross_attention_layers": [1]}),
+        others={"text_config.cross_attention_layers": [[0], None]},
+    ),
+    "gemma4": gemma4_kin("gemma4", EYES_4, EARS_4, vision_config=SMALL_EYES_4, audio_config=SMALL_EARS_4),
+    "gemma4_unified": gemma4_kin(
+        "gemma4_unified",
+        EYES_4_UNIFIED,
+        st.fixed_dictionaries({}, optional={"audio_embed_dim": INNER}),
+        vision_config={"patch_size": 2, "mm_embed_dim": 6, "mm_posemb_size": 5},
+        audio_config={"audio_embed_dim": 5},
     ),
 }

@@ -96,7 +96,12 @@ def small(model_type: str, **more: Any) -> dict[str, Any]:
     values = {**LACKING.get(model_type, {}), **SMALL.get(model_type, COMMON)}
     family = architectures.find(model_type)
     known = {*family.keys, *family.running, "attention_types", "pad_token_id"}  # the first lists the layers
-    return {"model_type": model_type, "pad_token_id": None, **{k: v for k, v in values.items() if k in known}, **more}
+    return {
+        "model_type": model_type,
+        "pad_token_id": None,
+        **{k: v for k, v in values.items() if k in known or k.endswith(".pad_token_id")},
+        **more,
+    }
 
 
 def count(values: dict[str, Any], **more: Any) -> Ledger:

@@ -252,7 +252,7 @@ def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> di
     dotted = {
         name: value for name, value in values.items() if str(name).partition(".")[0] in parts and "." in str(name)
     }
-    return out | {name.partition(".")[0]: {} for name in dotted} | dotted
+    return {name.partition(".")[0]: {} for name in dotted} | out | dotted
 
 
 def _below(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
