@@ -357,7 +357,7 @@ def part_of(model_type: str, *, tied_above: bool = False, own_type: bool = False
     )
     if tied_above:
         running[TIE] = keys.pop(TIE)
-    return Part(keys, running, family.aliases, model_type if own_type else "")
+    return Part(keys, running, family.aliases, model_type if own_type else "", family=model_type)
 
 
 def _dotted(parts: Mapping[str, Part], field: str) -> dict[str, Any]:

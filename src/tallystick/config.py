@@ -230,6 +230,7 @@ class Part(NamedTuple):
     aliases: Mapping[str, str] = {}
     model_type: str = ""  # the one type that is read, where transformers builds whichever it states
     optional: bool = False  # null and absent mean that the model has no such part; else that it has one by default
+    family: str = ""  # the native type whose keys these are, with its defaults or others
 
 
 def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> dict[str, Any]:
