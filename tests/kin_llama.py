@@ -20,6 +20,7 @@ from drawing import (
     Kin,
     config,
     divisors,
+    dotted,
     llama_like,
     maybe_flags,
     nullable,
@@ -115,7 +116,7 @@ def dbrx(draw: DrawFn) -> Config:
     sizes = {"n_heads": heads, "n_layers": draw(LAYERS)}
     keys = draw(sometimes(st.sampled_from(divisors(heads))))
     experts = {"moe_num_experts": count, "moe_top_k": draw(st.integers(1, count)), "ffn_hidden_size": draw(INNER)}
-    return config(
+    values = config(
         "dbrx",
         vocab_size=draw(sometimes(VOCABULARY)),
         d_model=heads * draw(EVEN),
@@ -123,6 +124,7 @@ def dbrx(draw: DrawFn) -> Config:
         attn_config=with_present({"rope_theta": 10000.0, "clip_qkv": 8.0}, kv_n_heads=keys),
         ffn_config=draw(nullable(st.just(experts))),
     )
+    return dotted(values)
 
 
 @st.composite
@@ -349,12 +351,8 @@ KIN: dict[str, Kin] = {
     ),
     "dbrx": Kin(
         dbrx(),
-        {"vocab_size": 40, "d_model": 16, "n_heads": 4, "n_layers": 2, "ffn_config": {"ffn_hidden_size": 12}},
-        lacking={"attn_config": {"rope_theta": 10000.0}},
-        others={
-            "attn_config": [{"rope_theta": 10000.0, "kv_n_heads": 2}],
-            "ffn_config": [{"ffn_hidden_size": 6}],
-        },
+        {"vocab_size": 40, "d_model": 16, "n_heads": 4, "n_layers": 2, "ffn_config.ffn_hidden_size": 12},
+        lacking={"attn_config.rope_theta": 10000.0},
         experts=True,
     ),
     "kolibri1": Kin(

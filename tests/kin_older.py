@@ -19,6 +19,7 @@ from drawing import (
     Kin,
     config,
     divisors,
+    dotted,
     gpt2_like,
     llama_like,
     maybe_flags,
@@ -95,7 +96,7 @@ def blt() -> SearchStrategy[Config]:
         global_config=transformer(width=EVEN),
         patcher_config=transformer(width=EVEN, vocab_size=sometimes(VOCABULARY)),
         tie_word_embeddings=sometimes(FLAG),
-    )
+    ).map(dotted)
 
 
 PART = {"hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 12}
@@ -220,12 +221,10 @@ KIN: dict[str, Kin] = {
     "blt": Kin(
         blt(),
         {
-            "vocab_size": 40, "encoder_hash_byte_group_vocab": 9, **dict.fromkeys(BLT, PART),
+            "vocab_size": 40, "encoder_hash_byte_group_vocab": 9,
+            **dotted({f"{name}_config": PART for name in ("encoder", "decoder", "global", "patcher")}),
         },
-        others={
-            "encoder_hash_byte_group_size": [[2, 3]],
-            **{name: [{name: {**PART, "hidden_size": 8}}] for name in BLT},
-        },
+        others={"encoder_hash_byte_group_size": [[2, 3]]},
         beside=(
             "model.local_encoder.patch_embedding_projection.",
             "model.local_decoder.patch_embedding_projection.",

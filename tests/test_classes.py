@@ -11,6 +11,7 @@ import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES as CLASSIFIERS
 
 import tallystick
+from drawing import nested
 from small import small_model
 from tallystick import BadInput, architectures
 from test_architectures import NATIVE, assert_equal, small
@@ -28,7 +29,9 @@ def test_a_sequence_classifier_is_counted_as_transformers_builds_it(model_type: 
     values = classifier(model_type, id2label={"0": "a", "1": "b", "2": "c"})
     stated = {key: value for key, value in values.items() if key != "model_type"}
     with torch.device("meta"):
-        model = getattr(transformers, CLASSIFIERS[model_type])(transformers.AutoConfig.for_model(model_type, **stated))
+        model = getattr(transformers, CLASSIFIERS[model_type])(
+            transformers.AutoConfig.for_model(model_type, **nested(stated))
+        )
     ledger = assert_equal(values, read(model))
     assert ledger.notes == (
         f"counted as the class that the config names, '{CLASSIFIERS[model_type]}': `score` in place of the LM head",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 import configs
+import drawing
 import tallystick
 from checkpoints import write
 from drawing import drawn, some
@@ -43,7 +44,7 @@ def run(model, batch, sequence):
 
 def built(model_type, values, attention):
     # Of the three ways in which transformers runs experts, torch counts two; both run those that a token is sent to.
-    config = transformers.AutoConfig.for_model(model_type, **values)
+    config = transformers.AutoConfig.for_model(model_type, **drawing.nested(values))
     return transformers.AutoModelForCausalLM.from_config(
         config, attn_implementation=attention, experts_implementation="eager"
     )

@@ -23,6 +23,10 @@ BART = {
     "vocab_size": 61, "d_model": 24, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 12,
     "encoder_layers": 2,
 }  # fmt: skip
+GEMMA_4 = {
+    **GROUPED, "head_dim": 6, "global_head_dim": 10, "sliding_window": 7, "vocab_size_per_layer_input": 61,
+    "hidden_size_per_layer_input": 5,
+}  # fmt: skip
 GPT2 = {"n_embd": 24, "n_head": 4, "n_layer": 3, "vocab_size": 61}
 
 SMALL = [
@@ -50,6 +54,8 @@ SMALL = [
     ("gemma3_text", {**GROUPED, "num_hidden_layers": 7, "sliding_window": 8, "use_bidirectional_attention": True}),
     ("gemma3_text", {**GROUPED, "num_hidden_layers": 2, "sliding_window": 7, "layer_types": ["full_attention"] * 2}),
     ("gemma3n_text", {**GEMMA_3N, "num_hidden_layers": 7, "num_kv_shared_layers": 2}),
+    ("gemma4_text", {**GEMMA_4, "num_hidden_layers": 14, "num_kv_shared_layers": 2}),
+    ("gemma4_text", {**GEMMA_4, "num_hidden_layers": 6, "attention_k_eq_v": True, "num_global_key_value_heads": 1}),
     ("gemma3n_text", {**GEMMA_3N, "num_hidden_layers": 3, "num_kv_shared_layers": 0}),
     (
         "gemma3n_text",
@@ -129,6 +135,7 @@ HYBRID = [
     ("zaya", {**CCA, "cca_time1": 3}),
     ("zaya", {**CCA, "sliding_window": 7, "layer_types": ["hybrid_sliding", "hybrid"]}),
     ("qwen3_next", {**DELTA, "num_hidden_layers": 5}),
+    ("qwen3_5_text", {**DELTA, "num_hidden_layers": 5}),
     ("qwen3_next", {**DELTA, "num_hidden_layers": 3, "full_attention_interval": 2, "linear_conv_kernel_dim": 3}),
     ("minimax", {**MIXED, "num_hidden_layers": 5, "block_size": 4}),
     ("minimax", {**MIXED, "num_hidden_layers": 2, "layer_types": ["linear_attention"] * 2, "head_dim": 6}),

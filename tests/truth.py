@@ -16,6 +16,7 @@ import transformers
 from torch import nn
 
 from configs import KIN
+from drawing import nested
 
 transformers.logging.set_verbosity_error()
 
@@ -63,7 +64,7 @@ def build(values: dict[str, Any]) -> nn.Module:
     with torch.device("meta"):
         if model_type in SKELETONS:
             return SKELETONS[model_type](**values)
-        config = transformers.AutoConfig.for_model(model_type, **values)
+        config = transformers.AutoConfig.for_model(model_type, **nested(values))
         return transformers.AutoModelForCausalLM.from_config(config)
 
 
@@ -74,7 +75,7 @@ def truth(values: dict[str, Any]) -> Truth:
 
 def default_config(model_type: str) -> transformers.PreTrainedConfig:
     """The config of a type with nothing set but what it lacks."""
-    return transformers.AutoConfig.for_model(model_type, **LACKING.get(model_type, {}))
+    return transformers.AutoConfig.for_model(model_type, **nested(LACKING.get(model_type, {})))
 
 
 # -- skeletons ------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 
-def count(source: Any, /, **overrides: Any) -> Ledger:
+def count(source: Any, /, *, part: str | None = None, **overrides: Any) -> Ledger:
     """The ledger of a model: how many parameters, and where.
 
     Args:
@@ -63,6 +63,7 @@ def count(source: Any, /, **overrides: Any) -> Ledger:
             config values, a transformers config, an ``nn.Module``, or ``"package.module:factory"``. A file or folder may
             be elsewhere: ``"hf://org/name@revision"``, ``"https://…"``, ``"s3://…"``, ``"gs://…"``; of weights there
             headers alone are fetched.
+        part: ``"text"`` counts the language model alone of a config that nests one; None the whole.
         **overrides: config keys to set over the source's own; arguments of the factory.
 
     Raises:
@@ -73,7 +74,7 @@ def count(source: Any, /, **overrides: Any) -> Ledger:
     """
     from tallystick.sources import read
 
-    return read(source, overrides)
+    return read(source, overrides, part)
 
 
 def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **overrides: Any) -> Formula:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tallystick import anatomy
 from tallystick.anatomy import Feed, Heads, Recurrence, Routing, Scanning
-from tallystick.config import REQUIRED, Config, for_layers, maybe, natural, or_word
+from tallystick.config import REQUIRED, Config, Part, for_layers, maybe, natural, or_word
 
 __all__ = [
     "MLP",
@@ -38,6 +38,7 @@ __all__ = [
     "Node",
     "Norm",
     "Parallel",
+    "Part",
     "PositionEmbedding",
     "RMSNorm",
     "Recurrence",
@@ -49,11 +50,13 @@ __all__ = [
     "Shared",
     "Stack",
     "Tensor",
+    "Tower",
     "architecture",
     "for_layers",
     "maybe",
     "natural",
     "or_word",
+    "part_of",
 ]  # fmt: skip
 
 # -- the pieces -----------------------------------------------------------------------------------
@@ -123,6 +126,10 @@ class Scan(Group):
     def __init__(self, keeps: Recurrence, /, **children: Node | None) -> None:
         super().__init__(**children)
         self.keeps = keeps
+
+
+class Tower(Group):
+    """What reads images or sound, and brings what it found among the tokens: no token goes through it."""
 
 
 class Mixer(Group):
@@ -290,9 +297,13 @@ class Architecture(NamedTuple):
     build: Callable[[Config], Model]
     running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
     scored: bool = True  # its sequence classifier is the same model, with `score` in place of `lm_head`
+    parts: Mapping[
+        str, Part
+    ] = {}  # keys that hold configs, whose own are among `keys` and `running` under dotted names
 
 
 REGISTRY: dict[str, Architecture] = {}
+TIE = "tie_word_embeddings"
 
 
 def architecture(
@@ -302,17 +313,57 @@ def architecture(
     aliases: Mapping[str, str] | None = None,
     running: Mapping[str, Any] | None = None,
     scored: bool = True,
+    parts: Mapping[str, Part] | None = None,
     **keys: Any,
 ) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
     """Register a family: the decorated function reads a `Config` and returns the `Model`.
 
     `keys` are the config keys that change a tensor, with the defaults of its type (see `Config`); `running` those that
-    change no tensor, and how the model runs; `scored` as in `Architecture`. The file ``architectures/NAME.py`` that
+    change no tensor, and how the model runs; `scored` as in `Architecture`; `parts` are the keys that hold configs, which
+    the function reads by `Config.part`. The file ``architectures/NAME.py`` that
     holds it is found by its name: nothing else needs an edit.
     """
 
     def register(build: Callable[[Config], Model]) -> Callable[[Config], Model]:
-        REGISTRY[name] = Architecture(name, class_name, keys, aliases or {}, build, running or {}, scored)
+        inside = parts or {}
+        REGISTRY[name] = Architecture(
+            name,
+            class_name,
+            {**keys, **{part: None for part in inside if inside[part].optional}, **_dotted(inside, "keys")},
+            {**(aliases or {}), **_dotted(inside, "aliases")},
+            build,
+            {**(running or {}), **_dotted(inside, "running")},
+            scored,
+            inside,
+        )
         return build
 
     return register
+
+
+def part_of(model_type: str, *, tied_above: bool = False, own_type: bool = False, **defaults: Any) -> Part:
+    """The config of another family as a part.
+
+    Args:
+        model_type: the family.
+        tied_above: the whole says whether embedding and head are tied, so that what the part says of it changes nothing.
+        own_type: as `model_type` in `Part`.
+        **defaults: where they are not those of the family.
+    """
+    family = REGISTRY[model_type]
+    keys, running = (
+        {key: defaults.get(key, default) for key, default in declared.items()}
+        for declared in (family.keys, family.running)
+    )
+    if tied_above:
+        running[TIE] = keys.pop(TIE)
+    return Part(keys, running, family.aliases, model_type if own_type else "", family=model_type)
+
+
+def _dotted(parts: Mapping[str, Part], field: str) -> dict[str, Any]:
+    """The keys of all parts, or their aliases, under dotted names."""
+    return {
+        f"{name}.{key}": f"{name}.{value}" if field == "aliases" else value
+        for name, part in parts.items()
+        for key, value in getattr(part, field).items()
+    }

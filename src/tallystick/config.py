@@ -7,18 +7,23 @@ complaint about them names the key that the user wrote.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tallystick.dims import Dim
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import BITS, Entry
+
+T = TypeVar("T")
 
 # Tensors are indexed by signed 64-bit integers: nothing larger can be a size.
 LARGEST = 2**63 - 1
 
 # Keys that a config of any family may carry and an override may therefore set.
 COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
+
+# The key under which transformers lets single layers differ; a family that declares it reads it, others have none such.
+OWN_SIZES = "per_layer_config"
 
 
 class Key(NamedTuple):
@@ -73,15 +78,16 @@ class Config:
         where: str,
         aliases: Mapping[str, str] | None = None,
         published: bool = False,
-        prefix: str = "",
+        within: str = "",
     ) -> None:
-        self._where, self._prefix = where, prefix
+        self._where, self._within = where, within
         self._keys = keys
+        self._aliases = aliases or {}
         # A config that holds both a key and its alias means the alias: transformers sets that one last.
         self._written = {key: alias for alias, key in (aliases or {}).items() if values.get(alias) is not None}
         self._values = {**values, **{key: values[alias] for key, alias in self._written.items()}}
-        if "per_layer_config" not in keys:  # of a type that does not read it
-            self._refuse_own_sizes_of_layers(values.get("per_layer_config"))
+        if OWN_SIZES not in keys:
+            self.refuse_own_sizes()
         self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
         # Some models exist in two layouts with one count: mixtures of experts are published one expert by one
         # (`experts.0.w1.weight`) and held fused by transformers 5 (`experts.gate_up_proj`), which renamed heads too.
@@ -104,24 +110,28 @@ class Config:
         return self._values.get(name, key)
 
     def refuse(self, why: str) -> BadInput:
-        """The error for values that contradict each other; the caller raises it."""
-        return BadInput(f"{self._where}: {why}")
+        """The error for values that contradict each other, `why` beginning with a key; the caller raises it."""
+        return BadInput(f"{self._where}: {self._within}{why}")
 
-    def _refuse_own_sizes_of_layers(self, layers: object) -> None:
-        """Refuse transformers' `per_layer_config` where it changes a tensor: it builds no such model either."""
+    def refuse_own_sizes(self, but: Container[str] = ()) -> None:
+        """Refuse transformers' `per_layer_config` where it changes other keys than these: it builds no such model either."""
+        layers = self._values.get(OWN_SIZES)
         for layer in layers.values() if isinstance(layers, Mapping) else ():
             for key, value in layer.items() if isinstance(layer, Mapping) else ():
-                if key in self._keys and value != self._values.get(key):
+                if key not in but and key in self._keys and value != self._values.get(key):
                     raise self.refuse(f"per_layer_config gives single layers their own {key}, which cannot be counted")
 
-    def part(self, name: str, keys: Mapping[str, Any]) -> Config:
-        """The config that stands under a key, that of a model inside of this one; its symbols begin with that key."""
-        stated = self._values.get(name)
-        values = {} if stated is None else stated
-        if not isinstance(values, Mapping):
-            raise self.refuse(f"{name} is {shown(values)}, expected an object")
-        where = f"{self._where}: {name}"
-        part = Config(values, keys, where=where, published=self.published, prefix=f"{self._prefix}{name}_")
+    def part(self, name: str) -> Config:
+        """The config that is part of this one under a key: its keys by their own names, its complaints and symbols with that key."""
+        prefix = f"{name}."
+        part = Config(
+            _below(prefix, self._values),
+            _below(prefix, self._keys),
+            where=self._where,
+            aliases={alias: key.removeprefix(prefix) for alias, key in _below(prefix, self._aliases).items()},
+            published=self.published,
+            within=self._within + prefix,
+        )
         part.symbols = self.symbols
         return part
 
@@ -187,7 +197,7 @@ class Config:
         values = self._values.get(name, default)
         if not isinstance(values, list | tuple):
             raise self.refuse(f"{name} is {shown(values)}, expected a list of positive integers")
-        return tuple(self._size(f"{name}_{number}", value, Key(None)) for number, value in enumerate(values))
+        return tuple(self.size(f"{name}_{number}", value) for number, value in enumerate(values))
 
     def _for_layers(self, name: str, key: Key) -> Dim | tuple[Dim, ...]:
         """What a list holds for each layer: one `Dim` where that is the same for all."""
@@ -196,6 +206,10 @@ class Config:
             return self._size(name, values[0], key)
         return self._integers(name, ())
 
+    def size(self, name: str, value: Any) -> Dim:
+        """A positive integer that the config states elsewhere than under a key of its own, under this name."""
+        return self._size(name, value, Key(None))
+
     def _size(self, name: str, value: Any, key: Key) -> Dim:
         number = _whole(value)
         if number is None or not key.least <= number <= LARGEST:
@@ -203,8 +217,47 @@ class Config:
             limit = " below 2^63" if number is not None and number > LARGEST else ""
             null = " or null" if key.nullable else f" or {key.word!r}" if key.word else ""
             raise self.refuse(f"{self._written.get(name, name)} is {shown(value)}, expected {kind}{limit}{null}")
-        self.symbols[self._prefix + name] = number
-        return Dim(number, self._prefix + name)
+        symbol = (self._within + name).replace(".", "_")  # a name for SymPy and Python too
+        self.symbols[symbol] = number
+        return Dim(number, symbol)
+
+
+class Part(NamedTuple):
+    """A config inside of another: what an `Architecture` has of its keys."""
+
+    keys: Mapping[str, Any]
+    running: Mapping[str, Any] = {}
+    aliases: Mapping[str, str] = {}
+    model_type: str = ""  # the one type that is read, where transformers builds whichever it states
+    optional: bool = False  # null and absent mean that the model has no such part; else that it has one by default
+    family: str = ""  # the native type whose keys these are, with its defaults or others
+
+
+def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> dict[str, Any]:
+    """A config with the keys of its parts beside its own, under dotted names, which win over those inside.
+
+    What is left under the name of a part says whether there is one: null, or nothing in particular.
+
+    >>> flat({"text_config": {"hidden_size": 8}}, {"text_config": Part({})}, "config.json")
+    {'text_config': {}, 'text_config.hidden_size': 8}
+    """
+    out: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in parts and value is not None:
+            if not isinstance(value, Mapping):
+                raise BadInput(f"{where}: {name} is {shown(value)}, expected an object")
+            out[name] = {}
+            out |= {f"{name}.{key}": inner for key, inner in value.items()}
+        else:
+            out[name] = value
+    dotted = {
+        name: value for name, value in values.items() if str(name).partition(".")[0] in parts and "." in str(name)
+    }
+    return {name.partition(".")[0]: {} for name in dotted} | out | dotted
+
+
+def _below(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
+    return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
 
 
 class Recipe(Protocol):

@@ -30,6 +30,7 @@ from tallystick.blueprint import (
     Shared,
     Stack,
     Tensor,
+    Tower,
 )
 from tallystick.dims import expression_of
 from tallystick.ledger import Axis, Entry
@@ -108,6 +109,11 @@ def mixing(model: Model) -> tuple[Mixing, ...]:
     )
 
 
+def towers(model: Model) -> tuple[str, ...]:
+    """What reads images or sound: how the names of its tensors begin."""
+    return tuple(f"{name}." for name, _, _ in _found(model, Tower))
+
+
 def _found(whole: Group, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
     """The groups of a kind inside another, by name, and in which layers they are."""
 
@@ -133,7 +139,7 @@ def parts(model: Model) -> tuple[Part, ...]:
     def walk(
         node: Node, name: str, layers: int, start: int | None, again: bool = False, within: bool = False
     ) -> Iterator[Part]:
-        if isinstance(node, Tensor | ExpertStack):
+        if isinstance(node, Tensor | ExpertStack | Tower):
             return
         if isinstance(node, Stack):
             first = 0

@@ -188,6 +188,7 @@ class Ledger:
         recurring: Sequence[Recurring] = (),
         mixing: Sequence[Mixing] = (),
         irregular: str = "",
+        towers: Sequence[str] = (),
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -211,6 +212,7 @@ class Ledger:
         self.mixing = tuple(mixing)  # what layers multiply beside their tensors and attention, where the source tells
         self.parts = tuple(parts)  # what runs, where the source tells
         self.irregular = irregular  # which products do not take each token once, in words
+        self.towers = tuple(towers)  # what reads images or sound and no token, by the names in front of its tensors
         self.values = values  # reads values where a relation depends on them; None where there are none
         self.recipe = recipe  # the config that laid it out; None where none did
 

@@ -70,7 +70,8 @@ def saved(
     kept = _Sum(step)
     if not parts:
         return []
-    learned = any(entry.role == "position_embedding" for entry in ledger.parameters)
+    read = [entry for entry in ledger.parameters if not entry.name.startswith(ledger.towers)]
+    learned = any(entry.role == "position_embedding" for entry in read)
     positions = sequence if learned or recompute == "full" else 0  # rotary ones are needed again only to compute again
     kept.add("token ids and positions", 1, (step.tokens + positions) * INDEX)
     for part in parts:

@@ -178,6 +178,9 @@ def compute(
     entries = [entry for entry in running.parameters if not _CROSS.search(entry.name)]
     if len(entries) < len(running.parameters):
         notes.append("cross-attention is not counted: it runs only beside an encoder")
+    if described.towers:
+        notes.append("what reads images or sound is not counted: no token goes through it")
+        entries = [entry for entry in entries if not entry.name.startswith(described.towers)]
     untold = [entry for entry in entries if entry.role == "experts" and entry.active is None]
     if untold:
         notes.append(

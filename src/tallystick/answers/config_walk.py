@@ -30,7 +30,7 @@ def walk(recipe: Recipe, target: Mapping[str, Any]) -> list[Cause]:
     values = dict(recipe.values)
     entries = recipe.entries(values)
     keys = [key for key in values if values[key] != target[key]]
-    keys.sort(key=lambda key: 0 if key != TIE else -1 if target[key] else 1)
+    keys.sort(key=lambda key: 0 if _bare(key) != TIE else -1 if target[key] else 1)
     causes = []
     while keys:
         group, changed, after = _step(recipe, values, target, keys)
@@ -59,11 +59,18 @@ def _step(
 def _groups(keys: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """What to change next, in the order of preference: one key, or a few that make a model only together."""
     # Heads grow in number with the width: one after the other would make heads of a size that neither model has.
-    together = tuple(key for key in keys if kind_of_key(key) == "width" or key in COUNTS_OF_HEADS)
+    part = keys[0].removesuffix(_bare(keys[0]))
+    inside = [key for key in keys if key == part + _bare(key)]
+    together = tuple(key for key in inside if kind_of_key(_bare(key)) == "width" or _bare(key) in COUNTS_OF_HEADS)
     if len(together) > 1 and together[0] == keys[0]:
         yield together
     for size in range(1, MOST_TOGETHER + 1):
         yield from combinations(keys, size)
+
+
+def _bare(key: str) -> str:
+    """A key by the name that it has in its own part of the config."""
+    return key.rpartition(".")[2]
 
 
 def _matters(recipe: Recipe, changed: Mapping[str, Any], key: str, old: object, after: Sequence[Entry]) -> bool:
@@ -86,14 +93,14 @@ def _cause(
     if not names:
         return None
     parameters = total_of(new) - total_of(old)
-    if keys == (TIE,):
-        lost = not after[TIE]
+    if len(keys) == 1 and _bare(keys[0]) == TIE:
+        lost = not after[keys[0]]
         tied, untied = (old, new) if lost else (new, old)
         apart = {entry.name for entry in untied if entry.storage == entry.name}
         ties = {entry.name: entry.storage for entry in tied if entry.storage != entry.name and entry.name in apart}
         return tie_cause(ties, parameters, lost=lost, keys=keys)
     what = ", ".join(f"{key} {_said(before[key])} → {_said(after[key])}" for key in keys)
-    kind = kind_of_key(keys[0])
+    kind = kind_of_key(_bare(keys[0]))
     if kind == "vocabulary":
         what += padded(before[keys[0]] or 0, after[keys[0]] or 0)
     return Cause(kind, what, parameters, names, keys)

@@ -13,6 +13,7 @@ _SAME = (
     ("n_positions", "n_ctx", "block_size", "context_length", "max_position_embeddings"),
     ("intermediate_size", "n_inner", "d_ff", "ffn_dim"),
 )
+TEXT = "text_config_"  # how the symbols of a language model inside of a config begin
 
 
 def sizes(ledger: Ledger) -> dict[str, int]:
@@ -24,6 +25,8 @@ def sizes(ledger: Ledger) -> dict[str, int]:
     """
     symbols = (ledger.described or ledger).symbols
     found = {name: int(value) for name, value in symbols.items()}
+    # Of a model that also sees, texts mean its language by the plain words.
+    found |= {name.removeprefix(TEXT): value for name, value in found.items() if name.startswith(TEXT)} | found
     for names in _SAME:
         for value in [found[name] for name in names if name in found][:1]:
             found |= {name: value for name in names if name not in found}

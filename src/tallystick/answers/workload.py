@@ -33,7 +33,8 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
 def positions(ledger: Ledger) -> int | None:
     """The most tokens that learned positions allow, None where there are none."""
     described = ledger.described or ledger
-    tables = [entry for entry in described.parameters if entry.role == "position_embedding"]
+    read = [entry for entry in described.parameters if not entry.name.startswith(described.towers)]
+    tables = [entry for entry in read if entry.role == "position_embedding"]
     told = [entry for entry in tables if len(entry.shape) == 2]  # others have a row for a part of a position
     counts = [int(entry.shape[0]) for entry in told]
     # The key that gave the rows, where a config did: OPT has two rows more than positions.

@@ -9,6 +9,7 @@ from tallystick.blueprint import (
     Head,
     Linear,
     Model,
+    Part,
     Repeat,
     RMSNorm,
     Stack,
@@ -29,7 +30,7 @@ ENCODER = {
     "cross_attn_all_layers": maybe(False),
 }
 DECODER = {
-    **NARROW,
+    **{key: default for key, default in NARROW.items() if key != "vocab_size"},
     **GROUPED,
     "num_hidden_layers": 9,
     "intermediate_size": natural(2816),
@@ -63,15 +64,17 @@ PATCHER = {
     encoder_hash_byte_group_vocab=500002,
     encoder_hash_byte_group_nb_functions=1,
     patch_in_forward=maybe(True),
-    patcher_config=None,
-    encoder_config=None,
-    decoder_config=None,
-    global_config=None,
     tie_word_embeddings=False,
+    parts={
+        "patcher_config": Part(PATCHER),
+        "encoder_config": Part(ENCODER),
+        "decoder_config": Part(DECODER),
+        "global_config": Part(GLOBAL),
+    },
 )
 def blt(c: Config) -> Model:
-    encoder, decoder = c.part("encoder_config", ENCODER), c.part("decoder_config", DECODER)
-    between, d = c.part("global_config", GLOBAL), encoder.hidden_size
+    encoder, decoder = c.part("encoder_config"), c.part("decoder_config")
+    between, d = c.part("global_config"), encoder.hidden_size
     given = d * c.cross_attn_k  # for each patch, by the encoder
     tied = c.tie_word_embeddings
     return Model(
@@ -98,7 +101,7 @@ def blt(c: Config) -> Model:
                 cross_attn_layers=_crossing(decoder),
             ),
             encoder_hash_tok_embedding=Embedding(_hashes(c), d),
-            patcher=_frozen(_patcher(c.part("patcher_config", PATCHER))) if c.patch_in_forward else None,
+            patcher=_frozen(_patcher(c.part("patcher_config"))) if c.patch_in_forward else None,
         ),
         lm_head=Head(decoder.hidden_size, c.vocab_size),
         tie=("model.local_encoder.embed_tokens.weight", "lm_head.weight") if tied else None,

@@ -1,7 +1,5 @@
 """DBRX (Mosaic Research 2024, "Introducing DBRX"): experts in every layer, each kind of their matrices stacked in one."""
 
-from typing import Any
-
 from tallystick.architectures._decoder import experts_used, rounded, router
 from tallystick.blueprint import (
     Attention,
@@ -14,13 +12,11 @@ from tallystick.blueprint import (
     LayerNorm,
     Linear,
     Model,
+    Part,
     Repeat,
     Tensor,
     architecture,
 )
-
-ATTENTION: dict[str, Any] = {"kv_n_heads": 1, "rope_theta": None}
-FEED_FORWARD = {"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}
 
 
 @architecture(
@@ -32,8 +28,10 @@ FEED_FORWARD = {"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}
     d_model=2048,
     n_heads=16,
     n_layers=24,
-    attn_config=None,
-    ffn_config=None,
+    parts={
+        "attn_config": Part({"kv_n_heads": 1}, running={"rope_theta": None}),
+        "ffn_config": Part({"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}),
+    },
 )
 def dbrx(c: Config) -> Model:
     if c.tie_word_embeddings:
@@ -41,7 +39,7 @@ def dbrx(c: Config) -> Model:
     d, norm = c.d_model, LayerNorm(c.d_model, bias=False)
     block = Group(
         norm_attn_norm=Group(norm_1=norm, attn=_attention(c), norm_2=norm),
-        ffn=_mixture(c.part("ffn_config", FEED_FORWARD), d),
+        ffn=_mixture(c.part("ffn_config"), d),
     )
     return Model(
         transformer=Group(wte=Embedding(c.vocab_size, d), blocks=Repeat(c.n_layers, block), norm_f=norm),
@@ -51,11 +49,9 @@ def dbrx(c: Config) -> Model:
 
 def _attention(c: Config) -> Attention:
     """Queries, grouped keys and values in one projection. There is no default of the positions' base."""
-    d, count, stated = c.d_model, c.n_heads, c.part("attn_config", ATTENTION)
+    d, count, stated = c.d_model, c.n_heads, c.part("attn_config")
     if stated.rope_theta is None:
-        raise c.refuse(
-            "attn_config is missing, or lacks the rope_theta without which transformers builds no such model"
-        )
+        raise stated.refuse("rope_theta is missing, without which transformers builds no such model")
     keys, size = stated.kv_n_heads, rounded(d, count)
     if int(count) % int(keys):
         raise c.refuse(f"n_heads = {int(count)} is not divisible by attn_config.kv_n_heads = {int(keys)}")

@@ -74,9 +74,9 @@ def _layers(c: Config) -> Stack:
     each = widths if isinstance(widths, tuple) else (widths,) * int(count)
     if len(each) != count:
         raise c.refuse(f"intermediate_size lists {len(each)} widths for {int(count)} layers")
-    runs = [
-        list(run) for _, run in groupby(zip(_borrowing(c), each, strict=True), key=lambda kind: (kind[0], int(kind[1])))
-    ]
+    listed = c.layer_types if isinstance(c.layer_types, list) else [(n + 1) % FULL == 0 for n in range(int(count))]
+    borrowed = borrowing(c, list(map(str, listed)))
+    runs = [list(run) for _, run in groupby(zip(borrowed, each, strict=True), key=lambda kind: (kind[0], int(kind[1])))]
     return Stack(*((len(run), _block(c, run[0][1], borrowed=run[0][0])) for run in runs))
 
 
@@ -87,15 +87,14 @@ def _lent(c: Config, own: int) -> bool:
     return own >= FULL or c.num_hidden_layers < FULL
 
 
-def _borrowing(c: Config) -> list[bool]:
-    """Which layers borrow. Where more are shared than there are, all do but those that lend, as transformers has it."""
-    count, own = int(c.num_hidden_layers), int(c.num_hidden_layers) - int(c.num_kv_shared_layers)
-    kinds = c.layer_types if isinstance(c.layer_types, list) else [(layer + 1) % FULL == 0 for layer in range(count)]
-    before = list(map(str, kinds[:own]))
-    if own < count and set(before) != set(map(str, kinds)):
+def borrowing(c: Config, kinds: list[str]) -> list[bool]:
+    """Which layers of these kinds borrow. Where more are shared than there are, all do but those that lend, as transformers has it."""
+    own = len(kinds) - int(c.num_kv_shared_layers)
+    before = kinds[:own]
+    if own < len(kinds) and set(before) != set(kinds):
         raise _without_lender(c)
     lending = {len(before) - 1 - before[::-1].index(kind) for kind in set(before)}
-    return [layer >= own and layer not in lending for layer in range(count)]
+    return [layer >= own and layer not in lending for layer in range(len(kinds))]
 
 
 def _without_lender(c: Config) -> BadInput:

@@ -1,5 +1,6 @@
 """Qwen3-Next (Qwen Team 2025): gated delta nets, and gated attention here and there; experts beside one shared."""
 
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from tallystick.architectures._decoder import decoder, gated_mlp, heads, key_value_heads
@@ -50,10 +51,38 @@ KINDS = ("linear_attention", "full_attention")
     tie_word_embeddings=False,
 )
 def qwen3_next(c: Config) -> Model:
-    dense = dense_layers(c)
-    kinds = enumerate(_kinds(c))
-    runs = groupby((kind, layer not in dense) for layer, kind in kinds)
-    return decoder(c, Stack(*((len(list(run)), _block(c, *kind)) for kind, run in runs)), _norm(c.hidden_size))
+    d, dense = c.hidden_size, dense_layers(c)
+    sparse, plain = beside_shared(c), gated_mlp(d, c.intermediate_size)
+    convolved, values = delta_widths(c)
+    return delta_decoder(
+        c,
+        [plain if layer in dense else sparse for layer in range(int(c.num_hidden_layers))],
+        in_proj_qkvz=Linear(d, convolved + values, bias=False),
+        in_proj_ba=Linear(d, 2 * c.linear_num_value_heads, bias=False),
+    )
+
+
+def delta_decoder(c: Config, mlps: Sequence[Group], **reads: Group) -> Model:
+    """Gated delta nets and gated attention, each layer with its MLP; `reads` are the projections by which a net reads."""
+    mixers: dict[str, dict[str, Group]] = {
+        KINDS[0]: {"linear_attn": _delta_net(c, reads)},
+        KINDS[1]: {"self_attn": _attention(c)},
+    }
+    norm = _norm(c.hidden_size)
+
+    def block(kind: str, mlp: Group) -> Group:
+        # How a scan runs is not told, so nothing is of the MLP beside it.
+        return Group(**mixers[kind], mlp=mlp, input_layernorm=norm, post_attention_layernorm=norm)
+
+    runs = groupby(zip(_kinds(c), mlps, strict=True), key=lambda layer: (layer[0], id(layer[1])))
+    layers = [list(run) for _, run in runs]
+    return decoder(c, Stack(*((len(run), block(*run[0])) for run in layers)), norm)
+
+
+def delta_widths(c: Config) -> tuple[int, int]:
+    """What a delta net convolves of a token, queries, keys and values in one, and of that the values."""
+    values = c.linear_num_value_heads * c.linear_value_head_dim
+    return 2 * (c.linear_num_key_heads * c.linear_key_head_dim) + values, values
 
 
 def _norm(width: int) -> Group:
@@ -68,19 +97,6 @@ def _kinds(c: Config) -> list[str]:
     if not isinstance(listed, list) or len(listed) != count or not all(kind in KINDS for kind in listed):
         raise c.refuse(f"layer_types must list {' or '.join(KINDS)} for each of the {count} layers")
     return listed
-
-
-def _block(c: Config, kind: str, sparse: bool) -> Group:
-    d = c.hidden_size
-    mixer = {"linear_attn": _delta_net(c)} if kind == KINDS[0] else {"self_attn": _attention(c)}
-    return Group(
-        **mixer,
-        mlp=beside_shared(c)
-        if sparse
-        else gated_mlp(d, c.intermediate_size),  # how a scan runs is not told, so nothing is
-        input_layernorm=_norm(d),
-        post_attention_layernorm=_norm(d),
-    )
 
 
 def _attention(c: Config) -> Attention:
@@ -98,11 +114,9 @@ def _attention(c: Config) -> Attention:
     )
 
 
-def _delta_net(c: Config) -> Scan:
+def _delta_net(c: Config, reads: Mapping[str, Group]) -> Scan:
     """For each head of values a state of keys × values (Yang et al. 2024, "Gated Delta Networks", section 3)."""
-    d, of_values = c.hidden_size, c.linear_num_value_heads
-    keys, values = c.linear_num_key_heads * c.linear_key_head_dim, of_values * c.linear_value_head_dim
-    convolved = 2 * keys + values
+    of_values, (convolved, values) = c.linear_num_value_heads, delta_widths(c)
     return Scan(
         Recurrence(
             inputs=convolved * c.linear_conv_kernel_dim,
@@ -110,10 +124,9 @@ def _delta_net(c: Config) -> Scan:
             source="Yang et al. 2024, Gated Delta Networks, section 3",
         ),
         conv1d=Group(weight=Tensor((convolved, 1, c.linear_conv_kernel_dim), "conv")),
-        in_proj_qkvz=Linear(d, convolved + values, bias=False),
-        in_proj_ba=Linear(d, 2 * of_values, bias=False),
+        **reads,
         norm=RMSNorm(c.linear_value_head_dim),
-        out_proj=Linear(values, d, bias=False),
+        out_proj=Linear(values, c.hidden_size, bias=False),
         dt_bias=Tensor((of_values,)),
         A_log=Tensor((of_values,)),
     )

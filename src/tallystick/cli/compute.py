@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tallystick import compute, count
-from tallystick.cli.options import add_command, add_format, add_source, length, print_json, settings_of
+from tallystick.cli.options import add_command, add_format, add_part, add_source, length, print_json, settings_of
 
 EXAMPLES = """\
 examples:
@@ -21,6 +21,7 @@ def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = add_command(commands, "compute", "the operations of a model, by part, and how long they take", EXAMPLES)
     add_source(command)
+    add_part(command)
     command.add_argument("--batch", metavar="N", type=int, default=1, help="sequences at once (default: 1)")
     command.add_argument(
         "--sequence",
@@ -40,7 +41,7 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     answer = compute(
-        count(options.source, **settings_of(options.settings)),
+        count(options.source, part=options.part, **settings_of(options.settings)),
         batch=options.batch,
         sequence=None if options.sequence is None else length(options.sequence),
         tokens=options.tokens,

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tallystick import count
-from tallystick.cli.options import add_command, add_format, add_source, print_json, print_page, settings_of
+from tallystick.cli.options import add_command, add_format, add_part, add_source, print_json, print_page, settings_of
 
 EXAMPLES = """\
 examples:
@@ -25,13 +25,14 @@ def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = add_command(commands, "count", "how many parameters, and where", EXAMPLES)
     add_source(command)
+    add_part(command)
     command.add_argument("--by", choices=("role", "layer", "tensor", "dtype"), help="what to break the count down by")
     add_format(command, "table", "json", "csv", "markdown", "html")
     command.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    ledger = count(options.source, **settings_of(options.settings))
+    ledger = count(options.source, part=options.part, **settings_of(options.settings))
     if options.format == "json":
         print_json(ledger.to_dict(by=options.by))
         return 0

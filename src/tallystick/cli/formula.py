@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tallystick import formula
-from tallystick.cli.options import add_command, add_format, add_source, print_json, settings_of
+from tallystick import count, formula
+from tallystick.cli.options import add_command, add_format, add_part, add_source, print_json, settings_of
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -22,6 +22,7 @@ def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = add_command(commands, "formula", "the closed form of the count, in the config's keys", EXAMPLES)
     add_source(command)
+    add_part(command)
     command.add_argument("--steps", action="store_true", help="show each product with its numbers")
     command.add_argument("--latex", action="store_true", help="print LaTeX alone")
     command.add_argument(
@@ -36,7 +37,10 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    answer = formula(options.source, vary=_varied(options.vary), **settings_of(options.settings))
+    source, settings = options.source, settings_of(options.settings)
+    if options.part:
+        source, settings = count(source, part=options.part, **settings), {}
+    answer = formula(source, vary=_varied(options.vary), **settings)
     if options.format == "json":
         print_json(answer.to_dict())
         return 0

@@ -10,6 +10,7 @@ from tallystick.cli.options import (
     DEVICE_HELP,
     add_command,
     add_format,
+    add_part,
     add_source,
     device_given,
     lengths,
@@ -35,6 +36,7 @@ def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = add_command(commands, "memory", "what a model takes in memory, to serve or to train it", EXAMPLES)
     add_source(command)
+    add_part(command)
     add_run(command, more_lengths="; several to compare: 1k:128k doubles, 1k:16k:1k steps, 1k,8k lists")
     command.add_argument("--plot", metavar="FILE", help="draw what several lengths take: .png, .svg or .html")
     command.add_argument("--device", metavar="NAME", help=DEVICE_HELP)
@@ -100,7 +102,7 @@ def run_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    ledger = count(options.source, **settings_of(options.settings))
+    ledger = count(options.source, part=options.part, **settings_of(options.settings))
     device = device_given(options.device)
     if options.plot or (options.sequence and len(lengths(options.sequence)) > 1):
         return _sweep(ledger, device, options)

@@ -44,6 +44,15 @@ def add_source(command: argparse.ArgumentParser, *, without: str = "") -> None:
     )
 
 
+def add_part(command: argparse.ArgumentParser) -> None:
+    """Which part of the source is meant."""
+    command.add_argument(
+        "--part",
+        choices=("text",),
+        help="text: the language model alone of a config that nests one (default: the whole)",
+    )
+
+
 def add_settings(command: argparse.ArgumentParser, option: str, what: str, *, to: str) -> None:
     """An option that takes KEY=VALUE once or several times, for `settings_of`."""
     command.add_argument(option, metavar="KEY=VALUE", action="extend", nargs="+", default=[], dest=to, help=what)

@@ -19,8 +19,14 @@ ADDRESS = re.compile(r"(hf|https?|s3|gs):", re.IGNORECASE)
 REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
 
 
-def read(source: Any, overrides: Mapping[str, Any]) -> Ledger:
-    """The ledger of anything that `tallystick.count` takes, with `overrides` set over its config."""
+def read(source: Any, overrides: Mapping[str, Any], part: str | None = None) -> Ledger:
+    """The ledger of anything that `tallystick.count` takes, or of its `part`, with `overrides` set over its config."""
+    if part is not None:
+        from tallystick.sources.language import ledger_of_language
+
+        if part != "text":
+            raise BadInput(f"part is {shown(part)}, expected text")
+        return ledger_of_language(source, overrides)
     if isinstance(source, str):
         return _from_word(source, overrides)
     if isinstance(source, os.PathLike):
@@ -111,8 +117,8 @@ def _from_elsewhere(address: str, overrides: Mapping[str, Any]) -> Ledger:
     from tallystick.sources.elsewhere import elsewhere
 
     place = elsewhere(address)
-    read = _from_file if _names_a_file(place.name) else _from_folder
-    ledger = read(place, overrides, str(place))
+    read_place = _from_file if _names_a_file(place.name) else _from_folder
+    ledger = read_place(place, overrides, str(place))
     ledger.fetched = place.store.tally.fetched
     ledger.notes += (str(ledger.fetched),)
     return ledger

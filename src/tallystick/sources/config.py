@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
 from tallystick.blueprint import Architecture, Model
-from tallystick.config import Config, merged
+from tallystick.config import Config, flat, merged
 from tallystick.errors import BadInput, nearest, shown
-from tallystick.layout import attending, lay_out, mixing, parts, recurring
+from tallystick.layout import attending, lay_out, mixing, parts, recurring, towers
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import LABELS, as_classifier, classes_of, is_classifier, labels_of, note_of, type_of
 
@@ -50,17 +50,18 @@ def ledger_from_config(
         raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
     model_type = model_type_of({**values, **overrides}, source)
     family = architectures.find(model_type)
-    if family is None:
+    if family is None or _has_other_part(family, values):
         from tallystick.sources.fallback import ledger_by_transformers
 
         refuse_odd_flag({**values, **overrides}, source)
         return ledger_by_transformers(model_type, values, overrides, source=source)
+    values, overrides = (flat(given, family.parts, source) for given in (values, overrides))
     labelled = {LABELS: 2} if is_classifier(values, family) else {}
     keys = {**family.keys, **family.running, **labelled}
     stated = {**values, **labels_of(values)} if labelled else values
-    settings = merged(stated, overrides, known=keys, aliases=family.aliases, where=source)
+    settings = merged(stated, overrides, known={*keys, *family.parts}, aliases=family.aliases, where=source)
     config = Config(settings, keys, where=source, aliases=family.aliases, published=published)
-    dtype = config.dtype or "float32"
+    dtype = config.dtype or next((found for part in family.parts if (found := config.part(part).dtype)), "float32")
     model = _built(family, config, bool(labelled))
     ledger = Ledger(
         lay_out(model, dtype=dtype),
@@ -73,6 +74,7 @@ def ledger_from_config(
         recurring=recurring(model),
         mixing=mixing(model),
         irregular=model.irregular,
+        towers=towers(model),
         recipe=_Recipe(family, config.in_force({**family.keys, **labelled}), dtype, published, bool(labelled)),
         parts=parts(model),
     )
@@ -106,6 +108,12 @@ class _Recipe(NamedTuple):
 def _built(family: Architecture, config: Config, classifier: bool) -> Model:
     model = family.build(config)
     return as_classifier(model, config) if classifier else model
+
+
+def _has_other_part(family: Architecture, values: Mapping[str, Any]) -> bool:
+    """Whether a part of the config is of another type than the one that the family reads."""
+    stated = {name: values[name].get("model_type") for name in family.parts if isinstance(values.get(name), Mapping)}
+    return any(family.parts[name].model_type not in ("", kind or "") and kind for name, kind in stated.items())
 
 
 def model_type_of(values: Mapping[str, Any], source: str) -> str:

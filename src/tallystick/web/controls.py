@@ -36,7 +36,7 @@ def controls(ledger: Ledger) -> list[dict[str, Any]]:
     found = [
         {
             "key": key,
-            "word": _WORD_OF.get(key, key.replace("_", " ")),
+            "word": _WORD_OF.get(key, key.replace("_", " ").replace(".", ": ")),
             "value": value,
             "stops": [] if isinstance(value, bool) else _stops(key, value, values),
         }

@@ -1,0 +1,142 @@
+"""What reads images and sound for Gemma 4 (Gemma Team 2026): an encoder of patches, and a conformer."""
+
+from typing import Any
+
+from tallystick.architectures._decoder import rounded
+from tallystick.architectures._towers import conv
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Buffer,
+    Config,
+    Group,
+    LayerNorm,
+    Linear,
+    Part,
+    Repeat,
+    RMSNorm,
+    Tensor,
+    Tower,
+)
+
+EYES = Part(
+    {
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 16,
+        "num_attention_heads": 12,
+        "num_key_value_heads": 12,
+        "head_dim": 64,
+        "patch_size": 16,
+        "position_embedding_size": 10240,
+        "use_clipped_linears": False,
+        "standardize": False,
+    },
+    optional=True,
+)
+EARS = Part(
+    {
+        "hidden_size": 1024,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 8,
+        "conv_kernel_size": 5,
+        "subsampling_conv_channels": (128, 32),
+        "use_clipped_linears": True,
+        "output_proj_dims": 1536,
+    },
+    optional=True,
+)
+PIXEL = 3  # colours
+
+
+def eyes(c: Config) -> Tower:
+    """Patches with two learned positions each, one for each axis."""
+    d, size = c.hidden_size, c.head_dim
+    queries, keys = c.num_attention_heads * size, c.num_key_value_heads * size
+    inner, norm = c.intermediate_size, RMSNorm(d)
+    block = Group(
+        self_attn=Attention(
+            q_proj=_clipped(c, d, queries),
+            k_proj=_clipped(c, d, keys),
+            v_proj=_clipped(c, d, keys),
+            o_proj=_clipped(c, queries, d),
+            q_norm=RMSNorm(size),
+            k_norm=RMSNorm(size),
+        ),
+        mlp=MLP(gate_proj=_clipped(c, d, inner), up_proj=_clipped(c, d, inner), down_proj=_clipped(c, inner, d)),
+        input_layernorm=norm,
+        post_attention_layernorm=norm,
+        pre_feedforward_layernorm=norm,
+        post_feedforward_layernorm=norm,
+    )
+    return Tower(
+        patch_embedder=Group(
+            input_proj=Linear(PIXEL * c.patch_size * c.patch_size, d, bias=False),
+            position_embedding_table=Tensor((2, c.position_embedding_size, d), "position_embedding"),
+        ),
+        encoder=Group(layers=Repeat(c.num_hidden_layers, block)),
+        std_bias=Buffer(d) if c.standardize else None,
+        std_scale=Buffer(d) if c.standardize else None,
+    )
+
+
+def ears(c: Config) -> Tower:
+    """A conformer (Gulati et al. 2020, "Conformer: Convolution-augmented Transformer for Speech Recognition")."""
+    d, channels = c.hidden_size, c.subsampling_conv_channels
+    if len(channels) != len(("first", "second")):
+        raise c.refuse(f"subsampling_conv_channels lists {len(channels)} widths, expected 2")
+    first, second = channels
+    heads, norm = c.num_attention_heads, RMSNorm(d)
+    size = rounded(d, heads)
+    each = _clipped(c, d, heads * size)
+    block = Group(
+        feed_forward1=_feed_forward(c),
+        feed_forward2=_feed_forward(c),
+        self_attn=Attention(
+            q_proj=each,
+            k_proj=each,
+            v_proj=each,
+            post=_clipped(c, d, d),
+            relative_k_proj=Linear(d, heads * size, bias=False),
+            per_dim_scale=Tensor((size,)),
+        ),
+        lconv1d=Group(
+            linear_start=_clipped(c, d, 2 * d),
+            linear_end=_clipped(c, d, d),
+            depthwise_conv1d=conv(1, d, c.conv_kernel_size, bias=False),
+            pre_layer_norm=norm,
+            conv_norm=norm,
+        ),
+        norm_pre_attn=norm,
+        norm_post_attn=norm,
+        norm_out=norm,
+    )
+    return Tower(
+        subsample_conv_projection=Group(
+            layer0=_halving(1, first),
+            layer1=_halving(first, second),
+            input_proj_linear=Linear(rounded(first, 4) * second, d, bias=False),
+        ),
+        layers=Repeat(c.num_hidden_layers, block),
+        output_proj=Linear(d, c.output_proj_dims),
+    )
+
+
+def _halving(inputs: int, outputs: int) -> Group:
+    return Group(conv=conv(inputs, outputs, 3, 3, bias=False), norm=LayerNorm(outputs, bias=False))
+
+
+def _feed_forward(c: Config) -> MLP:
+    d = c.hidden_size
+    return MLP(
+        ffw_layer_1=_clipped(c, d, 4 * d),
+        ffw_layer_2=_clipped(c, 4 * d, d),
+        pre_layer_norm=RMSNorm(d),
+        post_layer_norm=RMSNorm(d),
+    )
+
+
+def _clipped(c: Config, inputs: int, outputs: int) -> Group:
+    """A projection between bounds, which the state dict holds."""
+    bounds: dict[str, Any] = {f"{side}_{end}": Buffer() for side in ("input", "output") for end in ("min", "max")}
+    return Group(linear=Linear(inputs, outputs, bias=False), **(bounds if c.use_clipped_linears else {}))

@@ -1,0 +1,26 @@
+"""Gemma 3 with its eyes (Gemma Team 2025, "Gemma 3 Technical Report"): SigLIP's tower, a projector, and the text model behind."""
+
+from tallystick.architectures._towers import SIGLIP, behind, siglip
+from tallystick.architectures.gemma3_text import gemma3_text
+from tallystick.blueprint import Config, Model, RMSNorm, Tensor, Tower, architecture, part_of
+
+
+@architecture(
+    "gemma3",
+    "Gemma3ForConditionalGeneration",
+    parts={"text_config": part_of("gemma3_text", tied_above=True), "vision_config": SIGLIP},
+    running={"mm_tokens_per_image": 256},
+    tie_word_embeddings=True,
+)
+def gemma3(c: Config) -> Model:
+    text, eyes = c.part("text_config"), c.part("vision_config")
+    given = eyes.hidden_size
+    return behind(
+        c,
+        gemma3_text(text),
+        vision_tower=siglip(eyes),
+        multi_modal_projector=Tower(
+            mm_input_projection_weight=Tensor((given, text.hidden_size)),
+            mm_soft_emb_norm=RMSNorm(given),
+        ),
+    )

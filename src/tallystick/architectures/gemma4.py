@@ -1,0 +1,29 @@
+"""Gemma 4 (Gemma Team 2026): the text model, behind the towers that its config has."""
+
+from tallystick.architectures._gemma4_towers import EARS, EYES, ears, eyes
+from tallystick.architectures._towers import behind
+from tallystick.architectures.gemma4_text import gemma4_text
+from tallystick.blueprint import Config, Linear, Model, Tower, architecture, part_of
+
+
+@architecture(
+    "gemma4",
+    "Gemma4ForConditionalGeneration",
+    parts={"text_config": part_of("gemma4_text", tied_above=True), "vision_config": EYES, "audio_config": EARS},
+    tie_word_embeddings=True,
+)
+def gemma4(c: Config) -> Model:
+    text, sees, hears = c.part("text_config"), c.part("vision_config"), c.part("audio_config")
+    return behind(
+        c,
+        gemma4_text(text),
+        vision_tower=eyes(sees) if c.vision_config is not None else None,
+        embed_vision=embedder(sees.hidden_size, text) if c.vision_config is not None else None,
+        audio_tower=ears(hears) if c.audio_config is not None else None,
+        embed_audio=embedder(hears.output_proj_dims, text) if c.audio_config is not None else None,
+    )
+
+
+def embedder(given: int, text: Config) -> Tower:
+    """What makes of a tower's vectors such as those of tokens, behind a norm without a scale."""
+    return Tower(embedding_projection=Linear(given, text.hidden_size, bias=False))

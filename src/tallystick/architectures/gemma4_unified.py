@@ -1,0 +1,48 @@
+"""Gemma 4 12B (Gemma Team 2026): the text model, and patches of images and frames of sound projected without towers."""
+
+from tallystick.architectures._towers import behind
+from tallystick.architectures.gemma4 import embedder
+from tallystick.architectures.gemma4_unified_text import gemma4_unified_text
+from tallystick.blueprint import Config, LayerNorm, Linear, Model, Part, Tensor, Tower, architecture, part_of
+
+EYES = Part(
+    {
+        "patch_size": 16,
+        "pooling_kernel_size": 3,
+        "mm_embed_dim": 3840,
+        "mm_posemb_size": 1120,
+        "output_proj_dims": 3840,
+    },
+    optional=True,
+)
+EARS = Part({"audio_embed_dim": 640}, optional=True)
+
+
+@architecture(
+    "gemma4_unified",
+    "Gemma4UnifiedForConditionalGeneration",
+    parts={"text_config": part_of("gemma4_unified_text", tied_above=True), "vision_config": EYES, "audio_config": EARS},
+    tie_word_embeddings=True,
+)
+def gemma4_unified(c: Config) -> Model:
+    text, hears = c.part("text_config"), c.part("audio_config")
+    return behind(
+        c,
+        gemma4_unified_text(text),
+        embed_vision=_patches(c.part("vision_config"), text) if c.vision_config is not None else None,
+        embed_audio=embedder(hears.audio_embed_dim, text) if c.audio_config is not None else None,
+    )
+
+
+def _patches(c: Config, text: Config) -> Tower:
+    """Square patches of three colours, with two learned positions each."""
+    side, d = c.patch_size * c.pooling_kernel_size, c.mm_embed_dim
+    pixels = side * side * 3
+    return Tower(
+        patch_ln1=LayerNorm(pixels),
+        patch_dense=Linear(pixels, d),
+        patch_ln2=LayerNorm(d),
+        pos_embedding=Tensor((c.mm_posemb_size, 2, d), "position_embedding"),
+        pos_norm=LayerNorm(d),
+        multimodal_embedder=embedder(c.output_proj_dims, text),
+    )

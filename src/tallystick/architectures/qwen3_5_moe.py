@@ -1,0 +1,9 @@
+"""Qwen3.5 with experts (Qwen Team 2026): the language model alone, as the causal language model of this type is built."""
+
+from tallystick.architectures.qwen3_5_moe_text import qwen3_5_moe_text
+from tallystick.blueprint import Config, Model, architecture, part_of
+
+
+@architecture("qwen3_5_moe", "Qwen3_5MoeForCausalLM", scored=False, parts={"text_config": part_of("qwen3_5_moe_text")})
+def qwen3_5_moe(c: Config) -> Model:
+    return qwen3_5_moe_text(c.part("text_config"))

@@ -1,0 +1,42 @@
+"""Qwen3.5 without its eyes (Qwen Team 2026), dense: gated delta nets, and gated attention in every fourth layer."""
+
+from tallystick.architectures._decoder import gated_mlp
+from tallystick.architectures.qwen3_next import delta_decoder, delta_widths
+from tallystick.blueprint import Config, Group, Linear, Model, architecture
+
+
+@architecture(
+    "qwen3_5_text",
+    "Qwen3_5ForCausalLM",
+    vocab_size=248320,
+    hidden_size=4096,
+    intermediate_size=12288,
+    num_hidden_layers=32,
+    layer_types=None,
+    full_attention_interval=4,
+    num_attention_heads=16,
+    num_key_value_heads=4,
+    head_dim=256,
+    linear_conv_kernel_dim=4,
+    linear_key_head_dim=128,
+    linear_value_head_dim=128,
+    linear_num_key_heads=16,
+    linear_num_value_heads=32,
+    attention_bias=False,
+    tie_word_embeddings=False,
+)
+def qwen3_5_text(c: Config) -> Model:
+    return four_readers(c, gated_mlp(c.hidden_size, c.intermediate_size))
+
+
+def four_readers(c: Config, mlp: Group) -> Model:
+    """Qwen3-Next's layers, whose delta nets have a projection of its own for each thing that they read of a token."""
+    d, of_values, (convolved, values) = c.hidden_size, c.linear_num_value_heads, delta_widths(c)
+    return delta_decoder(
+        c,
+        [mlp] * int(c.num_hidden_layers),
+        in_proj_qkv=Linear(d, convolved, bias=False),
+        in_proj_z=Linear(d, values, bias=False),
+        in_proj_b=Linear(d, of_values, bias=False),
+        in_proj_a=Linear(d, of_values, bias=False),
+    )

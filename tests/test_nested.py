@@ -1,0 +1,190 @@
+"""Configs that nest those of their parts: read, set, refused and compared by dotted names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tallystick
+from tallystick.cli.main import main
+from tallystick.errors import BadInput
+
+TEXT = {
+    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 4,
+}  # fmt: skip
+EYES = {
+    "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 12, "image_size": 8, "patch_size": 4,
+}  # fmt: skip
+GEMMA_3: dict[str, Any] = {"model_type": "gemma3", "text_config": TEXT, "vision_config": EYES}
+
+
+def test_a_dotted_key_is_set_over_the_one_inside():
+    wider = tallystick.count({**GEMMA_3, "text_config": {**TEXT, "hidden_size": 32}})
+    assert tallystick.count(GEMMA_3, **{"text_config.hidden_size": 32}).total == wider.total
+    assert tallystick.count({**GEMMA_3, "text_config.hidden_size": 32}).total == wider.total
+
+
+def test_a_part_set_as_a_whole_sets_its_keys():
+    assert (
+        tallystick.count(GEMMA_3, text_config={"hidden_size": 32}).total
+        == tallystick.count(GEMMA_3, **{"text_config.hidden_size": 32}).total
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"text_config": {"hidden_size": -1}}, "text_config.hidden_size is -1, expected a positive integer"),
+        ({"vision_config": {"patch_size": "4"}}, "vision_config.patch_size is the string '4', expected a positive"),
+        ({"text_config": 3}, "text_config is 3, expected an object"),
+        (
+            {"text_config": {**TEXT, "num_key_value_heads": 3}},
+            "text_config.num_attention_heads = 4 is not divisible by num_key_value_heads = 3",
+        ),
+    ],
+)
+def test_a_complaint_names_the_part(more: dict[str, Any], why: str):
+    with pytest.raises(BadInput, match=f"^the dictionary: {why}"):
+        tallystick.count({**GEMMA_3, **more})
+
+
+def test_a_key_that_no_part_has_is_not_set():
+    with pytest.raises(BadInput, match=r"no key 'text_config.hiden_size' to set; nearest: text_config.hidden_size"):
+        tallystick.count(GEMMA_3, **{"text_config.hiden_size": 32})
+
+
+def test_the_parts_have_symbols_of_their_own():
+    formula = tallystick.formula(GEMMA_3)
+    assert formula.symbols["text_config_hidden_size"] == 16
+    assert formula.symbols["vision_config_hidden_size"] == 8
+    assert formula.value == tallystick.count(GEMMA_3).total
+
+
+def test_a_difference_inside_a_part_is_named_by_its_dotted_key():
+    [cause] = tallystick.compare(GEMMA_3, {**GEMMA_3, "vision_config": {**EYES, "num_hidden_layers": 3}}).causes
+    assert cause.keys == ("vision_config.num_hidden_layers",)
+    assert cause.cause == "layers"
+
+
+def test_what_reads_images_is_not_computed_for_tokens():
+    alone = tallystick.compute({"model_type": "gemma3_text", **TEXT}, sequence=9)
+    whole = tallystick.compute(GEMMA_3, sequence=9)
+    assert whole.parts() == alone.parts()
+    assert "what reads images or sound is not counted: no token goes through it" in whole.notes
+
+
+def test_an_encoder_of_another_type_is_left_to_transformers():
+    eyes = {**EYES, "model_type": "clip_vision_model"}
+    ledger = tallystick.count({**GEMMA_3, "vision_config": eyes})
+    assert any("was built by transformers" in note for note in ledger.notes)
+    assert any(name.startswith("model.vision_tower.pre_layrnorm") for name in ledger.tensors)
+
+
+def test_the_dtype_of_a_part_is_that_of_a_whole_that_states_none():
+    ledger = tallystick.count({**GEMMA_3, "text_config": {**TEXT, "dtype": "bfloat16"}})
+    assert {entry.dtype for entry in ledger.entries} == {"bfloat16"}
+
+
+# -- the language alone ---------------------------------------------------------------------------
+
+
+def noted(ledger: tallystick.Ledger, words: str) -> bool:
+    return any(words in note for note in ledger.notes)
+
+
+def test_the_language_of_a_model_that_sees_is_counted_alone():
+    alone = tallystick.count({"model_type": "gemma3_text", **TEXT})
+    ledger = tallystick.count(GEMMA_3, part="text")
+    assert [entry.name for entry in ledger.entries] == [entry.name for entry in alone.entries]
+    assert ledger.total == alone.total < tallystick.count(GEMMA_3).total
+    assert noted(ledger, "the language part alone, text_config: a model of type gemma3_text")
+
+
+def test_it_is_tied_as_the_whole_is():
+    untied = tallystick.count({**GEMMA_3, "tie_word_embeddings": False}, part="text")
+    assert untied.total - tallystick.count(GEMMA_3, part="text").total == 40 * 16
+    assert not untied.ties
+
+
+def test_a_type_that_is_its_language_alone_is_counted_as_it_is():
+    values = {"model_type": "llama4", "text_config": {**TEXT, "num_local_experts": 2}}
+    ledger = tallystick.count(values, part="text")
+    assert ledger.total == tallystick.count(values).total
+    assert noted(ledger, "the language part alone, text_config")
+
+
+@pytest.mark.parametrize("part", ["text_config", "llm_config", "language_config"])
+def test_the_language_inside_of_a_type_that_nobody_knows(part: str):
+    values = {"model_type": "unheard_of", part: {"model_type": "llama", **TEXT}, "tie_word_embeddings": True}
+    ledger = tallystick.count(values, part="text")
+    assert ledger.total == tallystick.count({"model_type": "llama", **TEXT, "tie_word_embeddings": True}).total
+    assert noted(ledger, f"the language part alone, {part}: a model of type llama")
+
+
+def test_keys_are_set_in_the_part_by_either_name():
+    wider = tallystick.count({"model_type": "gemma3_text", **TEXT, "hidden_size": 32}).total
+    assert tallystick.count(GEMMA_3, part="text", hidden_size=32).total == wider
+    assert tallystick.count(GEMMA_3, part="text", **{"text_config.hidden_size": 32}).total == wider
+
+
+@pytest.mark.parametrize("form", ["folder", "file"])
+def test_the_language_of_a_config_on_disk(tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "config.json").write_text(json.dumps(GEMMA_3))
+    place = str(tmp_path if form == "folder" else tmp_path / "config.json")
+    total = tallystick.count({"model_type": "gemma3_text", **TEXT}).total
+    assert main(["count", place, "--part", "text"]) == 0
+    out = capsys.readouterr().out
+    assert f"{total:,}" in out
+    assert "the language part alone" in out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("command", ["formula", "memory", "compute"])
+def test_other_commands_take_the_part_too(tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(GEMMA_3))
+    assert main([command, str(path), "--part", "text", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    alone = {"model_type": "gemma3_text", **TEXT}
+    expected = {
+        "formula": lambda: answer["value"] == tallystick.count(alone).total,
+        "memory": lambda: answer["weights_bytes"] == 4 * tallystick.count(alone).total,
+        "compute": lambda: answer["forward_flops"] == tallystick.compute(alone).forward,
+    }
+    assert expected[command]()
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ({"model_type": "llama"}, "the dictionary has no part for its language alone: none of text_config, llm_config"),
+        ({"model_type": "unheard_of", "text_config": TEXT}, "the dictionary: text_config.model_type is missing; say"),
+        ({"model_type": "gemma3", "text_config": {"hidden_size": -1}}, "the dictionary: hidden_size is -1, expected"),
+        (3, "3 is no config, of which the language part could be counted"),
+        ("gpt2", "gpt2 has no part for its language alone"),
+    ],
+)
+def test_what_has_no_language_alone_is_refused(source: Any, why: str):
+    with pytest.raises(BadInput, match=f"^{why}"):
+        tallystick.count(source, part="text")
+
+
+def test_weights_have_no_part(tmp_path: Path):
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(BadInput, match=r"model\.safetensors is no config, of which the language part could be counted"):
+        tallystick.count(tmp_path / "model.safetensors", part="text")
+
+
+def test_a_part_that_nobody_counts_is_refused():
+    with pytest.raises(BadInput, match="part is the string 'eyes', expected text"):
+        tallystick.count(GEMMA_3, part="eyes")
+
+
+def test_a_config_without_such_a_part_ends_in_one_line(capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "gpt2", "--part", "text"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
