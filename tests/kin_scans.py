@@ -169,12 +169,74 @@ def granitemoehybrid(draw: DrawFn) -> Config:
     return {**values, **named, "num_local_experts": experts, "num_experts_per_tok": used}
 
 
+@st.composite
+def shared_blocks(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    """Layers of which some hold a block that is shared; with one alone transformers finds none to tie it to."""
+    heads, mamba_heads = draw(HEADS), draw(st.integers(1, 3))
+    kinds = st.lists(st.sampled_from(["linear_attention", "mamba", "hybrid"]), min_size=1, max_size=6)
+    listed = draw(kinds.filter(lambda kinds: kinds.count("hybrid") != 1 or model_type == "zamba2"))
+    return config(
+        model_type,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=heads * mamba_heads * draw(HEAD),
+        num_hidden_layers=len(listed),
+        num_attention_heads=heads,
+        num_key_value_heads=draw(st.sampled_from(divisors(heads))),
+        n_mamba_heads=mamba_heads,
+        mamba_d_state=draw(STATE),
+        mamba_d_conv=draw(KERNEL),
+        mamba_expand=draw(EXPAND),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+        layers_block_type=listed,
+        **{key: draw(value) for key, value in more.items()},
+    )
+
+
+@st.composite
+def zamba(draw: DrawFn) -> Config:
+    values = draw(
+        shared_blocks(
+            "zamba",
+            intermediate_size=sometimes(INNER),
+            attention_hidden_size=nullable(INNER),
+            attention_head_dim=nullable(EVEN),
+            mamba_dt_rank=sometimes(st.one_of(st.integers(1, 9), st.just("auto"))),
+            **maybe_flags("mamba_conv_bias", "mamba_proj_bias"),
+        )
+    )
+    if draw(FLAG):  # the other name of the list
+        return {{"layers_block_type": "layer_types"}.get(key, key): value for key, value in values.items()}
+    if draw(FLAG):  # the type's own pattern, with at least two layers that share
+        period = draw(st.integers(1, 4))
+        del values["layers_block_type"]
+        values["num_hidden_layers"] = draw(st.integers(8, 11))
+        values |= {"attn_layer_period": period, "attn_layer_offset": draw(st.integers(0, period - 1))}
+    return values
+
+
+def zamba2() -> SearchStrategy[Config]:
+    return shared_blocks(
+        "zamba2",
+        intermediate_size=nullable(INNER),
+        mamba_ngroups=KERNEL,
+        hybrid_layer_ids=sometimes(st.lists(st.integers(0, 5), max_size=4)),
+        num_mem_blocks=sometimes(st.integers(1, 3)),
+        adapter_rank=FEW,
+        **maybe_flags("use_shared_attention_adapter", "add_bias_linear"),
+    )
+
+
 WIDTHS = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2}
 HEADED = {**WIDTHS, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2}
 MAMBA = {**WIDTHS, "state_size": 6, "time_step_rank": 3}
 MAMBA2 = {**HEADED, "mamba_n_heads": 4, "mamba_d_state": 6}
 
 PERIODS = {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1}
+
+OTHER_LAYERS = {
+    "num_hidden_layers": [{"num_hidden_layers": 2, "layers_block_type": ["hybrid"] * 2}],
+    "layers_block_type": [["hybrid"] * 4],
+}
 
 TYPES = {
     "mamba": Kin(mamba("mamba"), MAMBA, others={"time_step_rank": ["auto"]}),
@@ -240,6 +302,35 @@ TYPES = {
             "num_hidden_layers": [{"num_hidden_layers": 1, "layer_types": ["linear_attention"]}],
         },
         experts=True,
+    ),
+    "zamba": Kin(
+        zamba(),
+        {
+            **HEADED,
+            "num_hidden_layers": 4,
+            "layers_block_type": ["hybrid", "hybrid", "mamba", "hybrid"],
+            "mamba_d_state": 6,
+            "mamba_dt_rank": 3,
+        },
+        needs={
+            f"attn_layer_{what}": {"num_hidden_layers": 15, "layers_block_type": None} for what in ("period", "offset")
+        },
+        others={"mamba_dt_rank": ["auto"], "attn_layer_period": [5], "attn_layer_offset": [0], **OTHER_LAYERS},
+        beside=tuple(f"model.layers.{number}.linear." for number in range(76)),  # of Zamba2 too
+        any_width=True,
+    ),
+    "zamba2": Kin(
+        zamba2(),
+        {
+            **HEADED,
+            "num_hidden_layers": 4,
+            "layers_block_type": ["hybrid", "hybrid", "mamba", "hybrid"],
+            "mamba_d_state": 6,
+            "adapter_rank": 3,
+            "n_mamba_heads": 4,
+        },
+        others={**OTHER_LAYERS, "hybrid_layer_ids": [[0]]},
+        any_width=True,
     ),
 }
 

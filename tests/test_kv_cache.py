@@ -125,6 +125,7 @@ DELTA = {
 }  # fmt: skip
 SCAN = {"hidden_size": 32, "vocab_size": 61, "num_hidden_layers": 2, "state_size": 6}
 CCA = {**MIXED, "num_experts_per_tok": 1, "num_hidden_layers": 2, "head_dim": 6, "router_hidden_size": 5}
+SHARED = ["hybrid", "hybrid", "mamba", "hybrid"]
 HYBRID = [
     ("zaya", {**CCA, "cca_time1": 3}),
     ("zaya", {**CCA, "sliding_window": 7, "layer_types": ["hybrid_sliding", "hybrid"]}),
@@ -148,6 +149,8 @@ HYBRID = [
         "granitemoehybrid",
         {**MAMBA, **MIXED, "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]},
     ),
+    ("zamba", {**GROUPED, "num_hidden_layers": 4, "layers_block_type": SHARED, "mamba_d_state": 6}),
+    ("zamba2", {**GROUPED, "num_hidden_layers": 4, "layers_block_type": SHARED, "n_mamba_heads": 4, "adapter_rank": 2}),
 ]
 # Not run for their operations too: drawn configs of these are.
 CACHED = [

@@ -31,13 +31,16 @@ KINDS = {
     "mlp-width": (
         "d_ff", "d_inner", "decoder_ffn_dim", "dff", "dim_ff", "feed_forward_size", "ffn_dim", "ffn_hidden_size", "hidden_dim", "intermediate_multiple_size",
         "intermediate_size", "intermediate_size_mlp", "n_inner", "width", "widths",
+        "block_auto_adjust_ff_dim", "block_ffn_dim_multiplier", "block_multiple_of",
     ),
     "heads": (
         "attention_head_size", "attention_heads", "d_head", "dim_head", "decoder_attention_heads", "head_dim", "n_head", "n_heads", "num_attention_heads",
         "num_decoder_attention_heads", "num_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
         "num_attention_heads_per_layer", "qk_head_dim",
+        "attention_head_dim", "attention_hidden_size",
     ),
     "kv-heads": ("attn_config", "multi_query", "n_kv_groups", "num_key_value_heads", "num_kv_heads"),
+    "block-sharing": ("adapter_rank", "hybrid_layer_ids", "num_mem_blocks", "use_shared_attention_adapter"),
     "kv-sharing": ("num_kv_shared_layers",),
     "residuals": ("altup_num_inputs", "hc_mult", "laurel_rank"),
     "gates": ("gating",),
@@ -56,6 +59,7 @@ KINDS = {
         "mamba_expand", "mamba_n_groups", "mamba_n_heads", "conv_kernel", "expand", "mamba_d_ssm", "n_groups", "state_size",
         "time_step_rank", "attn_layer_offset", "attn_layer_period", "hybrid_override_pattern", "layers_block_type",
         "mamba_dt_rank", "mamba_head_dim", "mamba_num_heads", "ssm_state_size",
+        "mamba_ngroups", "n_mamba_heads", "block_types", "conv1d_width", "conv_L_cache", "full_attn_idxs", "lru_width",
     ),
     "token-types": (
         "concat_input", "enable_pronunciation", "enable_shape", "n_langs", "pronunciation_vocab_size", "segment_types",
@@ -75,11 +79,13 @@ KINDS = {
         "lm_head_bias", "attention_bias", "attention_out_bias", "bias", "enable_bias", "mamba_conv_bias", "mamba_proj_bias", "mlp_bias",
         "classifier_bias", "decoder_bias", "norm_bias",
         "projectors_bias", "qkv_bias", "router_bias", "use_bias", "use_conv_bias", "use_qkv_bias",
+        "add_bias_linear", "conv_bias",
     ),
     "norms": (
         "_remove_final_layer_norm", "do_layer_norm_before", "gated_norm_rank", "mamba_rms_norm", "layernorm_embedding", "layer_norm_elementwise_affine", "norm_scale",
         "adapter_layer_norm", "num_ln_in_parallel_attn", "parallel_attn", "pre_norm", "qk_layernorm", "qk_norm",
         "use_parallel_residual", "use_post_norm", "use_qk_norm",
+        "use_sandwich_norm",
     ),
     "positions": (
         "block_size", "context_length", "max_position_embeddings", "max_target_positions", "n_positions", "ngram", "num_buckets",
@@ -93,6 +99,7 @@ KINDS = {
         "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval",
         "expert_ffn_hidden_size", "mlp_layer_types", "moe_layer_freq", "num_hash_layers", "num_shared_experts",
         "is_moe", "num_dense_layers", "prefix_dense_intermediate_size", "router_hidden_size", "ffn_config", "zero_expert_num",
+        "use_expert_bias",
     ),
 }  # fmt: skip
 _KIND_OF = {key: kind for kind, keys in KINDS.items() for key in keys}
