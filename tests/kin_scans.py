@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from drawing import (
+    ABSENT,
     EVEN,
     FLAG,
     HEAD,
@@ -15,6 +16,7 @@ from drawing import (
     HEADS,
     INNER,
     LAYERS,
+    NO_KEY,
     VOCABULARY,
     Config,
     Kin,
@@ -24,6 +26,7 @@ from drawing import (
     maybe_flags,
     nullable,
     sometimes,
+    with_experts,
 )
 
 FEW = st.integers(1, 5)
@@ -226,6 +229,58 @@ def zamba2() -> SearchStrategy[Config]:
     )
 
 
+@st.composite
+def lfm2(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    """Layers that are listed; the flag of the tie by its former name too."""
+    values = draw(llama_like(model_type, kv=8, **more))
+    layers = values["num_hidden_layers"]
+    kinds = ["conv", "full_attention", "attention", *(["sliding_attention"] if model_type == "lfm3" else [])]
+    listed = draw(st.lists(st.sampled_from(kinds), min_size=layers, max_size=layers))
+    if model_type == "lfm3" or draw(FLAG):
+        return values | draw(
+            st.sampled_from([{"layer_types": listed}, {} if model_type != "lfm2_moe" else {"layer_types": listed}])
+        )
+    former = {"tie_word_embeddings": "tie_embedding", "intermediate_size": "block_ff_dim"}
+    if model_type == "lfm2_moe":
+        former.pop("intermediate_size")
+    values = {former.get(key, key): value for key, value in values.items()}
+    if model_type == "lfm2":
+        attending = draw(nullable(st.lists(st.integers(-1, 4), max_size=3)))
+        return values if attending is ABSENT else {**values, "full_attn_idxs": attending}
+    return {**values, "layer_types": listed}
+
+
+CONV = {"conv_L_cache": KERNEL, **maybe_flags("conv_bias")}
+
+
+@st.composite
+def rwkv(draw: DrawFn) -> Config:
+    return config(
+        "rwkv",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=draw(st.integers(1, 40)),
+        attention_hidden_size=draw(nullable(INNER)),
+        intermediate_size=draw(nullable(INNER)),
+        num_hidden_layers=draw(LAYERS),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def recurrent_gemma(draw: DrawFn) -> Config:
+    values = draw(llama_like("recurrent_gemma", head_dim=NO_KEY, **maybe_flags("attention_bias")))
+    heads = values["num_attention_heads"]
+    kinds = st.lists(st.sampled_from(["recurrent", "attention"]), min_size=1, max_size=4)
+    more = {
+        "intermediate_size": st.integers(2, 40),
+        "lru_width": nullable(st.integers(heads, 40)),
+        "conv1d_width": KERNEL,
+        "block_types": sometimes(kinds),
+    }
+    drawn = {key: draw(value) for key, value in more.items()}
+    return config(**{**values, **drawn})
+
+
 WIDTHS = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2}
 HEADED = {**WIDTHS, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2}
 MAMBA = {**WIDTHS, "state_size": 6, "time_step_rank": 3}
@@ -236,6 +291,12 @@ PERIODS = {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period"
 OTHER_LAYERS = {
     "num_hidden_layers": [{"num_hidden_layers": 2, "layers_block_type": ["hybrid"] * 2}],
     "layers_block_type": [["hybrid"] * 4],
+}
+
+TWO = {"layer_types": ["conv", "full_attention"]}
+OTHER_TWO = {
+    "layer_types": [["conv"] * 2],
+    "num_hidden_layers": [{"num_hidden_layers": 1, "layer_types": ["conv"]}],
 }
 
 TYPES = {
@@ -330,6 +391,54 @@ TYPES = {
             "n_mamba_heads": 4,
         },
         others={**OTHER_LAYERS, "hybrid_layer_ids": [[0]]},
+        any_width=True,
+    ),
+    "lfm2": Kin(
+        lfm2(
+            "lfm2",
+            block_auto_adjust_ff_dim=sometimes(FLAG),
+            block_ffn_dim_multiplier=sometimes(st.sampled_from([1.0, 1, 0.7, 1.5])),
+            block_multiple_of=sometimes(st.integers(1, 9)),
+            **CONV,
+        ),
+        {**HEADED, "block_multiple_of": 4, "full_attn_idxs": [1]},
+        others={
+            "block_ffn_dim_multiplier": [2.5],
+            "block_multiple_of": [5],
+            "layer_types": [["conv"] * 2],
+            "full_attn_idxs": [[0, 1], None],
+        },
+        aliases={"block_ff_dim": "intermediate_size", "tie_embedding": "tie_word_embeddings"},
+    ),
+    "lfm2_moe": Kin(
+        with_experts(
+            lfm2(
+                "lfm2_moe",
+                moe_intermediate_size=INNER,
+                num_dense_layers=sometimes(st.integers(0, 3)),
+                **maybe_flags("use_expert_bias"),
+                **CONV,
+            ),
+            "num_experts",
+            "num_experts",
+        ),
+        {**HEADED, **TWO, "moe_intermediate_size": 6, "num_experts": 4, "num_dense_layers": 1},
+        lacking={"layer_types": ["conv", "full_attention"] * 16},
+        others=OTHER_TWO,
+        aliases={"tie_embedding": "tie_word_embeddings"},
+        experts=True,
+    ),
+    "lfm3": Kin(
+        lfm2("lfm3", **maybe_flags("use_attention_gate", "use_sandwich_norm", "attention_bias"), **CONV),
+        {**HEADED, **TWO, "head_dim": 4},
+        others=OTHER_TWO,
+        experts=True,
+    ),
+    "rwkv": Kin(rwkv(), {**WIDTHS, "attention_hidden_size": 6, "intermediate_size": 12}),
+    "recurrent_gemma": Kin(
+        recurrent_gemma(),
+        {**HEADED, "lru_width": 12, "block_types": ["recurrent", "attention"]},
+        others={"block_types": [["attention"]]},
         any_width=True,
     ),
 }

@@ -43,7 +43,7 @@ KINDS = {
     "block-sharing": ("adapter_rank", "hybrid_layer_ids", "num_mem_blocks", "use_shared_attention_adapter"),
     "kv-sharing": ("num_kv_shared_layers",),
     "residuals": ("altup_num_inputs", "hc_mult", "laurel_rank"),
-    "gates": ("gating",),
+    "gates": ("gating", "use_attention_gate"),
     "convolutions": ("cca_time0", "cca_time1"),
     "latent-attention": ("kv_lora_rank", "o_groups", "o_lora_rank", "q_lora_rank"),
     "convolutions": ("conv_kernel_size",),
