@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from drawing import (
+    ABSENT,
     EVEN,
     FLAG,
     HEAD,
@@ -15,6 +16,7 @@ from drawing import (
     HEADS,
     INNER,
     LAYERS,
+    NO_KEY,
     VOCABULARY,
     Config,
     Kin,
@@ -24,6 +26,7 @@ from drawing import (
     maybe_flags,
     nullable,
     sometimes,
+    with_experts,
 )
 
 FEW = st.integers(1, 5)
@@ -169,12 +172,132 @@ def granitemoehybrid(draw: DrawFn) -> Config:
     return {**values, **named, "num_local_experts": experts, "num_experts_per_tok": used}
 
 
+@st.composite
+def shared_blocks(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    """Layers of which some hold a block that is shared; with one alone transformers finds none to tie it to."""
+    heads, mamba_heads = draw(HEADS), draw(st.integers(1, 3))
+    kinds = st.lists(st.sampled_from(["linear_attention", "mamba", "hybrid"]), min_size=1, max_size=6)
+    listed = draw(kinds.filter(lambda kinds: kinds.count("hybrid") != 1 or model_type == "zamba2"))
+    return config(
+        model_type,
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=heads * mamba_heads * draw(HEAD),
+        num_hidden_layers=len(listed),
+        num_attention_heads=heads,
+        num_key_value_heads=draw(st.sampled_from(divisors(heads))),
+        n_mamba_heads=mamba_heads,
+        mamba_d_state=draw(STATE),
+        mamba_d_conv=draw(KERNEL),
+        mamba_expand=draw(EXPAND),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+        layers_block_type=listed,
+        **{key: draw(value) for key, value in more.items()},
+    )
+
+
+@st.composite
+def zamba(draw: DrawFn) -> Config:
+    values = draw(
+        shared_blocks(
+            "zamba",
+            intermediate_size=sometimes(INNER),
+            attention_hidden_size=nullable(INNER),
+            attention_head_dim=nullable(EVEN),
+            mamba_dt_rank=sometimes(st.one_of(st.integers(1, 9), st.just("auto"))),
+            **maybe_flags("mamba_conv_bias", "mamba_proj_bias"),
+        )
+    )
+    if draw(FLAG):  # the other name of the list
+        return {{"layers_block_type": "layer_types"}.get(key, key): value for key, value in values.items()}
+    if draw(FLAG):  # the type's own pattern, with at least two layers that share
+        period = draw(st.integers(1, 4))
+        del values["layers_block_type"]
+        values["num_hidden_layers"] = draw(st.integers(8, 11))
+        values |= {"attn_layer_period": period, "attn_layer_offset": draw(st.integers(0, period - 1))}
+    return values
+
+
+def zamba2() -> SearchStrategy[Config]:
+    return shared_blocks(
+        "zamba2",
+        intermediate_size=nullable(INNER),
+        mamba_ngroups=KERNEL,
+        hybrid_layer_ids=sometimes(st.lists(st.integers(0, 5), max_size=4)),
+        num_mem_blocks=sometimes(st.integers(1, 3)),
+        adapter_rank=FEW,
+        **maybe_flags("use_shared_attention_adapter", "add_bias_linear"),
+    )
+
+
+@st.composite
+def lfm2(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    """Layers that are listed; the flag of the tie by its former name too."""
+    values = draw(llama_like(model_type, kv=8, **more))
+    layers = values["num_hidden_layers"]
+    kinds = ["conv", "full_attention", "attention", *(["sliding_attention"] if model_type == "lfm3" else [])]
+    listed = draw(st.lists(st.sampled_from(kinds), min_size=layers, max_size=layers))
+    if model_type == "lfm3" or draw(FLAG):
+        return values | draw(
+            st.sampled_from([{"layer_types": listed}, {} if model_type != "lfm2_moe" else {"layer_types": listed}])
+        )
+    former = {"tie_word_embeddings": "tie_embedding", "intermediate_size": "block_ff_dim"}
+    if model_type == "lfm2_moe":
+        former.pop("intermediate_size")
+    values = {former.get(key, key): value for key, value in values.items()}
+    if model_type == "lfm2":
+        attending = draw(nullable(st.lists(st.integers(-1, 4), max_size=3)))
+        return values if attending is ABSENT else {**values, "full_attn_idxs": attending}
+    return {**values, "layer_types": listed}
+
+
+CONV = {"conv_L_cache": KERNEL, **maybe_flags("conv_bias")}
+
+
+@st.composite
+def rwkv(draw: DrawFn) -> Config:
+    return config(
+        "rwkv",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=draw(st.integers(1, 40)),
+        attention_hidden_size=draw(nullable(INNER)),
+        intermediate_size=draw(nullable(INNER)),
+        num_hidden_layers=draw(LAYERS),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
+@st.composite
+def recurrent_gemma(draw: DrawFn) -> Config:
+    values = draw(llama_like("recurrent_gemma", head_dim=NO_KEY, **maybe_flags("attention_bias")))
+    heads = values["num_attention_heads"]
+    kinds = st.lists(st.sampled_from(["recurrent", "attention"]), min_size=1, max_size=4)
+    more = {
+        "intermediate_size": st.integers(2, 40),
+        "lru_width": nullable(st.integers(heads, 40)),
+        "conv1d_width": KERNEL,
+        "block_types": sometimes(kinds),
+    }
+    drawn = {key: draw(value) for key, value in more.items()}
+    return config(**{**values, **drawn})
+
+
 WIDTHS = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2}
 HEADED = {**WIDTHS, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2}
 MAMBA = {**WIDTHS, "state_size": 6, "time_step_rank": 3}
 MAMBA2 = {**HEADED, "mamba_n_heads": 4, "mamba_d_state": 6}
 
 PERIODS = {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1}
+
+OTHER_LAYERS = {
+    "num_hidden_layers": [{"num_hidden_layers": 2, "layers_block_type": ["hybrid"] * 2}],
+    "layers_block_type": [["hybrid"] * 4],
+}
+
+TWO = {"layer_types": ["conv", "full_attention"]}
+OTHER_TWO = {
+    "layer_types": [["conv"] * 2],
+    "num_hidden_layers": [{"num_hidden_layers": 1, "layer_types": ["conv"]}],
+}
 
 TYPES = {
     "mamba": Kin(mamba("mamba"), MAMBA, others={"time_step_rank": ["auto"]}),
@@ -240,6 +363,83 @@ TYPES = {
             "num_hidden_layers": [{"num_hidden_layers": 1, "layer_types": ["linear_attention"]}],
         },
         experts=True,
+    ),
+    "zamba": Kin(
+        zamba(),
+        {
+            **HEADED,
+            "num_hidden_layers": 4,
+            "layers_block_type": ["hybrid", "hybrid", "mamba", "hybrid"],
+            "mamba_d_state": 6,
+            "mamba_dt_rank": 3,
+        },
+        needs={
+            f"attn_layer_{what}": {"num_hidden_layers": 15, "layers_block_type": None} for what in ("period", "offset")
+        },
+        others={"mamba_dt_rank": ["auto"], "attn_layer_period": [5], "attn_layer_offset": [0], **OTHER_LAYERS},
+        beside=tuple(f"model.layers.{number}.linear." for number in range(76)),  # of Zamba2 too
+        any_width=True,
+    ),
+    "zamba2": Kin(
+        zamba2(),
+        {
+            **HEADED,
+            "num_hidden_layers": 4,
+            "layers_block_type": ["hybrid", "hybrid", "mamba", "hybrid"],
+            "mamba_d_state": 6,
+            "adapter_rank": 3,
+            "n_mamba_heads": 4,
+        },
+        others={**OTHER_LAYERS, "hybrid_layer_ids": [[0]]},
+        any_width=True,
+    ),
+    "lfm2": Kin(
+        lfm2(
+            "lfm2",
+            block_auto_adjust_ff_dim=sometimes(FLAG),
+            block_ffn_dim_multiplier=sometimes(st.sampled_from([1.0, 1, 0.7, 1.5])),
+            block_multiple_of=sometimes(st.integers(1, 9)),
+            **CONV,
+        ),
+        {**HEADED, "block_multiple_of": 4, "full_attn_idxs": [1]},
+        others={
+            "block_ffn_dim_multiplier": [2.5],
+            "block_multiple_of": [5],
+            "layer_types": [["conv"] * 2],
+            "full_attn_idxs": [[0, 1], None],
+        },
+        aliases={"block_ff_dim": "intermediate_size", "tie_embedding": "tie_word_embeddings"},
+    ),
+    "lfm2_moe": Kin(
+        with_experts(
+            lfm2(
+                "lfm2_moe",
+                moe_intermediate_size=INNER,
+                num_dense_layers=sometimes(st.integers(0, 3)),
+                **maybe_flags("use_expert_bias"),
+                **CONV,
+            ),
+            "num_experts",
+            "num_experts",
+        ),
+        {**HEADED, **TWO, "moe_intermediate_size": 6, "num_experts": 4, "num_dense_layers": 1},
+        lacking={"layer_types": ["conv", "full_attention"] * 16},
+        others=OTHER_TWO,
+        aliases={"tie_embedding": "tie_word_embeddings"},
+        experts=True,
+    ),
+    "lfm3": Kin(
+        lfm2("lfm3", **maybe_flags("use_attention_gate", "use_sandwich_norm", "attention_bias"), **CONV),
+        {**HEADED, **TWO, "head_dim": 4},
+        others=OTHER_TWO,
+        experts=True,
+    ),
+    "rwkv": Kin(rwkv(), {**WIDTHS, "attention_hidden_size": 6, "intermediate_size": 12}),
+    "recurrent_gemma": Kin(
+        recurrent_gemma(),
+        {**HEADED, "lru_width": 12, "block_types": ["recurrent", "attention"]},
+        others={"block_types": [["attention"]]},
+        any_width=True,
     ),
 }
 

@@ -7,7 +7,7 @@ import transformers
 import tallystick
 from configs import KIN
 from tallystick.answers.kv_cache import kept
-from truth import default_config
+from truth import build, default_config
 
 WIDTHS = {"hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61, "intermediate_size": 12}
 GROUPED = {**WIDTHS, "num_key_value_heads": 2}
@@ -131,6 +131,7 @@ DELTA = {
 }  # fmt: skip
 SCAN = {"hidden_size": 32, "vocab_size": 61, "num_hidden_layers": 2, "state_size": 6}
 CCA = {**MIXED, "num_experts_per_tok": 1, "num_hidden_layers": 2, "head_dim": 6, "router_hidden_size": 5}
+SHARED = ["hybrid", "hybrid", "mamba", "hybrid"]
 HYBRID = [
     ("zaya", {**CCA, "cca_time1": 3}),
     ("zaya", {**CCA, "sliding_window": 7, "layer_types": ["hybrid_sliding", "hybrid"]}),
@@ -155,6 +156,11 @@ HYBRID = [
         "granitemoehybrid",
         {**MAMBA, **MIXED, "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]},
     ),
+    ("lfm2", {**GROUPED, "num_hidden_layers": 5, "full_attn_idxs": [1, 4]}),
+    ("lfm2_moe", {**MIXED, "num_hidden_layers": 3, "layer_types": ["conv", "full_attention", "conv"]}),
+    ("lfm3", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "sliding_window": 7}),
+    ("zamba", {**GROUPED, "num_hidden_layers": 4, "layers_block_type": SHARED, "mamba_d_state": 6}),
+    ("zamba2", {**GROUPED, "num_hidden_layers": 4, "layers_block_type": SHARED, "n_mamba_heads": 4, "adapter_rank": 2}),
 ]
 # Not run for their operations too: drawn configs of these are.
 CACHED = [
@@ -207,6 +213,28 @@ def test_layers_that_carry_a_state_keep_as_much_of_any_sequence(model_type, valu
             tensor for tensor in getattr(cache, "linear_cache", ()) if isinstance(tensor, torch.Tensor)
         ]  # MiniMax's
         answer = tallystick.memory({"model_type": model_type, **values}, dtype=dtype, batch=batch, sequence=sequence)
+        assert answer.to_dict()["kv_cache_bytes"] == sum(tensor.nbytes for tensor in held)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("model_type", ["rwkv", "recurrent_gemma"])
+def test_states_that_no_cache_holds_are_counted_too(model_type, dtype):
+    """RWKV hands its states on, and the layers of RecurrentGemma hold their own."""
+    values = {"model_type": model_type, **GROUPED, "num_hidden_layers": 5, "pad_token_id": None}
+    values |= {"attention_window_size": 7} if model_type == "recurrent_gemma" else {}
+    model = build(values).to_empty(device="cpu").to(getattr(torch, dtype)).eval()
+    for batch, sequence in ((1, 1), (1, 5), (3, 12)):
+        with torch.no_grad():
+            tokens = torch.randint(3, 60, (batch, sequence))
+            if model_type == "rwkv":
+                held = model(tokens, use_cache=True).state
+            else:
+                cache = transformers.DynamicCache(config=model.config)
+                model(tokens, use_cache=True, past_key_values=cache)
+                held = [tensor for layer in cache.layers for tensor in held_by(layer)]
+                scans = [m for m in model.modules() if hasattr(m, "conv1d_state")]
+                held += [tensor for scan in scans for tensor in (scan.conv1d_state, scan.rg_lru.recurrent_states)]
+        answer = tallystick.memory(values, dtype=dtype, batch=batch, sequence=sequence)
         assert answer.to_dict()["kv_cache_bytes"] == sum(tensor.nbytes for tensor in held)
 
 

@@ -23,10 +23,11 @@ _RULES = tuple(
         ("vocabulary", r"vocab"),
         ("adaptive-softmax", r"^asm"),
         ("kv-sharing", r"kv_shared"),
+        ("block-sharing", r"^adapter_rank$|^hybrid_layer_ids$|^num_mem_blocks$|shared_attention"),
         ("kv-heads", r"(^|_)(kv|key_value)_(heads|groups)$|multi_query|^attn_config$"),
         ("convolutions", r"^conv_kernel_size$|^cca_"),
-        ("scans", r"mamba|ssm|^linear_|conv|(^|_)state_size$|expand$|time_step|attn_layer_|full_attention_interval|layer_types"
-                  r"|layers_block_type|hybrid|^n_groups$"),
+        ("scans", r"mamba|ssm|^linear_|conv|(^|_)state_size$|expand$|time_step|attn_layer_|full_att\w*_(interval|idxs)|^lru_|^block_types$|layer_types"
+                  r"|layers_block_type|hybrid|^n_?groups$"),
         ("attention-kinds", r"^attn_layers$"),
         ("cross-attention", r"cross_att"),
         ("parts", r"_config$|patch"),
@@ -34,7 +35,7 @@ _RULES = tuple(
         ("layers", r"(^|_)layers?(_per_stack)?$|depth$"),
         ("embedding-width", r"embed_|embedding_size|per_layer_input"),
         ("residuals", r"^altup|^hc_|^laurel"),
-        ("gates", r"^gating$"),
+        ("gates", r"^gating$|_gate$"),
         ("prompts", r"^prompt"),
         ("adapters", r"^adapter|^languages$"),
         ("mlp-width", r"intermediate|(^|_)d?ffn?(_|$)|^dff$|_inner$|feed_forward|^hidden_dim$|^widths?$"),

@@ -62,25 +62,25 @@ def mamba2(
     Args:
         d: elements of a token.
         inner: of those, in all heads.
-        heads: how many there are; they divide `inner`.
+        heads: how many there are; where they do not divide `inner`, it can be built, but does not run.
         groups: of heads that share what writes into the state, and what reads it.
         rows: elements of the state for each of `inner`.
         kernel: tokens that the convolution reads at once.
-        chunk: tokens that are multiplied with each other; 0: it can be built, but does not run.
+        chunk: tokens that are multiplied with each other; with 0 it does not run either.
         conv_bias: whether the convolution adds a bias.
         bias: whether the projections do.
         output_bias: whether the last one does; None: as `bias` says.
         norm: whether what the heads give is brought to one scale.
     """
     convolved = inner + 2 * groups * rows
-    size = int(inner) // int(heads)
+    size, rest = divmod(int(inner), int(heads))
     return Scan(
         Recurrence(
             inputs=convolved * kernel,
             state=inner * rows,
             source="Dao and Gu 2024, Transformers are SSMs, section 7",
             runs=Scanning(reads=d, heads=heads, size=size, rows=rows, groups=groups, kernel=kernel, chunk=chunk)
-            if chunk
+            if chunk and not rest
             else None,
         ),
         conv1d=short_conv(convolved, kernel, bias=conv_bias),
@@ -124,9 +124,9 @@ def mamba2_of(c: Config, inner: int, *, output_bias: bool | None = None, norm: b
     )
 
 
-def refuse_other_heads(c: Config, inner: int, of: str, by: str) -> None:
-    """Refuse heads that do not divide a width, and a size of them (the key `by`) that is not their share of it."""
-    heads, stated = int(getattr(c, of)), getattr(c, by)
+def refuse_other_heads(c: Config, inner: int, of: str, by: str = "") -> None:
+    """Refuse heads that do not divide a width, and a size of them (the key `by`, if any) that is not their share of it."""
+    heads, stated = int(getattr(c, of)), getattr(c, by) if by else "auto"
     stated = int(stated) if isinstance(stated, Dim) else stated
     size, rest = divmod(int(inner), heads)
     width = write(expression_of(inner), times="·")

@@ -54,13 +54,15 @@ class ToldByConfig:
 
     def _told(self) -> list[Entry]:
         order = {told.name: place for place, told in enumerate(self.described.rolled)}
-        entries = [
-            (
-                order.get(told.name, len(order)) if told else len(order),
-                real._replace(role=told.role, active=told.active, buffer=told.buffer) if told else real,
-            )
-            for real, told in self.found.pairs
-        ]
+        entries = []
+        for real, told in self.found.pairs:
+            if told is None:
+                entries.append((len(order), real))
+                continue
+            entry = real._replace(role=told.role, active=told.active, buffer=told.buffer)
+            # One of a group lies in a layer of its own, and is known by its number.
+            singles = entry.unrolled() if told.storage != told.name else (entry,)
+            entries += ((order.get(told.name, len(order)), single) for single in singles)
         return [entry for _, entry in sorted(entries, key=lambda pair: pair[0])]
 
     def _fold(self, tie: Tie) -> list[str]:
@@ -88,8 +90,7 @@ class ToldByConfig:
                 " it; whether the two hold equal values, their headers cannot tell"
             )
         absent = [name for name in tie.names if self.found.real_name(name) not in places]
-        roles = {entry.name: entry.role for entry in self.described.rolled}
         for name in absent:
-            real = self.found.real_name(name)
-            self.entries.append(held._replace(name=real, storage=held.storage, unique=0, role=roles[name]))
+            real, role = self.found.real_name(name), self.described.tensors[name].role
+            self.entries.append(held._replace(name=real, storage=held.storage, unique=0, role=role))
         return absent

@@ -1,0 +1,102 @@
+"""LFM2 (Liquid AI 2025, "LFM2 Technical Report"): short gated convolutions, and attention here and there."""
+
+from tallystick.architectures._decoder import attention, head_norms, heads
+from tallystick.architectures._hybrid import FULL, frame, in_turns, layer_kinds
+from tallystick.architectures._mamba import short_conv
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Config,
+    Group,
+    Linear,
+    Model,
+    Recurrence,
+    RMSNorm,
+    Scan,
+    architecture,
+    maybe,
+)
+from tallystick.dims import ceil, floor
+
+CONV = "conv"
+
+
+@architecture(
+    "lfm2",
+    "Lfm2ForCausalLM",
+    aliases={"block_ff_dim": "intermediate_size", "tie_embedding": "tie_word_embeddings"},
+    vocab_size=65536,
+    hidden_size=2560,
+    intermediate_size=12288,
+    block_auto_adjust_ff_dim=True,
+    block_ffn_dim_multiplier=1.0,
+    block_multiple_of=256,
+    num_hidden_layers=32,
+    layer_types=None,
+    full_attn_idxs=None,
+    num_attention_heads=32,
+    num_key_value_heads=8,
+    head_dim=maybe(),
+    conv_L_cache=3,
+    conv_bias=False,
+    tie_word_embeddings=True,
+)
+def lfm2(c: Config) -> Model:
+    attending = _attending(c)
+    kinds = layer_kinds(c, (CONV, FULL), lambda layer: FULL if attending is None or layer in attending else CONV)
+    mlp = gated(c, _inner(c))
+    layers = in_turns(kinds, lambda kind: block(c, mlp, **mixer(c, kind)), depth=c.num_hidden_layers)
+    return frame(c, layers, norm="embedding_norm")
+
+
+def _attending(c: Config) -> list[int] | None:
+    """The numbers of the layers that attend, None for all."""
+    listed = c.full_attn_idxs
+    if listed is not None and not (isinstance(listed, list) and all(type(number) is int for number in listed)):
+        raise c.refuse("full_attn_idxs must list the numbers of the layers that attend, or be null")
+    return listed
+
+
+def _inner(c: Config) -> int:
+    """The width of the MLP: as stated, or two thirds of that, scaled and rounded up to a multiple."""
+    inner: int = c.intermediate_size
+    if not c.block_auto_adjust_ff_dim:
+        return inner
+    inner = floor(2 * inner, 3)
+    if c.block_ffn_dim_multiplier != 1:
+        inner = int(c.block_ffn_dim_multiplier * int(inner))
+    multiple: int = c.block_multiple_of
+    return multiple * ceil(inner, multiple)
+
+
+def gated(c: Config, inner: int) -> MLP:
+    """SwiGLU, by Liquid's names; how it runs beside convolutions is not told."""
+    d = c.hidden_size
+    return MLP(w1=Linear(d, inner, bias=False), w3=Linear(d, inner, bias=False), w2=Linear(inner, d, bias=False))
+
+
+def block(c: Config, mlp: Group, **parts: Group) -> Group:
+    """A mixer and an MLP, behind a norm each."""
+    d = c.hidden_size
+    return Group(**parts, feed_forward=mlp, operator_norm=RMSNorm(d), ffn_norm=RMSNorm(d))
+
+
+def mixer(c: Config, kind: str) -> dict[str, Group]:
+    """The convolution or the attention of a layer, by its name."""
+    return {"conv": conv(c)} if kind == CONV else {"self_attn": _attention(c)}
+
+
+def _attention(c: Config) -> Attention:
+    runs = heads(c)
+    return attention(c, runs, output="out_proj", **head_norms(runs, ("q_layernorm", "k_layernorm")))
+
+
+def conv(c: Config) -> Scan:
+    """A convolution over the last tokens, its inputs and what it gives gated: those tokens are all that it keeps."""
+    d, bias = c.hidden_size, c.conv_bias
+    return Scan(
+        Recurrence(inputs=d * c.conv_L_cache, state=0, source="Liquid AI 2025, LFM2 Technical Report"),
+        conv=short_conv(d, c.conv_L_cache, bias=bias),
+        in_proj=Linear(d, 3 * d, bias=bias),
+        out_proj=Linear(d, d, bias=bias),
+    )

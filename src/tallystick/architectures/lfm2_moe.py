@@ -1,0 +1,51 @@
+"""LFM2 with experts (Liquid AI 2025, "LFM2 Technical Report"): the first layers dense."""
+
+from tallystick.architectures._decoder import experts_used, mixture
+from tallystick.architectures._hybrid import FULL, frame, in_turns, layer_kinds
+from tallystick.architectures.lfm2 import CONV, block, gated, mixer
+from tallystick.blueprint import Config, Group, Model, Tensor, architecture, maybe, natural
+
+
+@architecture(
+    "lfm2_moe",
+    "Lfm2MoeForCausalLM",
+    running={"hidden_act": "silu"},
+    aliases={"tie_embedding": "tie_word_embeddings"},
+    vocab_size=65536,
+    hidden_size=2048,
+    intermediate_size=7168,
+    moe_intermediate_size=1792,
+    num_hidden_layers=32,
+    layer_types=None,
+    num_dense_layers=natural(2),
+    num_attention_heads=32,
+    num_key_value_heads=8,
+    head_dim=maybe(),
+    conv_L_cache=3,
+    conv_bias=False,
+    num_experts=32,
+    num_experts_per_tok=4,
+    use_expert_bias=True,
+    tie_word_embeddings=True,
+)
+def lfm2_moe(c: Config) -> Model:
+    kinds = enumerate(layer_kinds(c, (CONV, FULL), None))
+    dense = gated(c, c.intermediate_size)
+    layers = in_turns(
+        ((kind, number < c.num_dense_layers) for number, kind in kinds),
+        lambda kind: block(c, dense if kind[1] else _mixture(c), **mixer(c, kind[0])),
+        depth=c.num_hidden_layers,
+    )
+    return frame(c, layers, norm="embedding_norm")
+
+
+def _mixture(c: Config) -> Group:
+    of = c.num_experts
+    return mixture(
+        c,
+        c.moe_intermediate_size,
+        experts_used(c, "num_experts"),
+        of,
+        names=("w1", "w3", "w2"),
+        expert_bias=Tensor((of,), "router", buffer=True) if c.use_expert_bias else None,
+    )

@@ -1,0 +1,89 @@
+"""RecurrentGemma (Google DeepMind 2024, "RecurrentGemma: Moving Past Transformers for Efficient Open Language Models"): Griffin's layers."""
+
+from tallystick.architectures._decoder import attention, gated_mlp, heads, rounded
+from tallystick.architectures._hybrid import frame, in_turns, listable
+from tallystick.architectures._mamba import short_conv
+from tallystick.blueprint import (
+    Config,
+    Group,
+    Linear,
+    Model,
+    Recurrence,
+    RMSNorm,
+    Scan,
+    Tensor,
+    architecture,
+    maybe,
+    natural,
+)
+from tallystick.dims import floor
+
+RECURRENT = "recurrent"
+TIMES = 100  # how often transformers repeats the pattern
+
+
+@architecture(
+    "recurrent_gemma",
+    "RecurrentGemmaForCausalLM",
+    running={"attention_window_size": natural(2048)},
+    vocab_size=256000,
+    hidden_size=2560,
+    intermediate_size=7680,
+    num_hidden_layers=26,
+    block_types=None,
+    num_attention_heads=10,
+    num_key_value_heads=maybe(),
+    attention_bias=False,
+    lru_width=maybe(),
+    conv1d_width=4,
+    tie_word_embeddings=True,
+)
+def recurrent_gemma(c: Config) -> Model:
+    layers = in_turns(_kinds(c), lambda kind: _block(c, kind), depth=c.num_hidden_layers)
+    return frame(c, layers, norm="final_norm")
+
+
+def _kinds(c: Config) -> list[str]:
+    """What each layer mixes by: a pattern, repeated."""
+    pattern, count = c.block_types or [RECURRENT, RECURRENT, "attention"], listable(c)
+    if not isinstance(pattern, list) or TIMES * len(pattern) < count:
+        raise c.refuse(f"block_types must list {RECURRENT} or attention, a pattern for the {count} layers")
+    return [RECURRENT if pattern[layer % len(pattern)] == RECURRENT else "attention" for layer in range(count)]
+
+
+def _block(c: Config, kind: str) -> Group:
+    d = c.hidden_size
+    return Group(
+        temporal_pre_norm=RMSNorm(d, kind="gemma"),
+        temporal_block=_recurrence(c) if kind == RECURRENT else _attention(c),
+        channel_pre_norm=RMSNorm(d, kind="gemma"),
+        mlp_block=gated_mlp(d, floor(c.intermediate_size, 2), bias=True),  # how a scan runs is not told, so nothing is
+    )
+
+
+def _attention(c: Config) -> Group:
+    runs = heads(c, rounded(c.hidden_size, c.num_attention_heads), windows=((c.attention_window_size, 1),))
+    return attention(c, runs, bias=c.attention_bias, output_bias=True)
+
+
+def _recurrence(c: Config) -> Scan:
+    """The real-gated linear recurrent unit, behind a convolution (De et al. 2024, "Griffin", section 2.4)."""
+    d, width, heads = c.hidden_size, c.lru_width or c.hidden_size, c.num_attention_heads
+    size = rounded(width, heads)
+    gates = {
+        f"{gate}_gate_{what}": Tensor((heads, *sizes))
+        for gate in ("input", "recurrent")
+        for what, sizes in (("weight", (size, size)), ("bias", (size,)))
+    }
+    return Scan(
+        Recurrence(
+            inputs=width * (c.conv1d_width - 1),
+            state=width,
+            source="De et al. 2024, Griffin, section 2.4",
+        ),
+        linear_y=Linear(d, width),
+        linear_x=Linear(d, width),
+        linear_out=Linear(width, d),
+        conv_1d=short_conv(width, c.conv1d_width, bias=True),
+        rg_lru=Group(recurrent_param=Tensor((width,)), **gates),
+    )

@@ -1,0 +1,114 @@
+"""Zamba2 (Zyphra 2024, "The Zamba2 Suite"): Mamba 2, and a few blocks of attention that layers run in turns, each with adapters of its own."""
+
+from tallystick.architectures._hybrid import LINEAR, frame, in_turns, layer_kinds
+from tallystick.architectures._mamba import mamba2
+from tallystick.architectures.zamba import HYBRID, shared, wide_attention, wide_heads
+from tallystick.blueprint import MLP, Config, Group, Linear, Model, RMSNorm, Scan, architecture, maybe, natural
+from tallystick.errors import shown
+
+# The layers of the published 2.7B, which are the default whatever num_hidden_layers says.
+HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)
+
+
+@architecture(
+    "zamba2",
+    "Zamba2ForCausalLM",
+    running={"chunk_size": natural(256)},
+    aliases={"layer_types": "layers_block_type", "head_dim": "attention_head_dim"},
+    vocab_size=32000,
+    hidden_size=2560,
+    intermediate_size=maybe(),
+    num_hidden_layers=54,
+    layers_block_type=None,
+    hybrid_layer_ids=None,
+    attention_hidden_size=maybe(),
+    num_attention_heads=32,
+    attention_head_dim=maybe(),
+    num_key_value_heads=maybe(),
+    n_mamba_heads=8,
+    mamba_ngroups=1,
+    mamba_d_state=64,
+    mamba_d_conv=4,
+    mamba_expand=2,
+    num_mem_blocks=1,
+    adapter_rank=128,
+    use_shared_attention_adapter=False,
+    add_bias_linear=False,
+    tie_word_embeddings=True,
+)
+def zamba2(c: Config) -> Model:
+    kinds = _kinds(c)
+    held = [number for number, kind in enumerate(kinds) if kind == HYBRID]
+    blocks = min(int(c.num_mem_blocks), len(held))
+    count = _adapted(c, len(held))
+    scan = Group(mamba=_mamba(c), input_layernorm=RMSNorm(c.hidden_size))
+
+    def layer(number: int | None) -> Group:
+        """Mamba 2, behind the block that has this number or behind none."""
+        if number is None:
+            return scan
+        turns = range(number, count, int(c.num_mem_blocks))  # the layers that run it, of those that run any
+        return Group(
+            shared_transformer=shared(c, f"model.layers.{held[number]}.shared_transformer", **_transformer(c, turns)),
+            linear=Linear(c.hidden_size, c.hidden_size, bias=False),
+            mamba_decoder=scan,
+        )
+
+    places = {number: place % blocks for place, number in enumerate(held)}
+    # A layer that others share its block with is alone.
+    each = ((places.get(number), number in held[:blocks]) for number in range(len(kinds)))
+    return frame(c, in_turns(each, lambda kind: layer(kind[0]), depth=c.num_hidden_layers))
+
+
+def _kinds(c: Config) -> list[str]:
+    if c.layers_block_type is None and c.num_hidden_layers != 54:
+        raise c.refuse(f"layers_block_type must list the kind of each of the {int(c.num_hidden_layers)} layers")
+    return layer_kinds(
+        c, (LINEAR, HYBRID), lambda layer: HYBRID if layer in HYBRIDS else LINEAR, by="layers_block_type"
+    )
+
+
+def _adapted(c: Config, held: int) -> int:
+    """How many layers there are adapters for: those that hold a block, or as many as a saved config lists of them."""
+    listed = c.hybrid_layer_ids
+    if listed is not None and not isinstance(listed, list):
+        raise c.refuse(f"hybrid_layer_ids is {shown(listed)}, expected a list of layers, or null")
+    return held if listed is None else len(listed)
+
+
+def _mamba(c: Config) -> Scan:
+    return mamba2(
+        c.hidden_size,
+        c.mamba_expand * c.hidden_size,
+        c.n_mamba_heads,
+        groups=c.mamba_ngroups,
+        rows=c.mamba_d_state,
+        kernel=c.mamba_d_conv,
+        chunk=c.chunk_size,
+        conv_bias=True,
+        bias=c.add_bias_linear,
+    )
+
+
+def _transformer(c: Config, turns: range) -> dict[str, Group]:
+    """Attention and MLP, behind a norm each, and low-rank adapters for each of the `turns`."""
+    d, inner, bias = c.hidden_size, c.intermediate_size or 4 * c.hidden_size, c.add_bias_linear
+    reads, runs = wide_heads(c)
+    names = ("q", "k", "v") if c.use_shared_attention_adapter else ()
+    adapters = {f"linear_{name}_adapter_list": _adapters(turns, reads, c.adapter_rank, reads) for name in names}
+    return {
+        "self_attn": wide_attention(c, runs, reads, **adapters),
+        "feed_forward": MLP(
+            gate_up_proj=Linear(d, 2 * inner, bias=bias),
+            down_proj=Linear(inner, d, bias=bias),
+            gate_up_proj_adapter_list=_adapters(turns, d, c.adapter_rank, 2 * inner),
+        ),
+        "input_layernorm": RMSNorm(reads),
+        "pre_ff_layernorm": RMSNorm(d),
+    }
+
+
+def _adapters(turns: range, reads: int, narrow: int, gives: int) -> Group:
+    """Numbered by the turns of all blocks; those of other blocks hold nothing."""
+    pair = {"0": Linear(reads, narrow, bias=False), "1": Linear(narrow, gives, bias=False)}
+    return Group(**{str(turn): Group(**pair) for turn in turns})
