@@ -333,3 +333,93 @@ KIN |= {
         audio_config={"audio_embed_dim": 5},
     ),
 }
+
+
+@st.composite
+def git(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    values = config(
+        "git",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=heads * draw(EVEN),
+        intermediate_size=draw(INNER),
+        num_hidden_layers=draw(LAYERS),
+        num_attention_heads=heads,
+        max_position_embeddings=draw(sometimes(st.integers(1, 30))),
+        num_image_with_embedding=draw(nullable(st.integers(0, 3))),
+        tie_word_embeddings=draw(TIED),
+        vision_config=draw(tower(**PATCHES)),
+    )
+    return dotted(values)
+
+
+EARS = tower(num_mel_bins=sometimes(st.integers(1, 9)), max_source_positions=st.integers(1, 20))
+VITDET = tower(
+    **PATCHES,
+    output_channels=INNER,
+    mlp_dim=INNER,
+    window_size=sometimes(st.integers(0, 4)),
+    global_attn_indexes=sometimes(st.lists(st.integers(0, 3), max_size=3)),
+    **maybe_flags("qkv_bias", "use_abs_pos", "use_rel_pos"),
+).map(lambda values: {key: value for key, value in values.items() if key != "intermediate_size"})
+SMALL_VITDET = {
+    "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 3, "image_size": 8, "patch_size": 2, "window_size": 3,
+    "output_channels": 6, "mlp_dim": 5, "global_attn_indexes": [1],
+}  # fmt: skip
+PERSIMMON = llama_like("persimmon", head_dim=NO_KEY, kv=None, **maybe_flags("qk_layernorm"))
+
+KIN |= {
+    "git": Kin(
+        git(),
+        {**SMALL, **dotted({"vision_config": SMALL_TOWER}), "max_position_embeddings": 20},
+        beside=(
+            "git.img_temporal_embedding.",
+            "git.image_encoder.vision_model.embeddings.class_embedding",
+            "git.visual_projection.",
+        ),
+        attends=False,
+    ),
+    "moss_transcribe_diarize": Kin(
+        around(
+            "moss_transcribe_diarize",
+            llama_like("qwen3", kv=32, **maybe_flags("attention_bias", "use_sliding_window")),
+            audio_config=EARS,
+            audio_merge_size=sometimes(st.integers(1, 4)),
+            projector_bias=sometimes(FLAG),
+            tie_word_embeddings=TIED,
+        ),
+        small(
+            {**SMALL, "head_dim": 4},
+            audio_config={
+                "hidden_size": 8,
+                "num_attention_heads": 2,
+                "num_hidden_layers": 2,
+                "intermediate_size": 12,
+                "max_source_positions": 9,
+            },
+        ),
+        beside=("model.multi_modal_projector.",),
+    ),
+    "got_ocr2": Kin(
+        around(
+            "got_ocr2",
+            llama_like("qwen2", kv=32, **maybe_flags("use_sliding_window")),
+            vision_config=VITDET,
+            tie_word_embeddings=TIED,
+        ),
+        small(SMALL, vision_config=SMALL_VITDET),
+        others={"vision_config.global_attn_indexes": [[0], []]},
+        beside=("model.multi_modal_projector.",),
+    ),
+    "fuyu": Kin(
+        around(
+            "fuyu",
+            PERSIMMON,
+            patch_size=sometimes(st.integers(1, 9)),
+            num_channels=sometimes(st.integers(1, 4)),
+            tie_word_embeddings=TIED,
+        ),
+        small(SMALL),
+        beside=("model.vision_embed_tokens.",),
+    ),
+}

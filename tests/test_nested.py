@@ -11,6 +11,7 @@ import pytest
 import tallystick
 from tallystick.cli.main import main
 from tallystick.errors import BadInput
+from test_architectures import assert_equal
 
 TEXT = {
     "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -87,6 +88,15 @@ def test_an_encoder_of_another_type_is_left_to_transformers():
 def test_the_dtype_of_a_part_is_that_of_a_whole_that_states_none():
     ledger = tallystick.count({**GEMMA_3, "text_config": {**TEXT, "dtype": "bfloat16"}})
     assert {entry.dtype for entry in ledger.entries} == {"bfloat16"}
+
+
+def test_keys_that_a_type_takes_from_beside_its_part():
+    text = {key: value for key, value in TEXT.items() if key not in ("num_key_value_heads", "head_dim")}
+    flat = {"model_type": "fuyu", "patch_size": 4, **text}
+    ledger = assert_equal(flat)
+    assert ledger.total == tallystick.count({"model_type": "fuyu", "patch_size": 4, "text_config": text}).total
+    assert tallystick.count(flat, hidden_size=32).total == tallystick.count({**flat, "hidden_size": 32}).total
+    assert_equal({**flat, "text_config": {**text, "hidden_size": 32}})
 
 
 # -- the language alone ---------------------------------------------------------------------------

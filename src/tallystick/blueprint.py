@@ -160,7 +160,7 @@ class Stack:
     role: str | None = None
     active: Fraction | None = None
 
-    def __init__(self, *runs: tuple[int, Group]) -> None:
+    def __init__(self, *runs: tuple[int, Group | Tensor]) -> None:
         self.runs = runs
 
 
@@ -341,13 +341,21 @@ def architecture(
     return register
 
 
-def part_of(model_type: str, *, tied_above: bool = False, own_type: bool = False, **defaults: Any) -> Part:
+def part_of(
+    model_type: str,
+    *,
+    tied_above: bool = False,
+    own_type: bool = False,
+    unstated: Mapping[str, Any] | None = None,
+    **defaults: Any,
+) -> Part:
     """The config of another family as a part.
 
     Args:
         model_type: the family.
         tied_above: the whole says whether embedding and head are tied, so that what the part says of it changes nothing.
         own_type: as `model_type` in `Part`.
+        unstated: as in `Part`.
         **defaults: where they are not those of the family.
     """
     family = REGISTRY[model_type]
@@ -357,7 +365,9 @@ def part_of(model_type: str, *, tied_above: bool = False, own_type: bool = False
     )
     if tied_above:
         running[TIE] = keys.pop(TIE)
-    return Part(keys, running, family.aliases, model_type if own_type else "", family=model_type)
+    return Part(
+        keys, running, family.aliases, model_type if own_type else "", unstated=unstated or {}, family=model_type
+    )
 
 
 def _dotted(parts: Mapping[str, Part], field: str) -> dict[str, Any]:

@@ -230,7 +230,15 @@ class Part(NamedTuple):
     aliases: Mapping[str, str] = {}
     model_type: str = ""  # the one type that is read, where transformers builds whichever it states
     optional: bool = False  # null and absent mean that the model has no such part; else that it has one by default
+    unstated: Mapping[str, Any] = {}  # what it holds where the config says nothing of it at all
+    beside: bool = False  # its keys may stand beside the others, where the config has no such part
     family: str = ""  # the native type whose keys these are, with its defaults or others
+
+
+def whole(values: Mapping[str, Any], parts: Mapping[str, Part]) -> dict[str, Any]:
+    """A config with the parts of which it says nothing as its type has them then."""
+    stated = {str(name).partition(".")[0] for name, value in values.items() if value is not None}
+    return {**values, **{name: part.unstated for name, part in parts.items() if part.unstated and name not in stated}}
 
 
 def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> dict[str, Any]:
@@ -242,6 +250,9 @@ def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> di
     {'text_config': {}, 'text_config.hidden_size': 8}
     """
     out: dict[str, Any] = {}
+    for name, part in parts.items():
+        if part.beside and values.get(name) is None:
+            out |= {f"{name}.{key}": values[key] for key in part.keys if key in values}
     for name, value in values.items():
         if name in parts and value is not None:
             if not isinstance(value, Mapping):

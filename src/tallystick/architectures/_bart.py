@@ -55,7 +55,7 @@ def heads(c: Config, width: str, count: str) -> Heads:
 
 
 def layer(
-    d: int, runs: Heads, inner: int, cross: Attention | None, *, bias: bool = True, key_bias: bool = True
+    d: int, runs: Heads | None, inner: int, cross: Attention | None, *, bias: bool = True, key_bias: bool = True
 ) -> Group:
     """One block; `cross` is what attends to an encoder, `bias` and `key_bias` are those of the attention."""
     norm = LayerNorm(d)

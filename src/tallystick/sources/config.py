@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
 from tallystick.blueprint import Architecture, Model
-from tallystick.config import Config, flat, merged
+from tallystick.config import Config, flat, merged, whole
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, towers
 from tallystick.ledger import Entry, Ledger
@@ -55,7 +55,7 @@ def ledger_from_config(
 
         refuse_odd_flag({**values, **overrides}, source)
         return ledger_by_transformers(model_type, values, overrides, source=source)
-    values, overrides = (flat(given, family.parts, source) for given in (values, overrides))
+    values, overrides = (flat(given, family.parts, source) for given in (whole(values, family.parts), overrides))
     labelled = {LABELS: 2} if is_classifier(values, family) else {}
     keys = {**family.keys, **family.running, **labelled}
     stated = {**values, **labels_of(values)} if labelled else values

@@ -1,0 +1,23 @@
+"""Fuyu (Adept 2023, "Fuyu-8B: A Multimodal Architecture for AI Agents"): Persimmon, and patches projected among its tokens."""
+
+from tallystick.architectures._towers import behind
+from tallystick.architectures.persimmon import persimmon
+from tallystick.blueprint import Config, Linear, Model, Tower, architecture, part_of
+
+TEXT = part_of("persimmon", tied_above=True, own_type=True)
+
+
+@architecture(
+    "fuyu",
+    "FuyuForCausalLM",
+    scored=False,
+    # Published configs hold the keys of the language model beside the others.
+    parts={"text_config": TEXT._replace(beside=True)},
+    patch_size=30,
+    num_channels=3,
+    tie_word_embeddings=False,
+)
+def fuyu(c: Config) -> Model:
+    text = c.part("text_config")
+    pixels = c.patch_size * c.patch_size * c.num_channels
+    return behind(c, persimmon(text), vision_embed_tokens=Tower(**Linear(pixels, text.hidden_size).children))

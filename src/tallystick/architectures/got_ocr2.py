@@ -1,0 +1,104 @@
+"""GOT-OCR 2 (Wei et al. 2024, "General OCR Theory"): ViTDet's tower, as in Segment Anything, and Qwen2 behind it."""
+
+from tallystick.architectures._decoder import plain_mlp, rounded, two_kinds
+from tallystick.architectures._towers import behind, conv
+from tallystick.architectures.qwen2 import qwen2
+from tallystick.blueprint import (
+    Attention,
+    Config,
+    Group,
+    LayerNorm,
+    Linear,
+    Model,
+    Part,
+    Tensor,
+    Tower,
+    architecture,
+    natural,
+    part_of,
+)
+
+EYES = Part(
+    {
+        "hidden_size": 768,
+        "output_channels": 256,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "num_channels": 3,
+        "image_size": 1024,
+        "patch_size": 16,
+        "qkv_bias": True,
+        "use_abs_pos": True,
+        "use_rel_pos": True,
+        "window_size": natural(14),
+        "global_attn_indexes": None,
+        "mlp_dim": 3072,
+    }
+)
+TEXT = part_of(
+    "qwen2",
+    tied_above=True,
+    own_type=True,
+    unstated={
+        "vocab_size": 151860,
+        "hidden_size": 1024,
+        "intermediate_size": 2816,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 16,
+    },
+)
+WHOLE = [2, 5, 8, 11]  # the layers that see the whole image, the others a window
+
+
+@architecture(
+    "got_ocr2",
+    "GotOcr2ForConditionalGeneration",
+    scored=False,
+    parts={"text_config": TEXT, "vision_config": EYES},
+    tie_word_embeddings=True,
+)
+def got_ocr2(c: Config) -> Model:
+    text, eyes = c.part("text_config"), c.part("vision_config")
+    d, channels = text.hidden_size, eyes.output_channels
+    return behind(
+        c,
+        qwen2(text),
+        vision_tower=_vitdet(eyes),
+        multi_modal_projector=Tower(
+            conv_upsampler1=conv(channels, 2 * channels, 3, 3, bias=False),
+            conv_upsampler2=conv(2 * channels, d, 3, 3, bias=False),
+            multimodal_projector=Linear(d, d),
+        ),
+    )
+
+
+def _vitdet(c: Config) -> Tower:
+    """ViTDet (Li et al. 2022, "Exploring Plain Vision Transformer Backbones for Object Detection")."""
+    d, out, across = c.hidden_size, c.output_channels, rounded(c.image_size, c.patch_size)
+    listed = WHOLE if c.global_attn_indexes is None else c.global_attn_indexes
+    if not isinstance(listed, list) or not all(type(layer) is int for layer in listed):
+        raise c.refuse("global_attn_indexes must list the numbers of the layers that see the whole image")
+    return Tower(
+        patch_embed=Group(projection=conv(c.num_channels, d, c.patch_size, c.patch_size)),
+        pos_embed=Tensor((1, across, across, d), "position_embedding") if c.use_abs_pos else None,
+        layers=two_kinds(c, listed, _block(c, across), _block(c, c.window_size or across)),
+        neck=Group(
+            conv1=conv(d, out, 1, 1, bias=False),
+            layer_norm1=LayerNorm(out),
+            conv2=conv(out, out, 3, 3, bias=False),
+            layer_norm2=LayerNorm(out),
+        ),
+    )
+
+
+def _block(c: Config, sees: int) -> Group:
+    """A layer that sees a square of so many patches: how far apart two are is learned for each axis."""
+    d, size = c.hidden_size, rounded(c.hidden_size, c.num_attention_heads)
+    apart = Tensor((2 * sees - 1, size), "position_embedding") if c.use_rel_pos else None
+    return Group(
+        layer_norm1=LayerNorm(d),
+        attn=Attention(qkv=Linear(d, 3 * d, bias=c.qkv_bias), proj=Linear(d, d), rel_pos_h=apart, rel_pos_w=apart),
+        layer_norm2=LayerNorm(d),
+        mlp=plain_mlp(d, c.mlp_dim, "gelu", "lin1", "lin2"),
+    )

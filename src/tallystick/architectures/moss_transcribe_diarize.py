@@ -1,0 +1,85 @@
+"""MOSS-Transcribe-Diarize (OpenMOSS 2026): Whisper's encoder, an adaptor, and Qwen3 behind them."""
+
+from tallystick.architectures._bart import layer
+from tallystick.architectures._towers import behind, conv
+from tallystick.architectures.qwen3 import qwen3
+from tallystick.blueprint import (
+    Config,
+    Group,
+    LayerNorm,
+    Linear,
+    Model,
+    Part,
+    Repeat,
+    Tensor,
+    Tower,
+    architecture,
+    part_of,
+)
+
+EARS = Part(
+    {
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "num_mel_bins": 80,
+        "max_source_positions": 1500,
+    },
+    aliases={
+        "d_model": "hidden_size",
+        "encoder_layers": "num_hidden_layers",
+        "encoder_attention_heads": "num_attention_heads",
+        "encoder_ffn_dim": "intermediate_size",
+    },
+)
+TEXT = part_of(
+    "qwen3",
+    tied_above=True,
+    own_type=True,
+    unstated={
+        "hidden_size": 1024,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+    },
+)
+
+
+@architecture(
+    "moss_transcribe_diarize",
+    "MossTranscribeDiarizeForConditionalGeneration",
+    scored=False,
+    parts={"text_config": TEXT, "audio_config": EARS},
+    audio_merge_size=4,
+    projector_bias=True,
+    tie_word_embeddings=True,
+)
+def moss_transcribe_diarize(c: Config) -> Model:
+    text, ears, bias = c.part("text_config"), c.part("audio_config"), c.projector_bias
+    d = text.hidden_size
+    return behind(
+        c,
+        qwen3(text),
+        audio_tower=_whisper(ears),
+        multi_modal_projector=Tower(
+            linear_1=Linear(ears.hidden_size * c.audio_merge_size, d, bias=bias),
+            linear_2=Linear(d, d, bias=bias),
+            norm=LayerNorm(d),
+        ),
+    )
+
+
+def _whisper(c: Config) -> Tower:
+    """Whisper's encoder (Radford et al. 2022): its positions are sines, stored and never trained."""
+    c.require_divisible("hidden_size", by="num_attention_heads")
+    d = c.hidden_size
+    block = layer(d, None, c.intermediate_size, None, key_bias=False)
+    return Tower(
+        conv1=conv(c.num_mel_bins, d, 3),
+        conv2=conv(d, d, 3),
+        embed_positions=Group(weight=Tensor((c.max_source_positions, d), "position_embedding", trainable=False)),
+        layers=Repeat(c.num_hidden_layers, block),
+        layer_norm=LayerNorm(d),
+    )
