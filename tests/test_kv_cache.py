@@ -131,6 +131,10 @@ DELTA = {
 }  # fmt: skip
 SCAN = {"hidden_size": 32, "vocab_size": 61, "num_hidden_layers": 2, "state_size": 6}
 CCA = {**MIXED, "num_experts_per_tok": 1, "num_hidden_layers": 2, "head_dim": 6, "router_hidden_size": 5}
+LATENT = {
+    **MIXED, "num_hidden_layers": 5, "num_key_value_heads": 4, "kv_lora_rank": 10, "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4, "v_head_dim": 8,
+}  # fmt: skip
 SHARED = ["hybrid", "hybrid", "mamba", "hybrid"]
 HYBRID = [
     ("zaya", {**CCA, "cca_time1": 3}),
@@ -159,6 +163,9 @@ HYBRID = [
     ("lfm2", {**GROUPED, "num_hidden_layers": 5, "full_attn_idxs": [1, 4]}),
     ("lfm2_moe", {**MIXED, "num_hidden_layers": 3, "layer_types": ["conv", "full_attention", "conv"]}),
     ("lfm3", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "sliding_window": 7}),
+    ("olmo_hybrid", {**GROUPED, "num_hidden_layers": 5, "linear_conv_kernel_dim": 3}),
+    ("kimi_linear", {**LATENT, "linear_num_heads": 4, "linear_head_dim": 6}),
+    ("bailing_hybrid", {**LATENT, "layer_group_size": 2, "head_dim": 6, "n_group": 2, "topk_group": 1}),
     ("zamba", {**GROUPED, "num_hidden_layers": 4, "layers_block_type": SHARED, "mamba_d_state": 6}),
     ("zamba2", {**GROUPED, "num_hidden_layers": 4, "layers_block_type": SHARED, "n_mamba_heads": 4, "adapter_rank": 2}),
 ]
