@@ -350,6 +350,26 @@ def kimi_linear(draw: DrawFn) -> Config:
     return values if draw(FLAG) else {**values, "linear_attn_config": stated}
 
 
+@st.composite
+def xlstm(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    factors = sometimes(st.sampled_from([0.5, 1.0, 2.0, 0.75, 0.3]))
+    width = heads * draw(st.sampled_from([4, 8, 12]))
+    values = {
+        "vocab_size": sometimes(VOCABULARY),
+        "embedding_dim": nullable(INNER),
+        "num_blocks": nullable(LAYERS),
+        "qk_dim_factor": factors,
+        "v_dim_factor": factors,
+        "ffn_proj_factor": sometimes(st.sampled_from([2.667, 1.3, 4.0])),
+        "ffn_round_up_to_multiple_of": KERNEL,
+        "weight_mode": sometimes(st.sampled_from(["single", "fused"])),
+        **maybe_flags("use_bias", "tie_word_embeddings"),
+    }
+    drawn = {key: draw(value) for key, value in values.items()}
+    return config("xlstm", hidden_size=width, num_heads=heads, num_hidden_layers=draw(LAYERS), **drawn)
+
+
 WIDTHS = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2}
 HEADED = {**WIDTHS, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2}
 MAMBA = {**WIDTHS, "state_size": 6, "time_step_rank": 3}
@@ -563,6 +583,17 @@ TYPES = {
         },
         aliases=EXPERTS,
         experts=True,
+    ),
+    "xlstm": Kin(
+        xlstm(),
+        {**WIDTHS, "num_heads": 4},
+        others={
+            "qk_dim_factor": [1.0],
+            "v_dim_factor": [0.5],
+            "ffn_proj_factor": [8.0],
+            "ffn_round_up_to_multiple_of": [5],
+            "weight_mode": ["fused"],
+        },
     ),
 }
 

@@ -223,18 +223,23 @@ def test_layers_that_carry_a_state_keep_as_much_of_any_sequence(model_type, valu
         assert answer.to_dict()["kv_cache_bytes"] == sum(tensor.nbytes for tensor in held)
 
 
+OWN = {"rwkv": {}, "xlstm": {"hidden_size": 128, "num_heads": 2}, "recurrent_gemma": {"attention_window_size": 7}}
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("model_type", ["rwkv", "recurrent_gemma"])
+@pytest.mark.parametrize("model_type", ["rwkv", "xlstm", "recurrent_gemma"])
 def test_states_that_no_cache_holds_are_counted_too(model_type, dtype):
-    """RWKV hands its states on, and the layers of RecurrentGemma hold their own."""
-    values = {"model_type": model_type, **GROUPED, "num_hidden_layers": 5, "pad_token_id": None}
-    values |= {"attention_window_size": 7} if model_type == "recurrent_gemma" else {}
+    """RWKV and xLSTM hand their states on, and the layers of RecurrentGemma hold their own."""
+    values = {"model_type": model_type, **GROUPED, "num_hidden_layers": 5, "pad_token_id": None, **OWN[model_type]}
     model = build(values).to_empty(device="cpu").to(getattr(torch, dtype)).eval()
     for batch, sequence in ((1, 1), (1, 5), (3, 12)):
         with torch.no_grad():
             tokens = torch.randint(3, 60, (batch, sequence))
             if model_type == "rwkv":
                 held = model(tokens, use_cache=True).state
+            elif model_type == "xlstm":
+                states = model(tokens, use_cache=True).cache_params.rnn_state
+                held = [tensor for layer in states.values() for tensor in layer]
             else:
                 cache = transformers.DynamicCache(config=model.config)
                 model(tokens, use_cache=True, past_key_values=cache)
