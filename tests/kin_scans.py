@@ -16,7 +16,6 @@ from drawing import (
     HEADS,
     INNER,
     LAYERS,
-    NO_KEY,
     VOCABULARY,
     Config,
     Kin,
@@ -268,7 +267,7 @@ def rwkv(draw: DrawFn) -> Config:
 
 @st.composite
 def recurrent_gemma(draw: DrawFn) -> Config:
-    values = draw(llama_like("recurrent_gemma", head_dim=NO_KEY, **maybe_flags("attention_bias")))
+    values = draw(llama_like("recurrent_gemma", **maybe_flags("attention_bias")))
     heads = values["num_attention_heads"]
     kinds = st.lists(st.sampled_from(["recurrent", "attention"]), min_size=1, max_size=4)
     more = {
@@ -279,6 +278,96 @@ def recurrent_gemma(draw: DrawFn) -> Config:
     }
     drawn = {key: draw(value) for key, value in more.items()}
     return config(**{**values, **drawn})
+
+
+@st.composite
+def olmo_hybrid(draw: DrawFn) -> Config:
+    """At least one layer of each kind."""
+    values = draw(llama_like("olmo_hybrid", **maybe_flags("attention_bias")))
+    layers = draw(st.integers(2, 6))
+    kinds = st.lists(st.sampled_from(["linear_attention", "full_attention"]), min_size=layers, max_size=layers)
+    more = {
+        "layer_types": nullable(kinds.filter(lambda listed: len(set(listed)) == 2)),
+        "hidden_size": st.integers(3, 6).map(lambda size: 4 * size * values["num_attention_heads"]),
+        "linear_num_key_heads": nullable(HEADS),
+        "linear_num_value_heads": nullable(HEADS),
+        "linear_key_head_dim": nullable(FEW),
+        "linear_value_head_dim": nullable(FEW),
+        "linear_conv_kernel_dim": KERNEL,
+    }
+    return config(**{**values, "num_hidden_layers": layers, **{key: draw(value) for key, value in more.items()}})
+
+
+LATENT: dict[str, SearchStrategy[Any]] = {
+    "kv_lora_rank": sometimes(INNER),
+    "qk_nope_head_dim": sometimes(st.integers(1, 9)),
+    "qk_rope_head_dim": sometimes(EVEN),
+    "v_head_dim": sometimes(st.integers(1, 9)),
+}
+
+
+@st.composite
+def delta_attention(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
+    """Layers of two kinds and MLPs of two kinds, listed or not; experts by one name of their number or the other."""
+    layers, heads, used = draw(st.integers(1, 6)), draw(HEADS), draw(st.integers(1, 4))
+    kinds = st.sampled_from(["linear_attention", "full_attention"])
+    mlps = st.sampled_from(["dense", "sparse"])
+    values = {
+        "vocab_size": sometimes(VOCABULARY),
+        "hidden_size": st.integers(1, 40),
+        "intermediate_size": INNER,
+        "moe_intermediate_size": INNER,
+        "layer_types": nullable(st.lists(kinds, min_size=layers, max_size=layers)),
+        "mlp_layer_types": nullable(st.lists(mlps, min_size=layers, max_size=layers)),
+        "first_k_dense_replace": sometimes(st.integers(0, 7)),
+        draw(st.sampled_from(["n_shared_experts", "num_shared_experts"])): st.integers(1, 3),
+        draw(st.sampled_from(["num_experts", "num_local_experts"])): st.integers(used, 5),
+        draw(st.sampled_from(["num_experts_per_tok", "num_experts_per_token"])): st.just(used),
+        **LATENT,
+        **maybe_flags("attention_bias", "tie_word_embeddings"),
+        **more,
+    }
+    drawn = {key: draw(value) for key, value in values.items()}
+    return config(model_type, num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=heads, **drawn)
+
+
+@st.composite
+def kimi_linear(draw: DrawFn) -> Config:
+    sizes = {
+        "q_lora_rank": nullable(INNER),
+        "linear_num_heads": FEW,
+        "linear_head_dim": FEW,
+        "linear_conv_kernel_dim": KERNEL,
+    }
+    values = draw(delta_attention("kimi_linear", **sizes))
+    layers = list(range(1, values["num_hidden_layers"] + 1))
+    attending = draw(st.lists(st.sampled_from(layers), unique=True))
+    others = [number for number in layers if number not in attending]
+    of_part = {"head_dim": FEW, "num_heads": FEW, "short_conv_kernel_size": FEW}
+    part = {key: draw(sometimes(value)) for key, value in of_part.items()}
+    lists = draw(st.sampled_from([{}, {"full_attn_layers": attending, "kda_layers": others}]))
+    stated = {key: value for key, value in part.items() if value is not ABSENT} | lists
+    return values if draw(FLAG) else {**values, "linear_attn_config": stated}
+
+
+@st.composite
+def xlstm(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    factors = sometimes(st.sampled_from([0.5, 1.0, 2.0, 0.75, 0.3]))
+    width = heads * draw(st.sampled_from([4, 8, 12]))
+    values = {
+        "vocab_size": sometimes(VOCABULARY),
+        "embedding_dim": nullable(INNER),
+        "num_blocks": nullable(LAYERS),
+        "qk_dim_factor": factors,
+        "v_dim_factor": factors,
+        "ffn_proj_factor": sometimes(st.sampled_from([2.667, 1.3, 4.0])),
+        "ffn_round_up_to_multiple_of": KERNEL,
+        "weight_mode": sometimes(st.sampled_from(["single", "fused"])),
+        **maybe_flags("use_bias", "tie_word_embeddings"),
+    }
+    drawn = {key: draw(value) for key, value in values.items()}
+    return config("xlstm", hidden_size=width, num_heads=heads, num_hidden_layers=draw(LAYERS), **drawn)
 
 
 WIDTHS = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2}
@@ -297,6 +386,18 @@ TWO = {"layer_types": ["conv", "full_attention"]}
 OTHER_TWO = {
     "layer_types": [["conv"] * 2],
     "num_hidden_layers": [{"num_hidden_layers": 1, "layer_types": ["conv"]}],
+}
+
+KEYS = {"linear_key_head_dim": 4, "linear_value_head_dim": 4}  # of one width: transformers saves thirds
+
+DELTA = {
+    **HEADED, "num_key_value_heads": 4, "kv_lora_rank": 6, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 4,
+    "moe_intermediate_size": 6, "num_local_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1,
+}  # fmt: skip
+EXPERTS = {
+    "num_experts": "num_local_experts",
+    "num_experts_per_token": "num_experts_per_tok",
+    "num_shared_experts": "n_shared_experts",
 }
 
 TYPES = {
@@ -440,6 +541,59 @@ TYPES = {
         {**HEADED, "lru_width": 12, "block_types": ["recurrent", "attention"]},
         others={"block_types": [["attention"]]},
         any_width=True,
+    ),
+    "olmo_hybrid": Kin(
+        olmo_hybrid(),
+        {**HEADED, **KEYS, "layer_types": ["linear_attention", "full_attention"]},
+        others={
+            "layer_types": [["full_attention", "linear_attention"]],
+            "num_hidden_layers": [{"num_hidden_layers": 3, "layer_types": None}],
+        },
+        experts=True,
+    ),
+    "kimi_linear": Kin(
+        kimi_linear(),
+        {
+            **DELTA,
+            "linear_num_heads": 2,
+            "linear_head_dim": 4,
+            "layer_types": ["linear_attention", "full_attention"],
+            "mlp_layer_types": ["sparse", "sparse"],
+        },
+        needs={
+            "intermediate_size": {"mlp_layer_types": None},
+            "first_k_dense_replace": {"mlp_layer_types": None},
+        },
+        others={
+            "layer_types": [["linear_attention"] * 2],
+            "mlp_layer_types": [["dense", "sparse"]],
+            "linear_attn_config": [{"linear_attn_config": {"head_dim": 6}}],
+            "num_hidden_layers": [{"num_hidden_layers": 3, "layer_types": None, "mlp_layer_types": None}],
+        },
+        any_width=True,
+        aliases=EXPERTS,
+        experts=True,
+    ),
+    "bailing_hybrid": Kin(
+        delta_attention("bailing_hybrid", head_dim=EVEN, layer_group_size=KERNEL, short_conv_kernel_size=KERNEL),
+        {**DELTA, "head_dim": 4, "layer_group_size": 2, "first_k_dense_replace": 1},
+        others={
+            "layer_types": [["linear_attention"] * 2],
+            "mlp_layer_types": [["dense"] * 2],
+        },
+        aliases=EXPERTS,
+        experts=True,
+    ),
+    "xlstm": Kin(
+        xlstm(),
+        {**WIDTHS, "num_heads": 4},
+        others={
+            "qk_dim_factor": [1.0],
+            "v_dim_factor": [0.5],
+            "ffn_proj_factor": [8.0],
+            "ffn_round_up_to_multiple_of": [5],
+            "weight_mode": ["fused"],
+        },
     ),
 }
 

@@ -131,6 +131,10 @@ DELTA = {
 }  # fmt: skip
 SCAN = {"hidden_size": 32, "vocab_size": 61, "num_hidden_layers": 2, "state_size": 6}
 CCA = {**MIXED, "num_experts_per_tok": 1, "num_hidden_layers": 2, "head_dim": 6, "router_hidden_size": 5}
+LATENT = {
+    **MIXED, "num_hidden_layers": 5, "num_key_value_heads": 4, "kv_lora_rank": 10, "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4, "v_head_dim": 8,
+}  # fmt: skip
 SHARED = ["hybrid", "hybrid", "mamba", "hybrid"]
 HYBRID = [
     ("zaya", {**CCA, "cca_time1": 3}),
@@ -159,6 +163,9 @@ HYBRID = [
     ("lfm2", {**GROUPED, "num_hidden_layers": 5, "full_attn_idxs": [1, 4]}),
     ("lfm2_moe", {**MIXED, "num_hidden_layers": 3, "layer_types": ["conv", "full_attention", "conv"]}),
     ("lfm3", {**GROUPED, "num_hidden_layers": 5, "head_dim": 8, "sliding_window": 7}),
+    ("olmo_hybrid", {**GROUPED, "num_hidden_layers": 5, "linear_conv_kernel_dim": 3}),
+    ("kimi_linear", {**LATENT, "linear_num_heads": 4, "linear_head_dim": 6}),
+    ("bailing_hybrid", {**LATENT, "layer_group_size": 2, "head_dim": 6, "n_group": 2, "topk_group": 1}),
     ("zamba", {**GROUPED, "num_hidden_layers": 4, "layers_block_type": SHARED, "mamba_d_state": 6}),
     ("zamba2", {**GROUPED, "num_hidden_layers": 4, "layers_block_type": SHARED, "n_mamba_heads": 4, "adapter_rank": 2}),
 ]
@@ -216,18 +223,23 @@ def test_layers_that_carry_a_state_keep_as_much_of_any_sequence(model_type, valu
         assert answer.to_dict()["kv_cache_bytes"] == sum(tensor.nbytes for tensor in held)
 
 
+OWN = {"rwkv": {}, "xlstm": {"hidden_size": 128, "num_heads": 2}, "recurrent_gemma": {"attention_window_size": 7}}
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("model_type", ["rwkv", "recurrent_gemma"])
+@pytest.mark.parametrize("model_type", ["rwkv", "xlstm", "recurrent_gemma"])
 def test_states_that_no_cache_holds_are_counted_too(model_type, dtype):
-    """RWKV hands its states on, and the layers of RecurrentGemma hold their own."""
-    values = {"model_type": model_type, **GROUPED, "num_hidden_layers": 5, "pad_token_id": None}
-    values |= {"attention_window_size": 7} if model_type == "recurrent_gemma" else {}
+    """RWKV and xLSTM hand their states on, and the layers of RecurrentGemma hold their own."""
+    values = {"model_type": model_type, **GROUPED, "num_hidden_layers": 5, "pad_token_id": None, **OWN[model_type]}
     model = build(values).to_empty(device="cpu").to(getattr(torch, dtype)).eval()
     for batch, sequence in ((1, 1), (1, 5), (3, 12)):
         with torch.no_grad():
             tokens = torch.randint(3, 60, (batch, sequence))
             if model_type == "rwkv":
                 held = model(tokens, use_cache=True).state
+            elif model_type == "xlstm":
+                states = model(tokens, use_cache=True).cache_params.rnn_state
+                held = [tensor for layer in states.values() for tensor in layer]
             else:
                 cache = transformers.DynamicCache(config=model.config)
                 model(tokens, use_cache=True, past_key_values=cache)

@@ -32,6 +32,7 @@ TIMES = 100  # how often transformers repeats the pattern
     num_hidden_layers=26,
     block_types=None,
     num_attention_heads=10,
+    head_dim=maybe(),
     num_key_value_heads=maybe(),
     attention_bias=False,
     lru_width=maybe(),
@@ -62,7 +63,9 @@ def _block(c: Config, kind: str) -> Group:
 
 
 def _attention(c: Config) -> Group:
-    runs = heads(c, rounded(c.hidden_size, c.num_attention_heads), windows=((c.attention_window_size, 1),))
+    runs = heads(
+        c, c.head_dim or rounded(c.hidden_size, c.num_attention_heads), windows=((c.attention_window_size, 1),)
+    )
     return attention(c, runs, bias=c.attention_bias, output_bias=True)
 
 

@@ -1,0 +1,160 @@
+"""Kimi Linear (Moonshot AI 2025, "Kimi Linear: An Expressive, Efficient Attention Architecture"): delta attention, and latent attention here and there."""
+
+from tallystick.architectures._decoder import NUMBERED, experts_used, gated_mlp, mixture
+from tallystick.architectures._hybrid import FULL, LINEAR, frame, in_turns, layer_kinds, listable
+from tallystick.architectures.deepseek_v3 import latent_attention
+from tallystick.architectures.olmo_hybrid import short_convs
+from tallystick.blueprint import (
+    Buffer,
+    Config,
+    Group,
+    Linear,
+    Model,
+    Node,
+    Recurrence,
+    RMSNorm,
+    Scan,
+    Tensor,
+    architecture,
+    maybe,
+    natural,
+)
+
+MLPS = ("dense", "sparse")
+# What published configs keep in a part of their own, and the keys that say it otherwise.
+KEYS = {
+    "num_heads": "linear_num_heads",
+    "head_dim": "linear_head_dim",
+    "short_conv_kernel_size": "linear_conv_kernel_dim",
+}
+PART = {**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": None}
+
+
+@architecture(
+    "kimi_linear",
+    "KimiLinearForCausalLM",
+    running={"hidden_act": "silu"},
+    aliases={
+        "num_experts": "num_local_experts",
+        "num_experts_per_token": "num_experts_per_tok",
+        "num_shared_experts": "n_shared_experts",
+    },
+    vocab_size=163840,
+    hidden_size=2304,
+    intermediate_size=9216,
+    moe_intermediate_size=1024,
+    num_hidden_layers=27,
+    layer_types=None,
+    mlp_layer_types=None,
+    first_k_dense_replace=natural(1),
+    linear_attn_config=None,
+    num_attention_heads=32,
+    q_lora_rank=maybe(),
+    kv_lora_rank=512,
+    qk_nope_head_dim=128,
+    qk_rope_head_dim=64,
+    v_head_dim=128,
+    linear_num_heads=32,
+    linear_head_dim=128,
+    linear_conv_kernel_dim=4,
+    n_shared_experts=natural(1),
+    num_local_experts=256,
+    num_experts_per_tok=8,
+    attention_bias=False,
+)
+def kimi_linear(c: Config) -> Model:
+    mixers, mlps = (
+        _mixers(c),
+        layer_kinds(c, MLPS, lambda layer: MLPS[layer >= c.first_k_dense_replace], by="mlp_layer_types"),
+    )
+    layers = in_turns(
+        zip(mixers, mlps, strict=True), lambda kind: _block(c, full=kind[0] == FULL, sparse=kind[1] == "sparse")
+    )
+    return frame(c, layers, norm="norm", tied=False)
+
+
+def _mixers(c: Config) -> list[str]:
+    """What each layer mixes by: as listed, by their numbers from 1 on, or attention in each fourth but the very first."""
+    stated = c.part("linear_attn_config", PART)
+    attending, others = stated.full_attn_layers, stated.kda_layers
+    if c.layer_types is not None or attending is None or others is None:
+        return layer_kinds(c, (LINEAR, FULL), lambda layer: FULL if layer and layer % 4 == 0 else LINEAR)
+    count = listable(c)
+    for listed in (attending, others):
+        if not isinstance(listed, list) or not all(type(number) is int and 1 <= number <= count for number in listed):
+            raise c.refuse(f"linear_attn_config must list numbers of the {count} layers, from 1 on")
+    full = set(attending) - set(others)
+    return [FULL if number in full else LINEAR for number in range(1, count + 1)]
+
+
+def _block(c: Config, *, full: bool, sparse: bool) -> Group:
+    d = c.hidden_size
+    mlp = "block_sparse_moe" if c.published and sparse else "mlp"
+    return Group(
+        self_attn=latent_attention(c) if full else _delta(c),
+        **{mlp: _mixture(c) if sparse else gated_mlp(d, c.intermediate_size)},
+        input_layernorm=RMSNorm(d),
+        post_attention_layernorm=RMSNorm(d),
+    )
+
+
+def _mixture(c: Config) -> Group:
+    of = c.num_local_experts
+    return mixture(
+        c,
+        c.moe_intermediate_size,
+        experts_used(c, "num_local_experts"),
+        of,
+        names=NUMBERED,
+        scores={"e_score_correction_bias": Buffer(of)},
+        shared_experts=gated_mlp(c.hidden_size, c.moe_intermediate_size * c.n_shared_experts),
+    )
+
+
+def _delta(c: Config) -> Scan:
+    """Delta attention, whose gates come from a token made as narrow as a head."""
+    stated = c.part("linear_attn_config", PART)
+    count, size, kernel = (getattr(stated, of) or getattr(c, key) for of, key in KEYS.items())
+    d, inner = c.hidden_size, count * size
+    forgets: dict[str, Node] = {
+        "f_a_proj": Linear(d, size, bias=False),
+        "f_b_proj": Linear(size, inner, bias=False),
+        "dt_bias": Tensor((inner,)),
+        "A_log": Tensor((1, 1, count, 1)),
+    }
+    return delta_attention(
+        c, count, size, kernel, forgets, g_a_proj=Linear(d, size, bias=False), g_b_proj=Linear(size, inner, bias=False)
+    )
+
+
+def delta_attention(
+    c: Config, count: int, size: int, kernel: int, forgets: dict[str, Node], *, output: str = "o_proj", **gate: Group
+) -> Scan:
+    """For each head a state of keys × values, of which each channel is forgotten by a measure of its own.
+
+    Args:
+        c: the config.
+        count: of heads.
+        size: of a key and of a value in one head.
+        kernel: tokens that the convolutions read at once.
+        forgets: what tells how much is forgotten; files hold it beside the rest.
+        output: the name of the last projection.
+        gate: what scales what the heads give.
+    """
+    d, inner = c.hidden_size, count * size
+    return Scan(
+        Recurrence(
+            inputs=3 * inner * kernel,
+            state=inner * size,
+            source="Moonshot AI 2025, Kimi Linear, section 3",
+        ),
+        q_proj=Linear(d, inner, bias=False),
+        k_proj=Linear(d, inner, bias=False),
+        v_proj=Linear(d, inner, bias=False),
+        **short_convs(c, kernel, inner, inner, inner),
+        **(forgets if c.published else {"forget_gate": Group(**forgets)}),
+        b_proj=Linear(d, count, bias=False),
+        **gate,
+        o_norm=RMSNorm(size),
+        **{output: Linear(inner, d, bias=False)},
+    )
