@@ -6,9 +6,11 @@ import gzip
 import json
 import socket
 from collections.abc import Iterator
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.request import Request
 
 import pytest
 import torch
@@ -18,9 +20,11 @@ from fsspec.registry import _registry, known_implementations
 import tallystick
 from checkpoints import gpt2_published, write, write_config, write_sharded
 from host import Handler, Host, publish, serving
-from tallystick import count
+from tallystick import BadInput, count
 from tallystick.cli.main import main
 from tallystick.sources import ranges
+from tallystick.sources.elsewhere import elsewhere
+from tallystick.sources.remote import Tally
 from test_gguf import LLAMA, gguf, llama
 
 CONFIG = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 128, "n_layer": 2, "n_head": 4}
@@ -406,6 +410,14 @@ def test_a_host_that_misbehaves_is_refused(
     assert said in line
 
 
+def test_a_host_that_points_from_https_to_http_is_not_followed() -> None:
+    request = Request("https://host/model.safetensors", headers={"Authorization": "Bearer hf_secret"})
+    with pytest.raises(BadInput, match="it is not HTTPS"):
+        ranges.Redirects(Tally()).redirect_request(
+            request, BytesIO(), 302, "Found", {}, "http://host/model.safetensors"
+        )
+
+
 def test_a_small_file_is_read_from_a_host_that_sends_no_pieces(host: Host, folder: Path) -> None:
     for name, content in contents(folder).items():
         host.answers[f"/{name}"] = lambda ask, content=content: ask.answer(200, content)
@@ -509,10 +521,11 @@ class Bucket(MemoryFileSystem):
     def _strip_protocol(cls, path: str) -> str:
         return MemoryFileSystem._strip_protocol(path.removeprefix("s3://"))
 
-    def _open(self, path: str, mode: str = "rb", **more: Any) -> Any:
-        if mode == "rb" and "secret" in path:
+    def info(self, path: str, **more: Any) -> dict[str, Any]:
+        if "secret" in path:
             raise PermissionError("Access Denied\nRequest: 1")
-        return super()._open(path, mode, **more)
+        told = super().info(path, **more)
+        return {**told, "ETag": str(told.get("created"))}
 
 
 @pytest.fixture
@@ -535,6 +548,26 @@ def test_what_a_bucket_refuses_is_told(bucket: Bucket, capsys: pytest.CaptureFix
     assert refused("s3://bucket/none", capsys) == "s3://bucket/none is not there"
     said = refused("s3://bucket/secret/config.json", capsys)
     assert said == "s3://bucket/secret/config.json cannot be read, with what its own tools know you by: Access Denied"
+
+
+def test_a_file_of_a_bucket_that_is_written_anew_in_between_is_refused(bucket: Bucket) -> None:
+    bucket.pipe_file("/bucket/model.gguf", bytes(10 * FIRST))
+    file, size = elsewhere("s3://bucket/model.gguf").open()
+    assert (file.read(4), size) == (bytes(4), 10 * FIRST)
+    bucket.pipe_file("/bucket/model.gguf", bytes(10 * FIRST))
+    with pytest.raises(BadInput, match="was changed while it was read"):
+        file.read(2 * FIRST)
+
+
+def test_a_store_that_does_not_answer_is_not_waited_for(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def silent(*_: object, timeout: float, **__: object) -> None:
+        assert timeout == ranges.PATIENCE
+        raise TimeoutError
+
+    monkeypatch.setattr(Bucket, "info", silent)
+    assert refused("s3://bucket/config.json", capsys) == "s3://bucket/config.json: the store did not answer in time"
 
 
 def test_a_store_without_its_package_says_which(
