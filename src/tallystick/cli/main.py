@@ -72,7 +72,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     # A short run makes many small objects and keeps most: looking for cycles among them so often is wasted.
-    gc.set_threshold(200_000)
+    gc.set_threshold(1_000_000)
     arguments = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path or a tensor's name may hold what the terminal's encoding lacks: escaped, not a traceback.
