@@ -22,7 +22,7 @@ from checkpoints import gpt2_published, write, write_config, write_sharded
 from host import Handler, Host, publish, serving
 from tallystick import BadInput, count
 from tallystick.cli.main import main
-from tallystick.sources import ranges
+from tallystick.sources import ranges, remote
 from tallystick.sources.elsewhere import elsewhere
 from tallystick.sources.remote import Tally
 from test_gguf import LLAMA, gguf, llama
@@ -134,6 +134,18 @@ def test_shards_named_by_an_index_are_each_asked_for_their_header_alone(host: Ho
     assert ledger.total == PARAMETERS
     assert host.ranges("-of-00002.safetensors") == [f"bytes=0-{FIRST - 1}"] * 2
     assert ledger.fetched.requests == len(host.requests) == 4
+
+
+def test_of_many_shards_only_the_last_beginnings_are_kept(
+    host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "MOST_KEPT", 1)
+    host.files = {f"/{name}": content for name, content in contents(folder).items()}
+    index = elsewhere(f"{host.address}/model.safetensors.index.json")
+    same(count(str(index)), count(folder))
+    for name in ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"):
+        assert (index.parent / name).exists()
+    assert [len(piece.content) for piece in index.store.tally.files.values()] == [0, FIRST]
 
 
 def test_a_shard_that_is_not_beside_its_index_is_named(
