@@ -24,6 +24,7 @@ from tallystick import BadInput, count
 from tallystick.cli.main import main
 from tallystick.sources import ranges, remote
 from tallystick.sources.elsewhere import elsewhere
+from tallystick.sources.hub import local
 from tallystick.sources.remote import Tally
 from test_gguf import LLAMA, gguf, llama
 
@@ -231,6 +232,11 @@ def test_a_mended_copy_is_not_written_of_what_is_elsewhere(
     assert main(["ties", f"{host.address}/model.safetensors", "--fix", str(tmp_path / "out")]) == 2
     assert "is not on this machine" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_needs_the_values_says_that_an_address_has_none() -> None:
+    with pytest.raises(BadInput, match="hf://org/name is read by its headers alone, and this needs its values"):
+        local("hf://org/name")
 
 
 # -- the hub --------------------------------------------------------------------------------------
