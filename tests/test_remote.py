@@ -6,9 +6,11 @@ import gzip
 import json
 import socket
 from collections.abc import Iterator
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.request import Request
 
 import pytest
 import torch
@@ -18,9 +20,12 @@ from fsspec.registry import _registry, known_implementations
 import tallystick
 from checkpoints import gpt2_published, write, write_config, write_sharded
 from host import Handler, Host, publish, serving
-from tallystick import count
+from tallystick import BadInput, count
 from tallystick.cli.main import main
-from tallystick.sources import ranges
+from tallystick.sources import ranges, remote
+from tallystick.sources.elsewhere import elsewhere
+from tallystick.sources.hub import local
+from tallystick.sources.remote import Tally
 from test_gguf import LLAMA, gguf, llama
 
 CONFIG = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 128, "n_layer": 2, "n_head": 4}
@@ -132,6 +137,18 @@ def test_shards_named_by_an_index_are_each_asked_for_their_header_alone(host: Ho
     assert ledger.fetched.requests == len(host.requests) == 4
 
 
+def test_of_many_shards_only_the_last_beginnings_are_kept(
+    host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "MOST_KEPT", 1)
+    host.files = {f"/{name}": content for name, content in contents(folder).items()}
+    index = elsewhere(f"{host.address}/model.safetensors.index.json")
+    same(count(str(index)), count(folder))
+    for name in ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"):
+        assert (index.parent / name).exists()
+    assert [len(piece.content) for piece in index.store.tally.files.values()] == [0, FIRST]
+
+
 def test_a_shard_that_is_not_beside_its_index_is_named(
     host: Host, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -215,6 +232,11 @@ def test_a_mended_copy_is_not_written_of_what_is_elsewhere(
     assert main(["ties", f"{host.address}/model.safetensors", "--fix", str(tmp_path / "out")]) == 2
     assert "is not on this machine" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_needs_the_values_says_that_an_address_has_none() -> None:
+    with pytest.raises(BadInput, match="hf://org/name is read by its headers alone, and this needs its values"):
+        local("hf://org/name")
 
 
 # -- the hub --------------------------------------------------------------------------------------
@@ -406,6 +428,14 @@ def test_a_host_that_misbehaves_is_refused(
     assert said in line
 
 
+def test_a_host_that_points_from_https_to_http_is_not_followed() -> None:
+    request = Request("https://host/model.safetensors", headers={"Authorization": "Bearer hf_secret"})
+    with pytest.raises(BadInput, match="it is not HTTPS"):
+        ranges.Redirects(Tally()).redirect_request(
+            request, BytesIO(), 302, "Found", {}, "http://host/model.safetensors"
+        )
+
+
 def test_a_small_file_is_read_from_a_host_that_sends_no_pieces(host: Host, folder: Path) -> None:
     for name, content in contents(folder).items():
         host.answers[f"/{name}"] = lambda ask, content=content: ask.answer(200, content)
@@ -509,10 +539,11 @@ class Bucket(MemoryFileSystem):
     def _strip_protocol(cls, path: str) -> str:
         return MemoryFileSystem._strip_protocol(path.removeprefix("s3://"))
 
-    def _open(self, path: str, mode: str = "rb", **more: Any) -> Any:
-        if mode == "rb" and "secret" in path:
+    def info(self, path: str, **more: Any) -> dict[str, Any]:
+        if "secret" in path:
             raise PermissionError("Access Denied\nRequest: 1")
-        return super()._open(path, mode, **more)
+        told = super().info(path, **more)
+        return {**told, "ETag": str(told.get("created"))}
 
 
 @pytest.fixture
@@ -535,6 +566,26 @@ def test_what_a_bucket_refuses_is_told(bucket: Bucket, capsys: pytest.CaptureFix
     assert refused("s3://bucket/none", capsys) == "s3://bucket/none is not there"
     said = refused("s3://bucket/secret/config.json", capsys)
     assert said == "s3://bucket/secret/config.json cannot be read, with what its own tools know you by: Access Denied"
+
+
+def test_a_file_of_a_bucket_that_is_written_anew_in_between_is_refused(bucket: Bucket) -> None:
+    bucket.pipe_file("/bucket/model.gguf", bytes(10 * FIRST))
+    file, size = elsewhere("s3://bucket/model.gguf").open()
+    assert (file.read(4), size) == (bytes(4), 10 * FIRST)
+    bucket.pipe_file("/bucket/model.gguf", bytes(10 * FIRST))
+    with pytest.raises(BadInput, match="was changed while it was read"):
+        file.read(2 * FIRST)
+
+
+def test_a_store_that_does_not_answer_is_not_waited_for(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def silent(*_: object, timeout: float, **__: object) -> None:
+        assert timeout == ranges.PATIENCE
+        raise TimeoutError
+
+    monkeypatch.setattr(Bucket, "info", silent)
+    assert refused("s3://bucket/config.json", capsys) == "s3://bucket/config.json: the store did not answer in time"
 
 
 def test_a_store_without_its_package_says_which(

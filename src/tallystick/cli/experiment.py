@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import platform
 import shlex
 import sys
 from pathlib import Path
@@ -76,8 +77,6 @@ def _command(options: argparse.Namespace) -> str:
 
 def _made_with() -> str:
     """What the numbers depend on: Python brings the text that is read by default."""
-    import platform
-
     import torch
 
     threads = torch.get_num_threads()

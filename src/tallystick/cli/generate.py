@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
+import secrets
 import sys
 import time
+from dataclasses import asdict
 from typing import Any
 
 from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model
@@ -56,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
     from tallystick.models.sampling import Sampling
 
     sampling = Sampling(temperature, options.top_k, options.top_p, options.min_p, options.repetition_penalty)
-    seed = int.from_bytes(os.urandom(4)) if temperature and options.seed is None else options.seed
+    seed = secrets.randbits(32) if temperature and options.seed is None else options.seed
     prompts = options.prompt or [""]
     writing = model.write(
         prompts, tokens=options.tokens, sampling=sampling, stop=options.stop, seed=seed, compiled=options.compile
@@ -72,8 +73,6 @@ def _run(options: argparse.Namespace) -> int:
     written = sum(text.tokens for text in writing.continuations)
     if options.format == "json":
         answer = {"source": options.checkpoint, "seed": seed, "read": writing.read, "written": written}
-        from dataclasses import asdict  # every command would wait for it
-
         texts = [asdict(text) for text in writing.continuations]
         print_json({**answer, "seconds": seconds, "tokens_per_second": written / seconds, "texts": texts})
         return 0

@@ -11,28 +11,17 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from tallystick import __version__
-from tallystick.cli import (
-    check,
-    compare,
-    compute,
-    count,
-    evaluate,
-    experiment,
-    explore,
-    fit,
-    formula,
-    generate,
-    memory,
-    presets,
-    reconcile,
-    survive,
-    ties,
-    train,
-)
 from tallystick.errors import BadInput
+
+# Each a module of this package, in the order in which help lists them.
+COMMANDS = (
+    "count", "formula", "compare", "reconcile", "check", "memory", "fit", "compute", "ties", "survive", "explore", "train",
+    "experiment", "generate", "evaluate", "presets",
+)  # fmt: skip
 
 EXAMPLES = """\
 examples:
@@ -64,8 +53,8 @@ class _Parser(argparse.ArgumentParser):
         raise BadInput(f"{message} (see {self.prog} --help)")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """All commands and options."""
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """All commands and options, or one command with its own: the others are not imported."""
     parser = _Parser(
         prog="tallystick",
         description="Tells exactly where every parameter of a language model goes.",
@@ -75,23 +64,24 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    answers = (count, formula, compare, reconcile, check, memory, fit, compute, ties, survive)
-    for command in (*answers, explore, train, experiment, generate, evaluate, presets):
-        command.add(commands)
+    for name in (command,) if command else COMMANDS:
+        import_module(f"tallystick.cli.{name}").add(commands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     # A short run makes many small objects and keeps most: looking for cycles among them so often is wasted.
-    gc.set_threshold(200_000)
+    gc.set_threshold(1_000_000)
     arguments = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path or a tensor's name may hold what the terminal's encoding lacks: escaped, not a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        parser = build_parser()
-        if "--print-completion" in arguments:
+        completion = "--print-completion" in arguments
+        alone = not completion and arguments and arguments[0] in COMMANDS
+        parser = build_parser(arguments[0] if alone else None)
+        if completion:
             import shtab
 
             shtab.add_argument_to(parser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 from tallystick import reconcile
@@ -31,8 +32,6 @@ def add(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     if options.most < 1:
         raise BadInput(f"--most {options.most} shows nothing: give a number from 1 on")
-    from dataclasses import replace  # every command would wait for it
-
     answer = reconcile(options.source, options.claim, **settings_of(options.settings))
     answer = replace(answer, explanations=answer.explanations[: options.most])
     if options.format == "json":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Sequence
-from html import escape
 from typing import IO, NamedTuple
 
 from rich import box
@@ -35,8 +34,10 @@ class Table(NamedTuple):
 
 def console(file: IO[str] | None = None) -> Console:
     """Where text goes: with colours in a terminal, plain and of any width in a pipe."""
-    out = Console(file=file or sys.stdout, highlight=False, soft_wrap=True)
-    return out if out.is_terminal else Console(file=out.file, highlight=False, soft_wrap=True, width=ENDLESS)
+    out = Console(file=file or sys.stdout, highlight=False, emoji=False, soft_wrap=True)
+    return (
+        out if out.is_terminal else Console(file=out.file, highlight=False, emoji=False, soft_wrap=True, width=ENDLESS)
+    )
 
 
 def draw(table: Table, out: Console, *, style: str = "table") -> None:
@@ -70,6 +71,7 @@ def draw(table: Table, out: Console, *, style: str = "table") -> None:
 
 def _html(table: Table) -> str:
     """The table in a box of its own, which a keyboard can scroll."""
+    from html import escape  # every table would wait for it
 
     def cells(row: Sequence[str], first: str) -> str:
         """A row: its first cell names it."""

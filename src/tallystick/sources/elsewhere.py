@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,14 +12,14 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.sources.ranges import Web
+from tallystick.sources.ranges import DEADLINE, PATIENCE, Web
 from tallystick.sources.remote import NotThere, Piece, Remote, Tally
 
 MOST_PAGES = 100  # of a repository's list of files, each of a thousand
 
 _REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+)(?:@(refs/(?:pr|convert)/[^/@]+|[^/@]+))?(?:/+(.*))?", re.ASCII)
 _MAY_NOT = "it does not exist, or is private or gated: where you may read it, set HF_TOKEN or call `hf auth login`"
-_PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}  # fsspec's, by the scheme that they bring
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}  # what reads a store for fsspec, by its scheme
 
 
 def elsewhere(address: str) -> Remote:
@@ -156,12 +157,12 @@ def _in_bucket(address: str) -> Remote:
 
 
 class _Bucket:
-    """The files of a bucket, by fsspec and who reads such stores for it."""
+    """The files of a bucket, by fsspec and what reads such stores for it."""
 
     def __init__(self, scheme: str, bucket: str) -> None:
         self.tally = Tally()
         self._root = f"{scheme}://{bucket}"
-        self._opened: dict[str, Any] = {}
+        logging.getLogger(_PACKAGES[scheme]).addHandler(logging.NullHandler())  # what goes wrong is told in one line
         try:
             import fsspec
 
@@ -175,30 +176,32 @@ class _Bucket:
         return f"{self._root}/{key}" if key else self._root
 
     def read(self, key: str, start: int, length: int) -> Piece:
-        """A piece of a file; where the store knows versions, of the one that was opened."""
-        with _told(self.shown(key)):
-            if key not in self._opened:
-                self.tally.request()
-                self._opened[key] = self._system.open(self.shown(key), "rb", cache_type="none")
-            file = self._opened[key]
-            self.tally.request()
-            file.seek(start)
-            return Piece(file.read(length), file.size)
+        """A piece of a file, which is looked at each time: it may have been written anew."""
+        address = self.shown(key)
+        with self._asking(address):
+            told = self._system.info(address, timeout=PATIENCE)
+        end = min(start + length, told["size"])
+        version = told.get("ETag") or told.get("etag")
+        if start >= end:
+            return Piece(b"", told["size"], version)
+        with self._asking(address):
+            return Piece(self._system.cat_file(address, start=start, end=end, timeout=DEADLINE), told["size"], version)
 
     def _names(self, folder: str) -> Sequence[str]:
-        self.tally.request()
-        with _told(self.shown(folder)):
-            listed = self._system.ls(self.shown(folder), detail=True)
+        with self._asking(self.shown(folder)):
+            listed = self._system.ls(self.shown(folder), detail=True, timeout=PATIENCE)
         return [one["name"].rpartition("/")[2] for one in listed if one["type"] == "file"]
 
-
-@contextmanager
-def _told(what: str) -> Iterator[None]:
-    """What fsspec and those beneath it raise, in one line: each has errors of its own."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise NotThere(f"{what} is not there") from None
-    except Exception as error:
-        why = (str(error).strip().splitlines() or [""])[0] or type(error).__name__
-        raise BadInput(f"{what} cannot be read, with what its own tools know you by: {why}") from None
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """A request, and what fsspec and those beneath it raise in one line: each has errors of its own."""
+        self.tally.request()
+        try:
+            yield
+        except FileNotFoundError:
+            raise NotThere(f"{what} is not there") from None
+        except TimeoutError:
+            raise BadInput(f"{what}: the store did not answer in time") from None
+        except Exception as error:
+            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise BadInput(f"{what} cannot be read, with what its own tools know you by: {why}") from None

@@ -30,6 +30,10 @@ def local(source: str | os.PathLike[str]) -> Path:
         raise BadInput(f"{quoted(name)} is no path: {error}") from None
     if exists:
         return model_in(path)
+    if "://" in name:
+        raise BadInput(
+            f"{name} is read by its headers alone, and this needs its values: name a folder, or org/name of the hub"
+        )
     if not _REPOSITORY.fullmatch(name) or name.startswith("."):
         raise BadInput(f"there is no file or folder {quoted(name)}")
     try:

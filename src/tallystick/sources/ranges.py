@@ -44,7 +44,7 @@ class Web:
         self._tally, self._token, self._refused = tally, token, refused
         self._opener = OpenerDirector()
         for handler in (
-            ProxyHandler(), HTTPHandler(), HTTPSHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor(), _Redirects(tally),
+            ProxyHandler(), HTTPHandler(), HTTPSHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor(), Redirects(tally),
         ):  # fmt: skip
             self._opener.add_handler(handler)
 
@@ -105,7 +105,7 @@ class Web:
         return BadInput(f"{what}: the host answers {said}")
 
 
-class _Redirects(HTTPRedirectHandler):
+class Redirects(HTTPRedirectHandler):
     """Follows a host to where it points, without what the user is known by where that is another host."""
 
     max_redirections = MOST_REDIRECTS
@@ -114,6 +114,7 @@ class _Redirects(HTTPRedirectHandler):
         self._tally = tally
 
     def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> Request:
+        """The request that follows, or `BadInput`."""
         fp.close()  # unread: it may have no end
         before, after = _origin(req.full_url), _origin(newurl)
         if after[0] not in ("https", before[0]):

@@ -22,6 +22,7 @@ FIRST_PIECE = 1 << 16  # bytes: the headers of most shards are shorter
 LARGEST_PIECE = 1 << 23  # of files that are read on and on, each piece is twice the one before
 MOST_FETCHED = 160_000_000  # bytes of one file: the longest header that a format allows, and room for steps
 AT_ONCE = 8  # shards whose headers are fetched beside one another
+MOST_KEPT = 64  # beginnings of files, for whoever opens one again: an index may name a thousand
 
 
 class NotThere(BadInput):
@@ -42,12 +43,20 @@ class Tally:
     def __init__(self) -> None:
         self._lock = Lock()
         self._bytes = self._requests = 0
-        self.files: dict[str, Piece] = {}  # the first piece of each file that was opened
+        self.files: dict[str, Piece] = {}  # each that was opened; the last of them with their first pieces
 
     def request(self) -> None:
         """One request is sent."""
         with self._lock:
             self._requests += 1
+
+    def opened(self, key: str, first: Piece) -> None:
+        """A file has been opened, and begins so."""
+        with self._lock:
+            self.files[key] = first if len(first.content) <= FIRST_PIECE else first._replace(content=b"")
+            if len(self.files) > MOST_KEPT:
+                oldest = [*self.files][-MOST_KEPT - 1]
+                self.files[oldest] = self.files[oldest]._replace(content=b"")
 
     def receive(self, number: int) -> None:
         """So many bytes of a file have come."""
@@ -149,8 +158,7 @@ class Remote:
         known = files.get(self._key)
         if known is None or len(known.content) < min(known.size, FIRST_PIECE):
             known = self.fetch(0, FIRST_PIECE)
-            # Of a host that sends whole files they are not kept: there may be a thousand.
-            files[self._key] = known if len(known.content) <= FIRST_PIECE else known._replace(content=b"")
+            self.store.tally.opened(self._key, known)
         return known
 
 
