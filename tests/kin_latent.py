@@ -304,7 +304,12 @@ KIN: dict[str, Kin] = {
                 "glm_moe_dsa",
                 index_topk_freq=sometimes(st.integers(0, 3)),
                 index_skip_topk_offset=sometimes(st.integers(0, 3)),
-                index_topk_pattern=nullable(st.text("FS", min_size=4, max_size=5)),
+                index_topk_pattern=nullable(
+                    st.one_of(
+                        st.text("FS", min_size=4, max_size=5),
+                        st.lists(st.sampled_from(["full", "shared"]), min_size=4, max_size=5),
+                    )
+                ),
                 **FIRST,
                 **INDEXING,
             ),
@@ -316,7 +321,7 @@ KIN: dict[str, Kin] = {
         others={
             **ONE_SPARSE,
             "indexer_types": [["full", "shared", "full", "shared"]],
-            "index_topk_pattern": ["FSFS"],
+            "index_topk_pattern": ["FSFS", ["full", "shared", "full", "shared"]],
         },
         experts=True,
         aliases={"num_experts": "n_routed_experts"},

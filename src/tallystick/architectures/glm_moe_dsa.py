@@ -46,21 +46,22 @@ def glm_moe_dsa(c: Config) -> Model:
     own = _spelled(c) or listed(
         c, "indexer_types", INDEXERS, lambda layer: INDEXERS[max(layer - skipped + 1, 0) % every != 0], longer=True
     )
-    return decoder(c, in_stack(zip(feeds, own, strict=True), block(c)))
+    return decoder(c, in_stack(zip(feeds, own, strict=True), _block(c)))
 
 
 def _spelled(c: Config) -> list[str] | None:
-    """The kinds of `indexer_types` where an older config spells them in letters, such as ``FSSF``."""
-    letters, count = c.index_topk_pattern, int(c.num_hidden_layers)
-    if c.indexer_types is not None or letters is None:
+    """The kinds of `indexer_types` where an older config lists them under another key, or spells them: ``FSSF``."""
+    stated, count = c.index_topk_pattern, int(c.num_hidden_layers)
+    if c.indexer_types is not None or stated is None:
         return None
-    spelled = {kind[0].upper(): kind for kind in INDEXERS}
-    if not isinstance(letters, str) or len(letters) < count or not all(letter in spelled for letter in letters):
+    letters = {kind[0].upper(): kind for kind in INDEXERS}
+    kinds = [letters.get(letter) for letter in stated] if isinstance(stated, str) else stated
+    if not isinstance(kinds, list) or len(kinds) < count or not all(kind in INDEXERS for kind in kinds):
         raise c.refuse(f"index_topk_pattern must spell an F or S for each of the {count} layers")
-    return [spelled[letter] for letter in letters[:count]]
+    return kinds[:count]
 
 
-def block(c: Config) -> Callable[[str, str], Group]:
+def _block(c: Config) -> Callable[[str, str], Group]:
     """The block of a layer: what feeds forward in it, and whether it has an indexer."""
     d = c.hidden_size
     feed = {"dense": gated_mlp(d, c.intermediate_size), "sparse": sigmoid_mixture(c, scoring=None)}
