@@ -74,21 +74,10 @@ def xlm(draw: DrawFn) -> Config:
     names = {"emb_dim": "hidden_size", "n_heads": "num_attention_heads", "n_layers": "num_hidden_layers"}
     heads = draw(HEADS)
     sizes = {"emb_dim": heads * draw(HEAD), "n_heads": heads, "n_layers": draw(LAYERS)}
-    cutoffs = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True))
-    adaptive = {
-        "vocab_size": 20,
-        "asm": True,
-        "asm_cutoffs": sorted(cutoffs),
-        "asm_div_value": draw(st.sampled_from([1, 2.5])),
-    }
-    plain = {
-        draw(st.sampled_from(["vocab_size", "n_words"])): draw(sometimes(VOCABULARY)),
-        "asm": draw(sometimes(st.just(False))),
-    }
     return config(
         "xlm",
         **{(names[key] if draw(FLAG) else key): value for key, value in sizes.items()},
-        **draw(st.sampled_from([plain, plain, adaptive])),
+        **{draw(st.sampled_from(["vocab_size", "n_words"])): draw(sometimes(VOCABULARY))},
         max_position_embeddings=draw(POSITIONS),
         n_langs=draw(ROWS),
         **{key: draw(value) for key, value in maybe_flags("use_lang_emb", "causal", "tie_word_embeddings").items()},
@@ -240,7 +229,7 @@ KIN: dict[str, Kin] = {
             "use_lang_emb": {"n_langs": 3},
         },
         others={"asm_cutoffs": [[9]]},
-        runs={"pad_token_id": 2, "asm": False},
+        runs={"pad_token_id": 2},
     ),
     "reformer": Kin(
         reformer(),

@@ -16,6 +16,7 @@ from kin_bert import KIN, SMALL
 from tallystick import BadInput, architectures
 from tallystick.answers.compute import compute
 from tallystick.answers.kv_cache import kept
+from test_architectures import assert_equal
 
 DECODER = {"is_decoder": True, "pad_token_id": 1, "default_language": "en_XX"}
 CACHED = sorted(
@@ -123,6 +124,13 @@ def test_a_checkpoint_with_the_first_names_of_the_norms(first: bool, tmp_path: P
     assert tallystick.ties(tmp_path).verdict == "consistent"
 
 
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(("cutoffs", "share"), [([10], 4.0), ([1, 7, 20], 2.5), ([39], 1), ([3, 4], 2)])
+def test_an_adaptive_softmax_has_narrower_rows_for_seldom_tokens(cutoffs: list[int], share: float, tied: bool):
+    adaptive = {"asm": True, "asm_cutoffs": cutoffs, "asm_div_value": share, "tie_word_embeddings": tied}
+    assert_equal({"model_type": "xlm", **KIN["xlm"].small, **adaptive})
+
+
 # -- what makes no model --------------------------------------------------------------------------
 
 
@@ -131,6 +139,25 @@ def test_a_checkpoint_with_the_first_names_of_the_norms(first: bool, tmp_path: P
     [
         ("bert", {"add_cross_attention": True}, "add_cross_attention needs is_decoder = true"),
         ("big_bird", {"attention_type": "sparse"}, "attention_type is the string 'sparse', expected block_sparse or"),
+        ("xlm", {"is_encoder": False}, "is_encoder is false, and no such model of this type exists"),
+        ("xlm", {"asm": True}, "asm = true needs asm_cutoffs"),
+        (
+            "reformer",
+            {"is_decoder": True, "attn_layers": []},
+            r"attn_layers is the list \[\], expected a list of lsh and local",
+        ),
+        ("reformer", {"is_decoder": True, "num_hidden_layers": 9}, "attn_layers lists 6 layers of 9"),
+        ("reformer", {"is_decoder": True, "lsh_num_chunks_after": 1}, "lsh_num_chunks_after must be 0"),
+        (
+            "reformer",
+            {"is_decoder": True, "axial_pos_embds_dim": [3]},
+            "axial_pos_embds_dim must sum to hidden_size = 16",
+        ),
+        (
+            "xlnet",
+            {"d_head": 5},
+            "d_head is 5, but d_model shared out among the heads is 8",
+        ),
         ("xmod", {"languages": "en_XX"}, "languages is the string 'en_XX', expected a list of names such as en_XX"),
         ("xmod", {"languages": ["en.XX"]}, "languages is .*, expected a list"),
         ("xmod", {"languages": [3]}, "languages is .*, expected a list"),
@@ -139,7 +166,16 @@ def test_a_checkpoint_with_the_first_names_of_the_norms(first: bool, tmp_path: P
 def test_what_makes_no_model_is_refused(model_type: str, more: dict[str, Any], why: str):
     with pytest.raises(BadInput, match=why):
         tallystick.count({"model_type": model_type, **SMALL, **more})
-    with pytest.raises((ValueError, KeyError, StrictDataclassError)):
+    refusals = (
+        ValueError,
+        KeyError,
+        AttributeError,
+        IndexError,
+        AssertionError,
+        NotImplementedError,
+        StrictDataclassError,
+    )
+    with pytest.raises(refusals):
         model_of(model_type, **{**SMALL, **more})
 
 
