@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hypothesis import strategies as st
@@ -149,6 +150,12 @@ def zaya(draw: DrawFn) -> Config:
     return {**values, **draw(st.one_of(st.just({}), windows))}
 
 
+def reachable(values: Config) -> Config:
+    """A token goes through no more of Doge's experts than its keys find: a square of them."""
+    found = math.isqrt(values["num_experts"]) ** 2
+    return {**values, "num_experts_per_tok": min(values["num_experts_per_tok"], found)}
+
+
 KIN: dict[str, Kin] = {
     "cwm": Kin(llama_like("cwm", kv=8, whole=True, **maybe_flags("mlp_bias")), STATED, runs=BOS),
     "hyperclovax": Kin(
@@ -279,7 +286,7 @@ KIN: dict[str, Kin] = {
     "doge": Kin(
         with_experts(
             llama_like("doge", **maybe_flags("attention_bias", "mlp_bias", "is_moe")), "num_experts", "num_experts"
-        ),
+        ).map(reachable),
         SMALL,
         needs={"num_experts": {"is_moe": True, "num_experts": 9, "num_experts_per_tok": 1}},
         beside=tuple(
