@@ -156,7 +156,7 @@ def test_an_adaptive_softmax_has_narrower_rows_for_seldom_tokens(cutoffs: list[i
         (
             "xlnet",
             {"d_head": 5},
-            "d_head is 5, but d_model shared out among the heads is 8",
+            "d_head is 5, but d_model shared out among the heads is 4",
         ),
         ("xmod", {"languages": "en_XX"}, "languages is the string 'en_XX', expected a list of names such as en_XX"),
         ("xmod", {"languages": ["en.XX"]}, "languages is .*, expected a list"),
