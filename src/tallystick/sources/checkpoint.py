@@ -195,7 +195,7 @@ def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str],
     """The packed weights of a checkpoint; a format with names of its own packs in ways of its own."""
     if contents.own_names:
         return Found()
-    tensors = ((name, dtype, shape) for _, header in contents.files for name, dtype, shape, *_ in header.tensors)
+    tensors = [tensor[:3] for _, header in contents.files for tensor in header.tensors]
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
     return find_packed(tensors, quantisation_in(config), metadata, peek)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tallystick.sources import packings
@@ -49,6 +49,8 @@ _SCHEMES = (
             "_act_pre_scale", "_act_quant_scale", "_act_quant_zero_point", "_act_per_tensor_scale")),
 )  # fmt: skip
 
+_MARKS = tuple(scheme.mark for scheme in _SCHEMES)
+
 _MODELS_NAME = (
     (re.compile(r"\.(?:qweight|weight_packed)$"), ".weight"),
     (re.compile(r"\._(\w+)_qdata$"), r".\1"),
@@ -68,7 +70,7 @@ def model_name(stored: str) -> str:
     return stored
 
 
-def find_packed(tensors: Iterable[Tensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek) -> Found:
+def find_packed(tensors: Sequence[Tensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek) -> Found:
     """The packed weights among the tensors of a checkpoint.
 
     Args:
@@ -80,10 +82,13 @@ def find_packed(tensors: Iterable[Tensor], told: Mapping[str, Any], metadata: Ma
     Raises:
         BadInput: where the parts of a weight contradict each other.
     """
+    marked = [tensor[0] for tensor in tensors if tensor[0].endswith(_MARKS)]
+    if not marked:  # as in most checkpoints, however large
+        return Found()
     by_name = {tensor[0]: tensor for tensor in tensors}
     weights: dict[str, Weight] = {}
     beside: set[str] = set()
-    for name in by_name:
+    for name in marked:
         for scheme in _SCHEMES:
             if not name.endswith(scheme.mark):
                 continue

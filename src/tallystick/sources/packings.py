@@ -162,7 +162,7 @@ def _gptq(parts: Parts, rows: int, outputs: int) -> tuple[int, int]:
             parts.contradiction(".qzeros", ".scales")
         bits = parts.whole(zeros[1] * 32, outputs, ".qzeros", ".scales")
     elif parts.has(".g_idx"):
-        bits = parts.whole(rows * 32, parts.shape(".g_idx")[0], ".qweight", ".g_idx")
+        bits = parts.whole(rows * 32, parts.shape(".g_idx", 1)[0], ".qweight", ".g_idx")
     else:
         bits = _bits(parts.told) or 4
     return parts.whole(rows * 32, bits, ".qweight"), bits
