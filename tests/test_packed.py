@@ -262,6 +262,22 @@ def test_words_that_the_last_size_does_not_fill(tmp_path: Path):
     assert count(tmp_path / "model.safetensors").total == 6 * 31
 
 
+def test_a_shape_that_is_not_read_is_that_of_the_config(tmp_path: Path):
+    """As in files that are elsewhere, of which headers alone are fetched: here the note is too long to be one."""
+
+    def stored(out: int, inputs: int) -> Stored:
+        parts = bitsandbytes("nf4")(out, inputs)
+        name = "weight.quant_state.bitsandbytes__nf4"
+        return {**parts, name: (torch.uint8, (5000,), (parts[name][2] or b"").ljust(5000))}
+
+    known, unknown = (
+        folder_of(tmp_path / kind, stored, {**LLAMA, "model_type": kind}) for kind in ("llama", "no_type")
+    )
+    assert [(count(one).total, count(one).mismatches) for one in (known, unknown)] == [(OWN, {}), (OWN, {})]
+    name = "model.layers.0.mlp.down_proj.weight"
+    assert [count(one).tensors[name].shape for one in (known, unknown)] == [(64, 96), (64 * 96,)]
+
+
 def test_layers_of_mlx_with_bits_of_their_own(tmp_path: Path):
     tensors = {f"{name}.{part}": torch.ones(4, 1) for name in ("a", "b") for part in ("scales", "biases")}
     tensors |= {"a.weight": torch.zeros(4, 8, dtype=torch.uint32), "b.weight": torch.zeros(4, 12, dtype=torch.uint32)}
