@@ -66,7 +66,8 @@ def write_sharded(folder: Path, *shards: Shapes, weight_map: Mapping[str, Any] |
         write(folder / name, shapes, metadata={"format": "pt"})
         placed.update(dict.fromkeys(shapes, name))
     index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {"total_size": 0}, "weight_map": {**placed, **(weight_map or {})}}))
+    size = sum(data_bytes(header_of(shapes)) for shapes in shards)
+    index.write_text(json.dumps({"metadata": {"total_size": size}, "weight_map": {**placed, **(weight_map or {})}}))
     return index
 
 

@@ -246,14 +246,14 @@ def test_one_shard_says_that_it_is_one(tmp_path: Path):
     assert "lm_head.weight" in ledger.mismatches["missing"]
 
 
-def test_missing_shards_are_named(tmp_path: Path):
-    llama_in_shards(tmp_path)
+def test_missing_shards_of_an_index_are_named(tmp_path: Path):
+    index = llama_in_shards(tmp_path)
     for number in (3, 1):
         (tmp_path / f"model-0000{number}-of-00003.safetensors").unlink()
     with pytest.raises(
         BadInput, match=r"3 shards, of which 2 are not beside it: 'model-00001-of-00003.safetensors', 'm"
     ):
-        count(tmp_path)
+        count(index)
 
 
 @pytest.mark.parametrize(
@@ -278,9 +278,9 @@ def test_an_index_names_no_path_outside_its_folder(tmp_path: Path, shard: Any):
     "shard", ["x\0.safetensors", "N" * 5000, "\x1b[2J.safetensors", "a\nb.safetensors", "\ud800"], ids=ascii
 )
 def test_odd_names_of_shards_are_not_there(tmp_path: Path, shard: str):
-    llama_in_shards(tmp_path, weight_map={"extra.weight": shard})
+    index = llama_in_shards(tmp_path, weight_map={"extra.weight": shard})
     with pytest.raises(BadInput, match="4 shards, of which 1 are not beside it") as error:
-        count(tmp_path)
+        count(index)
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 300 + len(str(tmp_path))
 

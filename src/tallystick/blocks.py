@@ -1,4 +1,4 @@
-"""ggml's quantised formats: so many elements of a row share a block of so many bytes, scales included."""
+"""Numbers narrower than a byte: ggml's blocks, whose bytes hold scales too, and what other libraries pack."""
 
 from __future__ import annotations
 
@@ -24,3 +24,6 @@ BLOCKS = {
     "iq4_xs": Block(256, 136),
     "tq1_0": Block(256, 54), "tq2_0": Block(256, 66), "mxfp4": Block(32, 17), "nvfp4": Block(64, 36),
 }  # fmt: skip
+
+# Values that lie several to a byte, their scales elsewhere: bits of each.
+NARROW = {**{f"int{bits}": bits for bits in range(1, 8)}, "nf4": 4, "fp4": 4}

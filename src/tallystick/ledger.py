@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tallystick.anatomy import Attending, Mixing, Part, Recurring
-from tallystick.blocks import BLOCKS, Block
+from tallystick.blocks import BLOCKS, NARROW, Block
 from tallystick.errors import BadInput
 
 if TYPE_CHECKING:
@@ -440,7 +440,7 @@ def layer_of(name: str) -> str:
 
 def size_in_bytes(elements: int, dtype: str) -> int:
     """Bytes of so many elements; a part of a byte counts whole."""
-    block = BLOCKS.get(dtype) or Block(8, BITS[dtype])
+    block = BLOCKS.get(dtype) or Block(8, BITS.get(dtype) or NARROW[dtype])
     return -(-elements * block.bytes // block.elements)
 
 

@@ -21,7 +21,7 @@ _WRAPPER = re.compile(
     r"|base_layer|original_module)\."
 )
 _ROOT = re.compile(r"^(?:(?:model|transformer|gpt_neox|language_model|backbone)\.)+")
-_PACKED = re.compile(r"(?<=\.)(qweight|weight_packed|weight_qdata)$")
+_PACKED = re.compile(r"(?<=\.)(qweight|weight_packed|_?weight_qdata)$")
 
 ADAPTER = re.compile(r"(^|[._])(lora_\w+|modules_to_save|ia3_l|prompt_encoder|prompt_embeddings|adapter\w*)(\.|$)")
 

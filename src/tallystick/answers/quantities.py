@@ -360,7 +360,12 @@ def _tag(name: str, role: str, names: set[str]) -> str:
 def _module(name: str) -> str:
     """The module that a tensor is in: c_proj of h.*.attn.c_proj.weight, gate_up_proj of experts.gate_up_proj."""
     parts = [part for part in name.split(".") if part != "*"]
-    return parts[-2] if len(parts) > 1 and re.fullmatch(r"weight|bias|scale|shift|gamma|beta", parts[-1]) else parts[-1]
+    return (
+        parts[-2]
+        if len(parts) > 1
+        and re.fullmatch(r"q?weight|weight_packed|_weight_qdata|bias|scale|shift|gamma|beta", parts[-1])
+        else parts[-1]
+    )
 
 
 def _unpacked(atom: Atom, stacks: dict[tuple[str, tuple[int, ...]], list[Entry]]) -> list[Atom]:

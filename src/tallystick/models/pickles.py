@@ -12,8 +12,8 @@ from torch import Tensor
 
 from tallystick.errors import BadInput
 from tallystick.models.stored import Held, in_memory
-from tallystick.sources.checkpoint import shards_of
 from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.shards import shards_of
 from tallystick.sources.torch_files import is_torch_file
 
 

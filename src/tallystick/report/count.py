@@ -45,7 +45,7 @@ def _other_totals(totals: Mapping[str, int | None]) -> list[str]:
         "parameters": "in distinct Parameter objects",
         "trainable": "trainable",
         "active": "active for one token",
-        "stored": "elements stored",
+        "stored": f"elements stored in {in_bytes(totals.get('stored_bytes') or 0)}",
         "buffers": "elements in buffers",
     }
     lines = [

@@ -129,12 +129,33 @@ def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> L
     from tallystick.sources.checkpoint import find_weights, names_in
     from tallystick.sources.config import CONFIG
 
+    names = names_in(folder)
+    if _PIPELINE in names:
+        raise BadInput(f"{name} is a pipeline of diffusers, and not one model{_inside(folder, names)}")
+    if isinstance(folder, Path) and CONFIG in names:
+        from tallystick.sources.absent import absent_from, ledger_without_weights
+
+        if absent := absent_from(folder, names):
+            return ledger_without_weights(folder / CONFIG, absent, overrides, source=name)
     checkpoint = find_weights(folder)
-    if checkpoint is None and CONFIG not in names_in(folder):
-        raise BadInput(f"{name} holds neither a {CONFIG} nor weights")
+    if checkpoint is None and CONFIG not in names:
+        raise BadInput(f"{name} holds neither a {CONFIG} nor weights{_inside(folder, names)}")
     ledger = _from_file(checkpoint or folder / CONFIG, overrides, name)
     ledger.notes += _unread(folder) if checkpoint is None else ()
     return ledger
+
+
+# What diffusers calls the list of a pipeline's parts, each a model in a folder of its own.
+_PIPELINE = "model_index.json"
+
+
+def _inside(folder: Location, names: list[str]) -> str:
+    """The folders in a folder that hold a config, for whoever named the one around them."""
+    from tallystick.sources.config import CONFIG
+
+    parts = [name for name in names if isinstance(folder, Path) and os.path.isfile(folder / name / CONFIG)]
+    listed = ", ".join(map(quoted, parts[:5])) + (", …" if len(parts) > 5 else "")
+    return f"; name a model in it: {listed}" if parts else ""
 
 
 def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.ledger import Entry, Ledger, Values, size_in_bytes
+from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
+from tallystick.sources.adapters import adapter_notes, is_adapter
 from tallystick.sources.classes import classes_of, is_part, without_head
 from tallystick.sources.config import (
     CONFIG,
@@ -25,10 +28,12 @@ from tallystick.sources.files import exists, read_json
 from tallystick.sources.formats import find_other, read_weights
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, role_of
-from tallystick.sources.notes import notes_by_name, packed_note
+from tallystick.sources.notes import dtype_notes, notes_by_name, packed_notes
+from tallystick.sources.packed import Found, find_packed, quantisation_in
 from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
 from tallystick.sources.rollup import roll_up
-from tallystick.sources.safetensors import Header, parse_header, read_header
+from tallystick.sources.safetensors import Header, parse_header
+from tallystick.sources.shards import checked, claim_notes, headers_of, shards_of
 from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.values import StoredValues, ValuesElsewhere
 
@@ -80,19 +85,29 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
     """
     contents = contents_of(path)
     config = path.parent / CONFIG
+    adapter = is_adapter(path)
     if contents.config is not None:
         beside = _described(contents.config, overrides, str(path))
-    elif contents.own_names:
+    elif contents.own_names or adapter:
         if overrides:
             raise BadInput(f"{path} has no config to set {', '.join(overrides)} in")
         beside = _Beside()
     else:
         beside = _beside(config, overrides) if exists(config) or overrides else _Beside()
     values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
-    checkpoint = _Checkpoint(path, source, contents, _entries(contents), beside, values)
+    packed = _packed(contents, beside.values, values.peek)
+    values.packed = packed.weights
+    entries = _entries(contents, packed)
+    if adapter:
+        beside = beside._replace(notes=adapter_notes(path.parent / ADAPTER_CONFIG, entries))
+    checkpoint = _Checkpoint(path, source, contents, packed, entries, beside, values)
     if beside.ledgers:
-        return checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
-    return checkpoint.ledger(None, ask=partial(checkpoint.asked, values) if beside.foreign else None)
+        ledger = checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
+    else:
+        ledger = checkpoint.ledger(None, ask=partial(checkpoint.asked, values) if beside.foreign else None)
+    if path.name.endswith(".json") and not isinstance(path, Remote):  # an index elsewhere is fetched once
+        ledger.notes += claim_notes(path, ledger)
+    return ledger
 
 
 def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
@@ -101,7 +116,8 @@ def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
     No value can be read, and there is no config beside it: roles are told by name.
     """
     contents = Contents("safetensors", [(Path(source), parse_header(text, data_bytes, where=source))])
-    return _Checkpoint(Path(source), source, contents, _entries(contents), _Beside(), None).ledger(None)
+    packed = _packed(contents, {}, lambda name: None)
+    return _Checkpoint(Path(source), source, contents, packed, _entries(contents, packed), _Beside(), None).ledger(None)
 
 
 class _Checkpoint(NamedTuple):
@@ -110,6 +126,7 @@ class _Checkpoint(NamedTuple):
     path: Location
     source: str
     contents: Contents
+    packed: Found
     entries: list[Entry]
     beside: _Beside
     values: Values | None  # None where only the header is at hand
@@ -118,13 +135,14 @@ class _Checkpoint(NamedTuple):
         self, told: ToldByConfig | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
     ) -> Ledger:
         """The ledger of what is stored, with what a config told of it."""
-        stored = (
-            sum(entry.unique * entry.copies for entry in self.entries),
-            sum(size_in_bytes(entry.unique, entry.dtype) * entry.copies for entry in self.entries),
-        )
         entries = list(told.entries if told else self.entries)
         entries += _aliases(entries, self.contents.files)
-        notes = [*self.contents.notes, *self.beside.notes, *(told.notes if told else notes_by_name(entries))]
+        notes = [
+            *self.contents.notes,
+            *self.beside.notes,
+            *(told.notes if told else notes_by_name(entries, whole=not is_adapter(self.path))),
+            *dtype_notes(entries, self.beside.values),
+        ]
         if shard := _SHARD.fullmatch(self.path.name):
             alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
             notes.append(alone)
@@ -134,9 +152,9 @@ class _Checkpoint(NamedTuple):
             source=self.source,
             kind=self.contents.kind,
             architecture=told.described.architecture if told else self.contents.architecture,
-            notes=notes + packed_note(entries),
+            notes=notes + packed_notes(entries, self.packed.weights),
             relations={**self._overlaps(), **(told.relations if told else {})},
-            stored=stored,
+            stored=_stored(self.contents),
             described=told.described if told else None,
             mismatches=told.mismatches if told else None,
             meant=told.meant if told else _meant_by_flag(self.beside.foreign, entries),
@@ -166,97 +184,65 @@ def contents_of(path: Location) -> Contents:
         return read_weights(path)
     shards = shards_of(path)
     read = at_once(read_weights, [path.parent / shard for shard in sorted(shards)])
-    files = _checked(path, shards, [file for one in read for file in one.files])
+    files = checked(path, shards, [file for one in read for file in one.files])
     sharing = {name: shared for one in read for name, shared in one.sharing.items()}
     return Contents(
         read[0].kind, files, sharing, notes=tuple(dict.fromkeys(note for one in read for note in one.notes))
     )
 
 
-def _entries(contents: Contents) -> list[Entry]:
+def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str], bytes | None]) -> Found:
+    """The packed weights of a checkpoint; a format with names of its own packs in ways of its own."""
+    if contents.own_names:
+        return Found()
+    tensors = [tensor[:3] for _, header in contents.files for tensor in header.tensors]
+    metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
+    return find_packed(tensors, quantisation_in(config), metadata, peek)
+
+
+def _stored(contents: Contents) -> tuple[int, int]:
+    """Elements and bytes in the files, what several names share once."""
+    alike: dict[tuple[str, int], int] = {}
+    for _, header in contents.files:
+        for name, dtype, shape, *_ in header.tensors:
+            size = contents.sharing[name].new if name in contents.sharing else math.prod(shape)
+            alike[dtype, size] = alike.get((dtype, size), 0) + 1
+    return (
+        sum(size * times for (_, size), times in alike.items()),
+        sum(size_in_bytes(size, dtype) * times for (dtype, size), times in alike.items()),
+    )
+
+
+def _entries(contents: Contents, packed: Found) -> list[Entry]:
     """The stored tensors, with what is known of each without a config."""
     return [
         entry._replace(role=role, buffer=buffer, active=contents.experts_used if role == "experts" else None)
-        for entry in _rolled(contents)
-        for role, buffer in [(contents.role(entry.name), _is_buffer(entry, contents))]
+        for entry in _rolled(contents, packed)
+        for role, buffer in [(contents.role(entry.name), _is_buffer(entry, contents, packed))]
     ]
 
 
-def _is_buffer(entry: Entry, contents: Contents) -> bool:
-    """By the format itself, which knows single names, or else by the well-known ones."""
-    if next(entry.unrolled()).name in contents.buffers:
+def _is_buffer(entry: Entry, contents: Contents, packed: Found) -> bool:
+    """By the format or the way of packing, which know single names, or else by the well-known ones."""
+    name = next(entry.unrolled()).name
+    if name in contents.buffers or name in packed.beside:
         return True
     return not contents.own_names and is_buffer(entry.name, entry.shape)
 
 
-def _rolled(contents: Contents) -> Iterator[Entry]:
+def _rolled(contents: Contents, packed: Found) -> Iterator[Entry]:
     """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
-    tensors = [(name, dtype, shape) for _, header in contents.files for name, dtype, shape, *_ in header.tensors]
-    apart = [tensor for tensor in tensors if tensor[0] not in contents.sharing]
-    yield from roll_up(apart)
+    tensors: list[tuple[str, str, tuple[int, ...]]] = []
+    for _, header in contents.files:
+        for name, dtype, shape, *_ in header.tensors:
+            weight = packed.weights.get(name)
+            tensors.append((name, weight.dtype, weight.shape) if weight else (name, dtype, shape))
+    yield from roll_up(tensor for tensor in tensors if tensor[0] not in contents.sharing)
     for name, dtype, shape in tensors:
         if name in contents.sharing:
             owner, new, _ = contents.sharing[name]
-            yield Entry(name, shape, "other", dtype, owner, new)
-
-
-def headers_of(path: AnyLocation) -> list[tuple[AnyLocation, Header]]:
-    """Every file of a safetensors checkpoint with its header: the one file, or all that an index names."""
-    if not path.name.endswith(".json"):
-        return [(path, read_header(path))]
-    shards = shards_of(path)
-    paths = [path.parent / shard for shard in sorted(shards)]
-    return _checked(path, shards, list(zip(paths, at_once(read_header, paths), strict=True)))
-
-
-def shards_of(index: Location) -> dict[str, set[str]]:
-    """The files beside an index that it names, all of which are there, each with the names that it puts in it."""
-    values = read_json(index)
-    weight_map = values.get("weight_map") if isinstance(values, dict) else None
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map")
-    shards: dict[str, set[str]] = {}
-    for name, shard in weight_map.items():
-        names = shards.get(shard) if isinstance(shard, str) else None
-        if names is None:  # a file that was not named before: looked at once, however many tensors it holds
-            if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", "..") or "\\" in shard:
-                raise BadInput(
-                    f"{index} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder"
-                )
-            names = shards[shard] = set()
-        names.add(name)
-    there = at_once(exists, [index.parent / shard for shard in shards])
-    absent = [shard for shard, found in zip(shards, there, strict=True) if not found]
-    if absent:
-        raise BadInput(
-            f"{index} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
-            + (", …" if len(absent) > 3 else "")
-        )
-    return shards
-
-
-def _checked(
-    index: Location, shards: Mapping[str, set[str]], files: list[tuple[AnyLocation, Header]]
-) -> list[tuple[AnyLocation, Header]]:
-    """The shards that an index names, each of which must hold what it says, and no two of them one tensor."""
-    weight_map = {name: shard for shard, names in shards.items() for name in names}
-    found: set[str] = set()
-    for path, header in files:
-        shard = path.name
-        held = {tensor.name for tensor in header.tensors}
-        if not shards[shard] <= held:
-            name = min(shards[shard] - held)
-            raise BadInput(f"{index} puts {quoted(name)} in {quoted(shard)}, which does not hold it")
-        elsewhere = [name for name in held if weight_map.get(name, shard) != shard]
-        if elsewhere:
-            name = min(elsewhere)
-            raise BadInput(
-                f"{index} puts {quoted(name)} in {quoted(weight_map[name])}, but {quoted(shard)} holds it too"
-            )
-        if not found.isdisjoint(held):
-            raise BadInput(f"{index}: two of its shards hold a tensor of one name that its weight_map does not list")
-        found |= held
-    return files
+            unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed values are shared whole
+            yield Entry(name, shape, "other", dtype, owner, unique)
 
 
 class _Beside(NamedTuple):
@@ -267,6 +253,7 @@ class _Beside(NamedTuple):
     notes: tuple[str, ...] = ()
     foreign: Mapping[str, Any] = {}  # its values, where its type is not native
     unread: str | None = None  # why it could not be used
+    values: Mapping[str, Any] = {}  # all that it says, known or not
 
 
 def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
@@ -284,6 +271,7 @@ def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
 
 def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> _Beside:
     """What the values of a config tell."""
+    beside = _Beside(values=values)
     try:
         model_type = model_type_of({**values, **overrides}, source)
         family = architectures.find(model_type)
@@ -293,15 +281,15 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
             refuse_odd_flag(values, source)
-            return _Beside(notes=(f"{unknown}: roles by name",), foreign=values)
+            return beside._replace(notes=(f"{unknown}: roles by name",), foreign=values)
         ledgers = tuple(
             ledger_from_config(values, overrides, source=source, published=published) for published in (False, True)
         )
         if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
             raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors")
-        return _Beside(ledgers, headless=without_head(values))
+        return beside._replace(ledgers=ledgers, headless=without_head(values))
     except BadInput as error:
-        return _unread(error, overrides)
+        return _unread(error, overrides)._replace(values=values)
 
 
 def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _Beside:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from io import BufferedReader
 from typing import Any, BinaryIO
@@ -13,6 +14,9 @@ from tallystick.sources.remote import Location, Remote
 
 # A config or an index is text written by a program; the largest real index is under 20 MB.
 LARGEST_JSON = 100_000_000
+
+# What git writes into a file that it could not merge.
+_CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: .{0,60}|$)", re.MULTILINE)
 
 LFS_POINTER = b"version https://git-lfs"
 
@@ -80,7 +84,10 @@ def read_json(path: Location) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadInput(f"{path} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+        where = f"{error.msg} at line {error.lineno} column {error.colno}"
+        if conflict := _CONFLICT.search(text):
+            where = f"a merge that was never resolved left {quoted(conflict[0])} in line {text.count(chr(10), 0, conflict.start()) + 1}"
+        raise BadInput(f"{path} is not JSON: {where}") from None
     except RecursionError:
         raise BadInput(f"{path} is nested too deeply to be a config") from None
     except ValueError:  # an integer of thousands of digits

@@ -11,6 +11,7 @@ from tallystick.sources.config import FLAG, TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
 from tallystick.sources.matching import Match
 from tallystick.sources.names import by_number
+from tallystick.sources.packed import model_name
 from tallystick.sources.told import ToldByConfig
 
 if TYPE_CHECKING:
@@ -93,8 +94,9 @@ def _loaded_names(model: PreTrainedModel, names: Iterable[str]) -> dict[str, str
     converted = _conversion(model)
     loaded = {}
     for name in sorted(names, key=by_number):  # some conversions are set off by a name that comes before
-        new = fitted(converted(name))
-        loaded[name] = new if new in expected else fitted(name)
+        plain = model_name(name)
+        new = fitted(converted(plain))
+        loaded[name] = new if new in expected else fitted(plain)
     return loaded
 
 

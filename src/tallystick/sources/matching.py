@@ -10,11 +10,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
+from tallystick.blocks import NARROW
 from tallystick.ledger import Axis, Entry, Ledger, template_of
+from tallystick.sources.packed import model_name
 
 # What wraps a model while it trains or runs puts its own before every name, one before the other.
 _TRAINING = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 WRAPPERS = ("module.", "_orig_mod.", "model.", "language_model.", "base_model.model.")
+# What other classes of transformers call the body of the same model: those for images and text, for answering questions.
+_BODIES = ("model.language_model.", "transformer.")
 
 
 class Match(NamedTuple):
@@ -24,7 +28,7 @@ class Match(NamedTuple):
     missing: list[str]  # names that the config describes and that are not there
     misshaped: list[str]  # "name: (2, 3) where the config says (2, 4)"
     prefix: tuple[str, str]  # (taken from a real name, then put before it) to get the described one
-    elsewhere: Mapping[str, str]  # described names whose real ones have the body's prefix too
+    elsewhere: Mapping[str, str]  # described names whose real ones have the body's prefix too, or that of packed values
 
     @property
     def agreeing(self) -> int:
@@ -49,7 +53,7 @@ class Match(NamedTuple):
 def match(real: Sequence[Entry], described: Ledger) -> Match:
     """Find each real entry in a described ledger, by name and shape."""
     expected = _expected(described.rolled)
-    templates = [entry.name if entry.axes else template_of(entry.name)[0] for entry in real]
+    templates = [model_name(entry.name if entry.axes else template_of(entry.name)[0]) for entry in real]
     roots = sorted({name.split(".", 1)[0] + "." for name in expected if name.count(".") > 1})
     taken, put = _prefix(templates, roots, expected)
     held = {template.removeprefix(taken) for template in templates}
@@ -64,6 +68,10 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
         numbers = tuple(int(number) for number in written if number == str(int(number)))  # 007 is no layer's number
         # The head stands outside the prefix, so a name that needs no prefix is taken as it is.
         runs = expected.get(put + template) or expected.get(template) or []
+        if not runs and (unpacked := model_name(template)) != template:
+            runs = expected.get(put + unpacked) or expected.get(unpacked) or []
+            if runs and not entry.axes:
+                elsewhere[runs[0].name.format(*numbers)] = entry.name
         if not runs and not entry.axes and (outside := _outside(template, roots)) in expected and outside not in held:
             runs = expected[outside]
             elsewhere[outside] = entry.name
@@ -83,6 +91,8 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
         elif (numbers_seen := seen.setdefault(told, set())) is not None:
             numbers_seen.add(numbers)
         shape = tuple(int(size) for size in told.shape)
+        if entry.dtype in NARROW and len(entry.shape) == 1 and entry.size == told.size:
+            entry = entry._replace(shape=shape)  # packed, and its own shape noted where it was not read
         pairs.append((entry, told))
         if entry.shape != shape:
             misshaped.extend(f"{one.name}: {entry.shape} where the config says {shape}" for one in entry.unrolled())
@@ -130,7 +140,7 @@ def _prefix(templates: Sequence[str], roots: Sequence[str], expected: Container[
     wrapped = ""
     while more := next((one for one in _TRAINING if _all_start(templates, wrapped + one)), ""):
         wrapped += more
-    candidates = [(taken, put) for taken in dict.fromkeys(("", *WRAPPERS, wrapped)) for put in ("", *roots)]
+    candidates = [(taken, put) for taken in dict.fromkeys(("", *WRAPPERS, *_BODIES, wrapped)) for put in ("", *roots)]
     return best_prefix(candidates, templates, expected)
 
 

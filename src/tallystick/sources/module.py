@@ -20,7 +20,7 @@ from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
 from tallystick.sources.names import role_of
-from tallystick.sources.notes import packed_note
+from tallystick.sources.notes import packed_notes
 from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
 from tallystick.sources.storages import Storages
 from tallystick.sources.tensors import identity_of, is_lazy, shape_of
@@ -67,7 +67,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
         source=source or type(inner).__name__,
         kind="module",
         architecture=model_type if isinstance(model_type, str) and model_type else type(inner).__name__,
-        notes=notes + packed_note(entries),
+        notes=notes + packed_notes(entries, {}),
         described=described,
         mismatches=mismatches,
         meant=meant,

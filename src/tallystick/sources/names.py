@@ -32,8 +32,9 @@ _RULES = tuple(
 _BUFFER = re.compile(
     r"(^|\.)(attn|attention|self_attn|att)\.(masked_bias|mask)$|rotary_\w+\.\w*inv_freq$|(^|\.)inv_freq$"
     r"|(^|\.)(embed_positions|final_logits_bias|position_ids|e_score_correction_bias|num_batches_tracked|running_(mean|var))$"
-    r"|\.(absmax|quant_map|nested_absmax|nested_quant_map|SCB|weight_format|g_idx|qzeros|scales"
-    r"|weight_scale(_inv)?|input_scale)$|\.quant_state\."
+    r"|\.(absmax|quant_map|nested_absmax|nested_quant_map|SCB|weight_format|g_idx|qzeros|scales|biases"
+    r"|weight_scale(_inv|_2)?|weight_(shape|zero_point|g_idx)|(weight|input)_global_scale|(input|[kqv])_scale)$|\.quant_state\."
+    r"|(^|\.)vera_[AB]$"
 )
 _CAUSAL_MASK = re.compile(r"(^|\.)(attn|attention|self_attn)\.bias$")
 

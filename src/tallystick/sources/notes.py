@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tallystick.ledger import Entry, total_of
+from tallystick.sources.packings import Weight
 
 
-def notes_by_name(entries: list[Entry]) -> list[str]:
-    """What a reader should know of a count that no config backs."""
+def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
+    """What a reader should know of a count that no config backs; `whole` where it should be of a whole model."""
     notes = []
     buffers = [entry for entry in entries if entry.buffer]
     if buffers:
@@ -17,7 +19,7 @@ def notes_by_name(entries: list[Entry]) -> list[str]:
             f"{sum(entry.copies for entry in buffers)} stored tensors are taken as buffers by their well-known names,"
             f" not as parameters (such as {example}): {sum(e.size * e.copies for e in buffers):,} elements"
         )
-    present = {entry.role for entry in entries}
+    present = {entry.role for entry in entries} if whole else set()
     if "token_embedding" in present and "head" not in present:
         notes.append("no LM head is stored: it is tied to the token embedding, or there is none; a config would tell")
     if "experts" in present:
@@ -25,13 +27,53 @@ def notes_by_name(entries: list[Entry]) -> list[str]:
     return notes
 
 
-def packed_note(entries: Iterable[Entry]) -> list[str]:
-    """A word of warning where weights are packed: two values of 4 bits in a byte count as one element."""
-    packed = [entry for entry in entries if not entry.buffer and "int" in entry.dtype and len(entry.shape) > 1]
-    if not packed:
+def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight]) -> list[str]:
+    """What packed weights were counted as; a word of warning where it is not known how they are packed."""
+    groups: dict[tuple[str, str], list[Weight]] = {}
+    for weight in weights.values():
+        if weight.size != weight.stored:
+            groups.setdefault((weight.scheme, weight.dtype), []).append(weight)
+    notes = [
+        f"{_counted(len(group), 'weight')} packed in {dtype} ({scheme}): {sum(one.size for one in group):,} elements in"
+        f" {sum(one.stored for one in group):,} stored ones"
+        for (scheme, dtype), group in groups.items()
+    ]
+    unknown = [
+        entry
+        for entry in entries
+        if not entry.buffer
+        and "int" in entry.dtype
+        and len(entry.shape) > 1
+        and next(entry.unrolled()).name not in weights
+    ]
+    if unknown:
+        count = sum(entry.copies for entry in unknown)
+        notes.append(
+            f"{count} tensors hold integers, as packed quantised weights do: they are counted as stored elements"
+        )
+    return notes
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
+
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_FEW = 100  # one part in so many of the parameters may be wider than the config says: norms, biases of routers
+
+
+def dtype_notes(entries: Iterable[Entry], config: Mapping[str, Any]) -> list[str]:
+    """Where the tensors have another dtype than the config says; what is quantised has one of its own."""
+    stated = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
+    counts: dict[str, int] = {}
+    for entry in entries:
+        if not entry.buffer and entry.dtype in _FLOATS:
+            counts[entry.dtype] = counts.get(entry.dtype, 0) + entry.unique * entry.copies
+    other = {dtype: count for dtype, count in counts.items() if dtype != stated and count * _FEW > sum(counts.values())}
+    if stated not in _FLOATS or not other:
         return []
-    count = sum(entry.copies for entry in packed)
-    return [f"{count} tensors hold integers, as packed quantised weights do: they are counted as stored elements"]
+    held = ", ".join(f"{count:,} in {dtype}" for dtype, count in counts.items())
+    return [f"the config says {stated}, the tensors otherwise: {held}"]
 
 
 def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
@@ -42,8 +84,7 @@ def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
         "misshaped": "of another shape than the config says",
     }
     return [
-        f"{len(names)} {'tensor is' if len(names) == 1 else 'tensors are'} {said[kind]}: {'; '.join(names[:3])}"
-        + ("; …" if len(names) > 3 else "")
+        f"{_counted(len(names), 'tensor')} {said[kind]}: {'; '.join(names[:3])}" + ("; …" if len(names) > 3 else "")
         for kind, names in mismatches.items()
         if names
     ]

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from tallystick.answers.ties import Problem, Ties
 from tallystick.errors import BadInput
-from tallystick.sources.checkpoint import find_checkpoint, headers_of
+from tallystick.sources.checkpoint import find_checkpoint
 from tallystick.sources.config import CONFIG
 from tallystick.sources.files import read_json
 from tallystick.sources.safetensors import StoredTensor, header_bytes
+from tallystick.sources.shards import headers_of
 from tallystick.sources.values import BLOCK
 from tallystick.sources.whole import written_whole
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from tallystick import mtp
 from tallystick.ledger import Entry, Ledger, Tie, template_of
 from tallystick.sources.matching import Match, match
 from tallystick.sources.notes import further_note, mismatch_notes, wrapper_note
+
+# What classifiers, reward models and models with a value for each token have in place of an LM head.
+_OTHER_HEAD = re.compile(
+    r"^(\w+\.){0,2}(score|classifier|classification_head|qa_outputs|out_proj|(v|value|reward|rm|regression)_head)\."
+)
 
 
 def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headless: bool = False) -> ToldByConfig:
@@ -17,7 +23,13 @@ def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headles
     """
     pairs = [(match(stored, ledger), ledger) for ledger in candidates]
     found, described = max(pairs, key=lambda pair: pair[0].agreeing)
-    return ToldByConfig(found, described, excused=_around_the_body(described) if headless else ())
+    heads = [entry.name for entry in described.rolled if entry.role == "head"]
+    others = [real for real, told in found.pairs if told is None and _OTHER_HEAD.search(real.name)]
+    if not set(heads) <= set(found.missing):
+        others = []  # beside the head that is described, and so not in its place
+    if headless:
+        return ToldByConfig(found, described, excused=_around_the_body(described), instead=others)
+    return ToldByConfig(found, described, excused=heads if others else (), instead=others)
 
 
 def _around_the_body(described: Ledger) -> list[str]:
@@ -33,20 +45,28 @@ def _module(entry: Entry) -> str:
 class ToldByConfig:
     """Stored entries with what the config says of them: roles, ties, and where the two disagree."""
 
-    def __init__(self, found: Match, described: Ledger, *, excused: Iterable[str] = ()) -> None:
+    def __init__(
+        self, found: Match, described: Ledger, *, excused: Iterable[str] = (), instead: Sequence[Entry] = ()
+    ) -> None:
+        """`excused` are described heads that are absent rightly, `instead` what is stored in their place."""
         self.found, self.described = found, described
+        self._absent = frozenset(excused).intersection(found.missing)
         self.notes: list[str] = []
         self.relations: dict[str, str] = {}
         self.entries = self._told()
         there = {template_of(entry.name)[0] for entry in self.entries}
-        meant = (tuple(map(self.found.real_name, tie.names)) for tie in self.described.ties)
+        ties = (tie for tie in self.described.ties if self._absent.isdisjoint(tie.names))
+        meant = (tuple(map(self.found.real_name, tie.names)) for tie in ties)
         # Where none of them is there, nothing could be one.
         self.meant = [names for names in meant if any(template_of(name)[0] in there for name in names)]
         tied_away = {name for tie in self.described.ties for name in self._fold(tie)}
         further = mtp.among(real for real, told in self.found.pairs if told is None and not real.buffer)
-        further_names = {entry.name for entry in further}
-        self.mismatches = self.found.mismatches(excused=tied_away.union(excused, further_names))
+        known = {entry.name for entry in (*further, *instead)}
+        self.mismatches = self.found.mismatches(excused=tied_away.union(excused, known))
         self.notes += further_note(further, self.entries)
+        if instead:
+            names, parameters = sorted(entry.name for entry in instead), sum(entry.unique for entry in instead)
+            self.notes.append(f"in place of an LM head: {', '.join(names)} ({parameters:,} parameters)")
         self.notes += mismatch_notes(self.mismatches) + wrapper_note(self.found.prefix[0])
         buffers = sum(real.copies for real, told in self.found.pairs if told is None and real.buffer)
         if buffers:
@@ -89,7 +109,7 @@ class ToldByConfig:
                 f"{name} is stored although the config ties it to {holder}: counted once, as the config's model has"
                 " it; whether the two hold equal values, their headers cannot tell"
             )
-        absent = [name for name in tie.names if self.found.real_name(name) not in places]
+        absent = [name for name in tie.names if self.found.real_name(name) not in places and name not in self._absent]
         for name in absent:
             real, role = self.found.real_name(name), self.described.tensors[name].role
             self.entries.append(held._replace(name=real, storage=held.storage, unique=0, role=role))

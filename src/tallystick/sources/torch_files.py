@@ -7,6 +7,7 @@ read, by `tallystick.sources.pickles`; the storages are looked for where the fil
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from io import BufferedReader, BytesIO
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from tallystick.sources.pickles import LARGEST, followed
 from tallystick.sources.remote import Location, Remote
 from tallystick.sources.safetensors import Header, StoredTensor
 from tallystick.sources.state_dicts import Found, tensors_in
-from tallystick.sources.torch_tensors import KNOWN, SavedTensor, Storage, storage_of
+from tallystick.sources.torch_tensors import KNOWN, SavedTensor, Storage, Wrapped, storage_of
 from tallystick.sources.views import View, shared
 
 KIND = "torch"
@@ -62,7 +63,7 @@ def read_torch_file(path: Location) -> Contents:
                 )
             else:
                 whole = _from_pickles(file, size)
-            found = tensors_in(whole.values, lambda value: isinstance(value, SavedTensor))
+            found = tensors_in(whole.values, lambda value: isinstance(value, SavedTensor | Wrapped))
             return _contents(path, found, whole.places)
         except BadInput as error:
             raise BadInput(f"{path} cannot be read: {error}") from None
@@ -136,8 +137,26 @@ def _remembering(storages: dict[str, Storage]) -> Callable[[Any], Storage]:
     return of
 
 
+def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> tuple[dict[str, SavedTensor], dict[str, str]]:
+    """Plain tensors, those in wrapped ones under the names that torchao gives them in safetensors, and its word on each."""
+    tensors: dict[str, SavedTensor] = {}
+    metadata: dict[str, str] = {}
+    for name, one in found.items():
+        if isinstance(one, SavedTensor):
+            tensors[name] = one
+            continue
+        if "qdata" not in one.parts:
+            raise BadInput(
+                f"it holds {quoted(name)} of the class {one.kind}, whose values are not where they should be"
+            )
+        module, dot, last = name.rpartition(".")
+        metadata[name] = json.dumps({"_type": one.kind, "_data": {"shape": one.shape}})
+        tensors |= {f"{module}{dot}_{last}_{part}": tensor for part, tensor in one.parts.items()}
+    return tensors, metadata
+
+
 def _contents(path: Location, found: Found, places: Mapping[str, int | None]) -> Contents:
-    tensors: dict[str, SavedTensor] = found.tensors
+    tensors, metadata = _taken_apart(found.tensors)
     seen = {
         name: View(one.storage.key, one.offset, one.layout)
         for name, one in tensors.items()
@@ -153,7 +172,7 @@ def _contents(path: Location, found: Found, places: Mapping[str, int | None]) ->
         for name, one in zip(names, told, strict=True)
         if groups[one.owner] > 1 or one.new != tensors[name].elements
     }
-    header = Header([_stored(name, one, places) for name, one in tensors.items()], {})
+    header = Header([_stored(name, one, places) for name, one in tensors.items()], metadata)
     return Contents(KIND, [(path, header)], sharing, config=_arguments(found.beside), notes=found.notes())
 
 

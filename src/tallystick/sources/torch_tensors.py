@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeGuard
 
+from tallystick.blocks import NARROW
 from tallystick.errors import BadInput, quoted
 from tallystick.ledger import BITS
 from tallystick.sources.contents import check_shape
@@ -47,6 +48,14 @@ class SavedTensor(NamedTuple):
     def layout(self) -> tuple[tuple[int, int], ...]:
         """(stride, size) of the memory that it sees; only where it has elements."""
         return joined(self.shape, self.strides)
+
+
+class Wrapped(NamedTuple):
+    """A tensor of a class of its own, made of others: a quantised one, with its values and scales."""
+
+    kind: str  # the class, without its module
+    shape: tuple[int, ...]
+    parts: dict[str, SavedTensor]
 
 
 def storage_of(kind: Any, key: Any, elements: Any) -> Storage:
@@ -127,9 +136,11 @@ def _rebuilt_without_values(arguments: tuple[Any, ...]) -> SavedTensor:
     return _tensor(memory, 0, shape, strides)._replace(storage=None)
 
 
-def _parameter(arguments: tuple[Any, ...]) -> SavedTensor:
+def _parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
     """``_rebuild_parameter(data, requires_grad, …)``: the tensor itself."""
     data, trainable = _first(arguments, 2)
+    if isinstance(data, Wrapped):
+        return data
     if not isinstance(data, SavedTensor):
         raise BadInput("its pickle makes a Parameter of what is no tensor")
     return data._replace(trainable=bool(trainable))
@@ -137,10 +148,26 @@ def _parameter(arguments: tuple[Any, ...]) -> SavedTensor:
 
 def _of_type(arguments: tuple[Any, ...]) -> Any:
     """``_rebuild_from_type_v2(function, type, arguments, state)``."""
-    function, kind, given = _first(arguments, 3)
+    function, kind, given, state = _first(arguments, 4)
     if not isinstance(function, Name) or not isinstance(kind, Name) or not isinstance(given, tuple):
         raise BadInput("its pickle calls what is no function: it is broken")
-    return function.make(given)
+    made = function.make(given)
+    if isinstance(made, Wrapped) and isinstance(state, dict):
+        made.parts.update((name, one) for name, one in state.items() if isinstance(one, SavedTensor))
+    return made
+
+
+def _wrapper(arguments: tuple[Any, ...]) -> Wrapped:
+    """``_rebuild_wrapper_subclass(class, dtype, size, …)``, whose tensors are in the state that comes after."""
+    kind, _, shape = _first(arguments, 3)
+    if not isinstance(kind, Name):
+        raise BadInput("its pickle makes a tensor of what is no class")
+    shape = sizes_of(shape)
+    try:
+        check_shape(shape)
+    except BadInput as error:
+        raise BadInput(f"it holds a tensor with {error}") from None
+    return Wrapped(kind.name.rpartition(".")[2], shape, {})
 
 
 def _first(arguments: tuple[Any, ...], count: int) -> tuple[Any, ...]:
@@ -193,6 +220,7 @@ _CALLED: dict[str, Callable[[tuple[Any, ...]], Any]] = {
     "torch._utils._rebuild_meta_tensor_no_storage": _rebuilt_without_values,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter,
+    "torch._utils._rebuild_wrapper_subclass": _wrapper,
     "torch._tensor._rebuild_from_type_v2": _of_type,
     "collections.OrderedDict": ordered_dict,
 }
@@ -205,8 +233,30 @@ _BESIDE = (
     "numpy._core.multiarray._reconstruct", "datetime.datetime", "datetime.timedelta", "pathlib.Path", "pathlib.PosixPath",
     "pathlib.WindowsPath", "pathlib._local.PosixPath", "pathlib._local.WindowsPath",
 )  # fmt: skip
+# torchao 0.18's tensors, and what they keep beside theirs.
+_TORCHAO = [
+    f"torchao.quantization.{word}Tensor"
+    for word in (
+        "Int8",
+        "Float8",
+        "Int4",
+        "Int4TilePackedTo4d",
+        "Int4PlainInt32",
+        "Int4Preshuffled",
+        "IntxUnpackedToInt8",
+    )
+] + [f"torchao.prototype.mx_formats.{word}" for word in ("nvfp4_tensor.NVFP4Tensor", "mx_tensor.MXTensor")]
+_BESIDE_TORCHAO = [
+    f"torchao.quantization.{word}"
+    for word in (
+        "granularity.PerRow", "granularity.PerTensor", "granularity.PerGroup", "granularity.PerBlock",
+        "quant_primitives.MappingType", "quantize_.common.kernel_preference.KernelPreference",
+        "quantize_.workflows.int8.int8_tensor.QuantizeTensorToInt8Kwargs",
+        "quantize_.workflows.float8.float8_tensor.QuantizeTensorToFloat8Kwargs",
+    )
+] + ["torchao.float8.inference.Float8MMConfig", "torchao.prototype.mx_formats.config.ScaleCalculationMode"]  # fmt: skip
 _NAMES_ALONE = (
-    *(f"torch.{word}" for word in BITS), *_STORAGE_CLASSES, "torch.Tensor", "torch.nn.parameter.Parameter",
+    *(f"torch.{word}" for word in (*BITS, *NARROW, "float4_e2m1fn_x2")), *_TORCHAO, *_STORAGE_CLASSES, "torch.Tensor", "torch.nn.parameter.Parameter",
     "torch.per_tensor_affine", "torch.per_channel_affine", "builtins.int", "builtins.float", "builtins.dict",
     "builtins.list", "builtins.str",
 )  # fmt: skip
@@ -214,6 +264,6 @@ _NAMES_ALONE = (
 # Every name that a file of weights may hold, with what is made where it is called.
 KNOWN: dict[str, Make] = {
     **names_alone(_NAMES_ALONE),
-    **{name: other(name) for name in _BESIDE},
+    **{name: other(name) for name in (*_BESIDE, *_BESIDE_TORCHAO)},
     **_CALLED,
 }

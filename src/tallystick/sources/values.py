@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
@@ -32,6 +32,7 @@ class StoredValues:
 
     def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
         self._files = tuple(files)
+        self.packed: Container[str] = ()  # names of quantised weights, whose scales are stored elsewhere
         self._known: dict[frozenset[str], bool] = {}  # pairs that were compared: whether they are equal
 
     @cached_property
@@ -46,6 +47,13 @@ class StoredValues:
         """Whether a file stores a tensor of that name."""
         return name in self._tensors
 
+    def peek(self, name: str) -> bytes | None:
+        """The bytes of a small tensor; None where they are too many, or not stored in one plain piece."""
+        stored = self._tensors.get(name)
+        if stored is None or stored.start == NOWHERE or not 0 < stored.length <= SAMPLE:
+            return None
+        return bytes(next(_blocks(stored, SAMPLE)))
+
     def compare(self, one: str, other: str) -> Compared:
         """``copied`` where two tensors hold the same bytes, ``untied`` where not, ``unknown`` where one is not stored."""
         first, second = self._tensors.get(one), self._tensors.get(other)
@@ -53,6 +61,10 @@ class StoredValues:
             return Compared("unknown", f"no file holds {one if first is None else other}")
         if NOWHERE in (first.start, second.start):
             return Compared("unknown", f"{one if first.start == NOWHERE else other} is not stored in one plain piece")
+        if one in self.packed or other in self.packed:
+            return Compared(
+                "unknown", f"{one if one in self.packed else other} is quantised, and its values are not compared"
+            )
         pair = frozenset((one, other))
         if pair not in self._known:
             self._known[pair] = first.kind == second.kind and _equal(first, second)
@@ -94,10 +106,14 @@ class ValuesElsewhere:
 
     def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
         self._names = frozenset(tensor.name for _, header in files for tensor in header.tensors)
+        self.packed: Container[str] = ()  # as of files that are here
 
     def holds(self, name: str) -> bool:
         """Whether a file stores a tensor of that name."""
         return name in self._names
+
+    def peek(self, name: str) -> None:
+        """Nothing: a request for each of hundreds of tensors would be needed."""
 
     def compare(self, one: str, other: str) -> Compared:
         """``unknown``, always."""

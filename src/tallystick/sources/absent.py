@@ -1,0 +1,152 @@
+"""Weights that are not there, Git LFS pointers or nothing in their place: what config and index still tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tallystick import architectures
+from tallystick.errors import quoted
+from tallystick.ledger import Ledger
+from tallystick.sources.adapters import CONFIG as ADAPTER
+from tallystick.sources.classes import without_head
+from tallystick.sources.config import ledger_from_config, model_type_of
+from tallystick.sources.files import LFS_POINTER, read_json
+from tallystick.sources.formats import is_main
+from tallystick.sources.names import is_buffer
+from tallystick.sources.rollup import roll_up
+from tallystick.sources.shards import named_in
+from tallystick.sources.told import told_by_config
+
+# Git LFS, docs/spec.md: lines of a key and a value; `size` is that of the file in bytes.
+LARGEST_POINTER = 1024
+_SIZE = re.compile(rb"^size (\d{1,18})$", re.MULTILINE)
+_NUMBERED = re.compile(r"(.*-)(\d{5})-of-(\d{5})(\.safetensors|\.bin)")
+
+
+class Absent(NamedTuple):
+    """Files of a checkpoint, some of which are not what their names say, or not there."""
+
+    files: tuple[str, ...]  # all that there should be
+    pointers: Mapping[str, int]  # those in whose place there is a pointer, with the bytes that it says
+    missing: tuple[str, ...]
+    names: frozenset[str] = frozenset()  # of the tensors, where an index lists them
+
+
+def absent_from(folder: Path, names: Sequence[str]) -> Absent | None:
+    """What of the checkpoint in a folder is not there; None where all is, or where there is none.
+
+    Args:
+        folder: the folder.
+        names: those of its files.
+    """
+    if ADAPTER in names:  # whose base the config would be
+        return None
+    formats = (_files_of(folder, names, ending) for ending in (".safetensors", ".bin"))
+    index, files = next((found for found in formats if found[1]), (None, []))
+    tensors = frozenset(name for held in index.values() for name in held) if index else frozenset()
+    missing = tuple(name for name in files if not os.path.lexists(folder / name))  # opening a link to nothing names it
+    pointers = {name: size for name in files if (size := _pointed(folder / name)) is not None}
+    return Absent(tuple(files), pointers, missing, tensors) if missing or pointers else None
+
+
+def _files_of(folder: Path, names: Sequence[str], ending: str) -> tuple[dict[str, set[str]] | None, list[str]]:
+    """The files of a checkpoint in one format, there or not, and the index that lists them where there is one."""
+    single = f"{'model' if ending == '.safetensors' else 'pytorch_model'}{ending}"
+    indexes = sorted((one for one in names if one.endswith(f"{ending}.index.json")), key=lambda one: single not in one)
+    if indexes and (single not in names or indexes[0] == f"{single}.index.json"):
+        index = named_in(folder / indexes[0])
+        return index, sorted(index)
+    if single in names:
+        return None, [single]
+    numbered = next((found for one in names if one.endswith(ending) and (found := _NUMBERED.fullmatch(one))), None)
+    if numbered:
+        stem, _, count, _ = numbered.groups()
+        return None, [f"{stem}{number:05}-of-{count}{ending}" for number in range(1, int(count) + 1)]
+    return None, [one for one in names if one.endswith(ending) and (ending == ".safetensors" or is_main(one))]
+
+
+def _pointed(path: Path) -> int | None:
+    """The size that a Git LFS pointer says; None where a file is none."""
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST_POINTER:
+            return None
+        content = path.read_bytes()
+    except OSError:
+        return None
+    size = _SIZE.search(content) if content.startswith(LFS_POINTER) else None
+    return int(size[1]) if size else None
+
+
+def ledger_without_weights(config: Path, absent: Absent, overrides: Mapping[str, Any], *, source: str) -> Ledger:
+    """The ledger of a config whose weights are not there, with what pointers and index say of them."""
+    values = read_json(config)
+    ledger = ledger_from_config(values, overrides, source=source)
+    said = _files_said(absent, ledger)
+    ledger.notes = (*said, *_names_said(absent, values, overrides, source), *ledger.notes)
+    ledger.doubts = tuple(said)  # what the files tie is not known
+    return ledger
+
+
+def _files_said(absent: Absent, ledger: Ledger) -> list[str]:
+    notes = []
+    total, there = len(absent.files), len(absent.files) - len(absent.missing)
+    if absent.missing:
+        notes.append(
+            f"{there:,} of {total:,} files of weights are there, and not {_ranges(absent.missing)}: counted from the config"
+        )
+    if absent.pointers:
+        size = sum(absent.pointers.values())
+        several = f"{len(absent.pointers):,} of {total:,} files of weights are Git LFS pointers, together"
+        which = several if total > 1 else f"{absent.files[0]} is a Git LFS pointer"
+        notes.append(f"{which} to {size:,} bytes: counted from the config; `git lfs pull` fetches what is pointed to")
+        needed = ledger.totals["bytes"] or 0
+        if len(absent.pointers) == total and abs(size - needed) > 0.01 * needed + 1_000_000:
+            more, word = abs(size - needed), "more" if size > needed else "fewer"
+            notes.append(
+                f"that is {more:,} bytes {word} than the config's model takes: another dtype, or tensors that it does not have"
+            )
+    return notes
+
+
+def _ranges(names: Sequence[str]) -> str:
+    """Names of shards as runs of numbers.
+
+    >>> _ranges(["m-00002-of-00004.bin", "m-00003-of-00004.bin", "m-00004-of-00004.bin"])
+    "'m-00002-of-00004.bin' to 'm-00004-of-00004.bin'"
+    """
+    runs: list[list[str]] = []
+    for name in names:
+        before = _NUMBERED.fullmatch(runs[-1][-1]) if runs else None
+        now = _NUMBERED.fullmatch(name)
+        if before and now and int(before[2]) + 1 == int(now[2]):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    said = [" to ".join(dict.fromkeys((quoted(run[0]), quoted(run[-1])))) for run in runs]
+    return ", ".join(said[:3]) + (", …" if len(said) > 3 else "")
+
+
+def _names_said(absent: Absent, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> list[str]:
+    """Where an index and a native type's config name other tensors; shapes are in neither file."""
+    if not absent.names or architectures.find(model_type_of({**values, **overrides}, source)) is None:
+        return []
+    layouts = [ledger_from_config(values, overrides, source=source, published=published) for published in (False, True)]
+    rolled = [
+        entry._replace(buffer=is_buffer(entry.name, (1, 1, 1, 1)))  # of masks, which have four dimensions, too
+        for entry in roll_up((name, "float32", ()) for name in sorted(absent.names))
+    ]
+    told = told_by_config(rolled, layouts, headless=without_head(values))
+    found = {kind: names for kind, names in told.mismatches.items() if kind != "misshaped" and names}
+    stored_twice = [note.partition(":")[0] for note in told.notes if "is stored although" in note]
+    said = {
+        "missing": "the config describes and the index does not name",
+        "unexpected": "the index names and the config does not describe",
+    }
+    return stored_twice + [
+        f"{len(names)} tensors {said[kind]}: {'; '.join(names[:3])}" + ("; …" if len(names) > 3 else "")
+        for kind, names in found.items()
+    ]

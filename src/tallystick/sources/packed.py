@@ -1,0 +1,110 @@
+"""Weights that quantisation packed: which there are, the elements that they stand for, and what is stored beside them.
+
+A library packs a weight into a few tensors, one of which is called as no other is: that is how a scheme is known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tallystick.sources import packings
+from tallystick.sources.packings import Parts, Peek, Tensor, Weight
+
+
+class Found(NamedTuple):
+    """The packed weights among stored tensors."""
+
+    weights: Mapping[str, Weight] = {}  # by the stored name of the tensor that holds the values
+    beside: frozenset[str] = frozenset()  # names of what these need to be numbers: scales, zero points, tables
+
+
+class _Scheme(NamedTuple):
+    mark: str  # how the tensor ends by which it is known
+    values: str  # how the one ends that holds the values, put for the mark
+    name: str
+    read: Callable[[Parts], Weight | None]  # None where it turns out to be something else
+    beside: tuple[str, ...]  # how the others end
+
+
+_SCHEMES = (
+    _Scheme(
+        ".quant_map", "", "bitsandbytes", packings.bitsandbytes,
+        (".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map",
+         ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"),
+    ),
+    _Scheme(".SCB", ".weight", "bitsandbytes", packings.llm_int8, (".SCB", ".weight_format")),
+    _Scheme(".qweight", ".qweight", "GPTQ", packings.gptq_or_awq, (".qzeros", ".scales", ".g_idx")),
+    _Scheme(
+        ".weight_packed", ".weight_packed", "compressed-tensors", packings.compressed_tensors,
+        (".weight_scale", ".weight_shape", ".weight_zero_point", ".weight_g_idx", ".weight_global_scale"),
+    ),
+    _Scheme("_blocks", "_blocks", "MXFP4", packings.mxfp4, ("_scales",)),
+    _Scheme(".scales", ".weight", "MLX", packings.mlx, (".scales", ".biases")),
+    _Scheme("_scale_inv", "", "FP8", packings.scaled, ("_scale_inv",)),
+    _Scheme("_scale", "", "FP8", packings.scaled, ("_scale", "_scale_2", "_zero_point")),
+    _Scheme("_qdata", "_qdata", "torchao", packings.torchao, ("_scale", "_zero_point", "_scale_and_zero", "_per_tensor_scale",
+            "_act_pre_scale", "_act_quant_scale", "_act_quant_zero_point", "_act_per_tensor_scale")),
+)  # fmt: skip
+
+_MARKS = tuple(scheme.mark for scheme in _SCHEMES)
+
+_MODELS_NAME = (
+    (re.compile(r"\.(?:qweight|weight_packed)$"), ".weight"),
+    (re.compile(r"\._(\w+)_qdata$"), r".\1"),
+    (re.compile(r"_blocks$"), ""),
+)
+
+
+def model_name(stored: str) -> str:
+    """What the model calls a weight, where its packed values are stored under another name.
+
+    >>> model_name("h.0.mlp.qweight"), model_name("mlp.experts.down_proj_blocks"), model_name("h.0.mlp.weight")
+    ('h.0.mlp.weight', 'mlp.experts.down_proj', 'h.0.mlp.weight')
+    """
+    for pattern, name in _MODELS_NAME:
+        if pattern.search(stored):
+            return pattern.sub(name, stored)
+    return stored
+
+
+def find_packed(tensors: Sequence[Tensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek) -> Found:
+    """The packed weights among the tensors of a checkpoint.
+
+    Args:
+        tensors: all that are stored.
+        told: what the config says of its quantisation.
+        metadata: the free text in the files' headers.
+        peek: the bytes of a stored tensor; asked only of those that note a shape.
+
+    Raises:
+        BadInput: where the parts of a weight contradict each other.
+    """
+    marked = [tensor[0] for tensor in tensors if tensor[0].endswith(_MARKS)]
+    if not marked:  # as in most checkpoints, however large
+        return Found()
+    by_name = {tensor[0]: tensor for tensor in tensors}
+    weights: dict[str, Weight] = {}
+    beside: set[str] = set()
+    for name in marked:
+        for scheme in _SCHEMES:
+            if not name.endswith(scheme.mark):
+                continue
+            stem = name.removesuffix(scheme.mark)
+            values = stem + scheme.values
+            if values in weights or values not in by_name:
+                continue
+            weight = scheme.read(Parts(stem, by_name, peek, told, metadata))
+            if weight is not None:
+                stored = math.prod(by_name[values][2])
+                weights[values] = weight._replace(scheme=weight.scheme or scheme.name, stored=stored)
+                beside.update(stem + ending for ending in scheme.beside if stem + ending in by_name)
+    return Found(weights, frozenset(beside))
+
+
+def quantisation_in(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a config says of its quantisation, as transformers and mlx-lm write it."""
+    found = next((config[key] for key in ("quantization", "quantization_config") if config.get(key)), None)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,518 @@
+"""Quantised checkpoints count as the model that they hold: what is packed counts unpacked, scales are no parameters.
+
+The folders are built from the layouts that each library documents; their shapes are those that bitsandbytes 0.50,
+compressed-tensors 0.20, MLX 0.32 and torchao 0.18 wrote for this same Llama, and for GPTQ and AWQ those of the layers
+of AutoGPTQ 0.7 and AutoAWQ 0.2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torchao.prototype.mx_formats.mx_tensor import MXTensor
+from torchao.prototype.mx_formats.nvfp4_tensor import NVFP4Tensor
+from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
+from torchao.quantization import (
+    Float8WeightOnlyConfig,
+    Int4Tensor,
+    Int4TilePackedTo4dTensor,
+    Int8DynamicActivationInt8WeightConfig,
+    Int8WeightOnlyConfig,
+    quantize_,
+)
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from checkpoints import write, write_config
+from tallystick import BadInput, Ledger, check, compare, compute, count, ties
+from tallystick.cli.main import main
+
+SIZES: dict[str, Any] = {
+    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 100,
+}  # fmt: skip
+LLAMA = {"model_type": "llama", "dtype": "bfloat16", **SIZES}
+LINEARS = {
+    "self_attn.q_proj": (64, 64), "self_attn.k_proj": (32, 64), "self_attn.v_proj": (32, 64),
+    "self_attn.o_proj": (64, 64), "mlp.gate_proj": (96, 64), "mlp.up_proj": (96, 64), "mlp.down_proj": (64, 96),
+}  # fmt: skip
+OWN = 74_560  # sum(p.numel() for p in LlamaForCausalLM(LlamaConfig(**SIZES)).parameters())
+PACKED = 61_440  # of them in LINEARS, twice
+
+# What a library stores for a linear layer of so many outputs and inputs: (dtype, shape, bytes or None) by name.
+Stored = dict[str, tuple[torch.dtype, tuple[int, ...], bytes | None]]
+Layout = Callable[[int, int], Stored]
+
+
+def bitsandbytes(kind: str, *, nested: bool = False, storage: torch.dtype = torch.uint8) -> Layout:
+    def stored(out: int, inputs: int) -> Stored:
+        state = json.dumps({"quant_type": kind, "blocksize": 64, "dtype": "bfloat16", "shape": [out, inputs]}).encode()
+        wide = torch.empty(0, dtype=storage).element_size()
+        return {
+            "weight": (storage, (out * inputs // 2 // wide, 1), None),
+            "weight.absmax": (torch.uint8 if nested else torch.float32, (out * inputs // 64,), None),
+            "weight.quant_map": (torch.float32, (16,), None),
+            **({"weight.nested_absmax": (torch.float32, (1,), None)} if nested else {}),
+            **({"weight.nested_quant_map": (torch.float32, (256,), None)} if nested else {}),
+            f"weight.quant_state.bitsandbytes__{kind}": (torch.uint8, (len(state),), state),
+        }
+
+    return stored
+
+
+def llm_int8(out: int, inputs: int) -> Stored:
+    return {
+        "weight": (torch.int8, (out, inputs), None),
+        "SCB": (torch.float32, (out,), None),
+        "weight_format": (torch.uint8, (), None),
+    }
+
+
+def gptq(bits: int, *, zeros: bool = True, order: bool = True) -> Layout:
+    return lambda out, inputs: {
+        "qweight": (torch.int32, (inputs * bits // 32, out), None),
+        **({"qzeros": (torch.int32, (inputs // 32, out * bits // 32), None)} if zeros else {}),
+        "scales": (torch.float16, (inputs // 32, out), None),
+        **({"g_idx": (torch.int32, (inputs,), None)} if order else {}),
+    }
+
+
+def awq(out: int, inputs: int) -> Stored:
+    return {
+        "qweight": (torch.int32, (inputs, out // 8), None),
+        "qzeros": (torch.int32, (inputs // 32, out // 8), None),
+        "scales": (torch.float16, (inputs // 32, out), None),
+    }
+
+
+def awq_gemv(out: int, inputs: int) -> Stored:
+    return {
+        "qweight": (torch.int32, (out, inputs // 8), None),
+        "qzeros": (torch.int32, (out, 1), None),
+        "scales": (torch.float16, (out, 8), None),
+    }
+
+
+def pack_quantized(bits: int, *, zeros: bool = False) -> Layout:
+    def stored(out: int, inputs: int) -> Stored:
+        shape = torch.tensor([out, inputs]).numpy().tobytes()
+        return {
+            "weight_packed": (torch.int32, (out, -(-inputs * bits // 32)), None),
+            "weight_scale": (torch.bfloat16, (out, inputs // 32), None),
+            "weight_shape": (torch.int64, (2,), shape),
+            **({"weight_zero_point": (torch.int32, (out * bits // 32, inputs // 32), None)} if zeros else {}),
+        }
+
+    return stored
+
+
+def in_bytes(bits: int, scale: torch.dtype, group: int, *, name: str = "weight_packed", beside: str = "") -> Layout:
+    """Floats of 4 or 6 bits."""
+    return lambda out, inputs: {
+        name: (torch.uint8, (out, inputs * bits // 8), None),
+        "weight_scale": (scale, (out, inputs // group), None),
+        **({beside: (torch.float32, (1,), None), "input_scale": (torch.float32, (1,), None)} if beside else {}),
+    }
+
+
+def fp8(scale: str, shape: Callable[[int, int], tuple[int, ...]]) -> Layout:
+    return lambda out, inputs: {
+        "weight": (torch.float8_e4m3fn, (out, inputs), None),
+        scale: (torch.float32, shape(out, inputs), None),
+    }
+
+
+def mlx(bits: int, group: int = 32) -> Layout:
+    return lambda out, inputs: {
+        "weight": (torch.uint32, (out, inputs * bits // 32), None),
+        "scales": (torch.bfloat16, (out, inputs // group), None),
+        "biases": (torch.bfloat16, (out, inputs // group), None),
+    }
+
+
+def mlx_floats(bits: int, group: int) -> Layout:
+    return lambda out, inputs: {
+        "weight": (torch.uint32, (out, inputs * bits // 32), None),
+        "scales": (torch.uint8, (out, inputs // group), None),
+    }
+
+
+def bitnet(out: int, inputs: int) -> Stored:
+    return {"weight": (torch.uint8, (out // 4, inputs), None), "weight_scale": (torch.bfloat16, (1,), None)}
+
+
+def folder_of(folder: Path, layout: Layout, config: dict[str, Any] | None = LLAMA, **more: Any) -> Path:
+    """A Llama whose linear layers are stored so; embedding, head and norms as they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        name: torch.zeros(100, 64, dtype=torch.bfloat16) for name in ("model.embed_tokens.weight", "lm_head.weight")
+    }
+    tensors["lm_head.weight"] += 1
+    tensors["model.norm.weight"] = torch.ones(64, dtype=torch.bfloat16)
+    for layer in range(2):
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            tensors[f"model.layers.{layer}.{norm}.weight"] = torch.ones(64, dtype=torch.bfloat16)
+        for linear, (out, inputs) in LINEARS.items():
+            for name, (dtype, shape, content) in layout(out, inputs).items():
+                tensor = torch.zeros(shape, dtype=dtype)
+                if content is not None:
+                    tensor = torch.frombuffer(bytearray(content), dtype=dtype)
+                tensors[f"model.layers.{layer}.{linear}.{name}"] = tensor
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    if config is not None:
+        write_config(folder, {**config, **more})
+    return folder
+
+
+def noted(ledger: Ledger, words: str) -> bool:
+    return any(words in note for note in ledger.notes)
+
+
+IN_MLX = {"quantization": {"group_size": 32, "bits": 4}}
+LAYOUTS: dict[str, tuple[Layout, str, dict[str, Any]]] = {
+    "bitsandbytes nf4": (bitsandbytes("nf4"), "nf4", {}),
+    "bitsandbytes nf4, scales quantised too": (bitsandbytes("nf4", nested=True), "nf4", {}),
+    "bitsandbytes nf4 in bfloat16": (bitsandbytes("nf4", storage=torch.bfloat16), "nf4", {}),
+    "bitsandbytes fp4": (bitsandbytes("fp4"), "fp4", {}),
+    "bitsandbytes int8": (llm_int8, "int8", {}),
+    "GPTQ 2": (gptq(2), "int2", {}),
+    "GPTQ 3": (gptq(3), "int3", {}),
+    "GPTQ 4": (gptq(4), "int4", {}),
+    "GPTQ 8": (gptq(8), "int8", {}),
+    "GPTQ without zero points": (gptq(4, zeros=False), "int4", {}),
+    "GPTQ without either": (gptq(8, zeros=False, order=False), "int8", {"quantization_config": {"bits": 8}}),
+    "AWQ": (awq, "int4", {}),
+    "AWQ gemv": (awq_gemv, "int4", {"quantization_config": {"bits": 4, "version": "gemv"}}),
+    "pack-quantized 4": (pack_quantized(4), "int4", {}),
+    "pack-quantized 3": (pack_quantized(3), "int3", {}),
+    "pack-quantized with zero points": (pack_quantized(4, zeros=True), "int4", {}),
+    "nvfp4-pack-quantized": (in_bytes(4, torch.float8_e4m3fn, 16, beside="weight_global_scale"), "float4_e2m1fn", {}),
+    "mxfp4-pack-quantized": (in_bytes(4, torch.uint8, 32), "float4_e2m1fn", {}),
+    "mxfp6-pack-quantized": (in_bytes(6, torch.uint8, 32), "float6_e3m2fn", {}),
+    "NVFP4 of ModelOpt": (
+        in_bytes(4, torch.float8_e4m3fn, 16, name="weight", beside="weight_scale_2"), "float4_e2m1fn", {},
+    ),
+    "float-quantized": (fp8("weight_scale", lambda out, _: (out, 1)), "float8_e4m3fn", {}),
+    "FP8 with one scale": (fp8("weight_scale", lambda *_: ()), "float8_e4m3fn", {}),
+    "FP8 in tiles": (fp8("weight_scale_inv", lambda out, inputs: (-(-out // 32), -(-inputs // 32))), "float8_e4m3fn", {}),
+    "MLX 2": (mlx(2), "int2", {"quantization": {"group_size": 32, "bits": 2}}),
+    "MLX 3": (mlx(3), "int3", {"quantization": {"group_size": 32, "bits": 3}}),
+    "MLX 4": (mlx(4), "int4", IN_MLX),
+    "MLX 6": (mlx(6), "int6", {"quantization_config": {"group_size": 32, "bits": 6}}),
+    "MLX 8": (mlx(8), "int8", {"quantization": {"group_size": 32, "bits": 8}}),
+    "MLX mxfp4": (mlx_floats(4, 32), "float4_e2m1fn", {}),
+    "MLX nvfp4": (mlx_floats(4, 16), "float4_e2m1fn", {}),
+    "MLX mxfp8": (mlx_floats(8, 32), "float8_e4m3fn", {}),
+    "BitNet": (bitnet, "int2", {}),
+}  # fmt: skip
+
+
+def test_the_model_has_the_parameters_that_are_expected_below():
+    with torch.device("meta"):
+        model = LlamaForCausalLM(LlamaConfig(**SIZES))
+    assert sum(parameter.numel() for parameter in model.parameters()) == OWN
+    assert 2 * sum(out * inputs for out, inputs in LINEARS.values()) == PACKED
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "of an unknown type"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_packed_weights_count_as_what_they_stand_for(tmp_path: Path, name: str, known: bool):
+    layout, dtype, more = LAYOUTS[name]
+    path = folder_of(tmp_path, layout, LLAMA if known else {"model_type": "never_heard_of"}, **more)
+    ledger = count(path)
+    assert ledger.total == OWN
+    assert ledger.by("dtype") == {"bfloat16": OWN - PACKED, dtype: PACKED}
+    assert not noted(ledger, "integers")
+    assert (ledger.mismatches, ledger.architecture) == ({}, "llama" if known else None)
+    assert ledger.by("role") == count({"model_type": "llama", **SIZES}).by("role")
+
+    # Stored elements and bytes are those of the tensors, whatever they stand for.
+    stored = [one for out, inputs in LINEARS.values() for one in layout(out, inputs).values()] * 2
+    sizes = [torch.Size(shape).numel() for _, shape, _ in stored]
+    rest = OWN - PACKED
+    assert ledger.totals["stored"] == rest + sum(sizes)
+    widths = [torch.empty(0, dtype=one).element_size() for one, *_ in stored]
+    assert ledger.totals["stored_bytes"] == 2 * rest + sum(map(lambda a, b: a * b, sizes, widths))
+
+
+def test_what_is_packed_is_said_in_one_line(tmp_path: Path):
+    ledger = count(folder_of(tmp_path, gptq(4)))
+    assert noted(ledger, "14 weights are packed in int4 (GPTQ): 61,440 elements in 7,680 stored ones")
+    assert {entry.name for entry in ledger.entries if "qweight" in entry.name} == {
+        f"model.layers.{layer}.{linear}.qweight" for layer in range(2) for linear in LINEARS
+    }
+    assert ledger.tensors["model.layers.0.mlp.down_proj.qweight"].shape == (64, 96)
+
+
+def test_words_that_the_last_size_does_not_fill(tmp_path: Path):
+    """31 inputs in 4 words of 8: only weight_shape, or the config's bits and the model's own size, tells."""
+    save_file(
+        {
+            "a.weight_packed": torch.zeros(6, 4, dtype=torch.int32),
+            "a.weight_scale": torch.zeros(6, 1),
+            "a.weight_shape": torch.tensor([6, 31]),
+        },
+        tmp_path / "model.safetensors",
+    )
+    assert count(tmp_path / "model.safetensors").total == 6 * 31
+
+
+def test_a_shape_that_is_not_read_is_that_of_the_config(tmp_path: Path):
+    """As in files that are elsewhere, of which headers alone are fetched: here the note is too long to be one."""
+
+    def stored(out: int, inputs: int) -> Stored:
+        parts = bitsandbytes("nf4")(out, inputs)
+        name = "weight.quant_state.bitsandbytes__nf4"
+        return {**parts, name: (torch.uint8, (5000,), (parts[name][2] or b"").ljust(5000))}
+
+    known, unknown = (
+        folder_of(tmp_path / kind, stored, {**LLAMA, "model_type": kind}) for kind in ("llama", "no_type")
+    )
+    assert [(count(one).total, count(one).mismatches) for one in (known, unknown)] == [(OWN, {}), (OWN, {})]
+    name = "model.layers.0.mlp.down_proj.weight"
+    assert [count(one).tensors[name].shape for one in (known, unknown)] == [(64, 96), (64 * 96,)]
+
+
+def test_layers_of_mlx_with_bits_of_their_own(tmp_path: Path):
+    tensors = {f"{name}.{part}": torch.ones(4, 1) for name in ("a", "b") for part in ("scales", "biases")}
+    tensors |= {"a.weight": torch.zeros(4, 8, dtype=torch.uint32), "b.weight": torch.zeros(4, 12, dtype=torch.uint32)}
+    save_file(tensors, tmp_path / "model.safetensors")
+    write_config(tmp_path, {"quantization": {"group_size": 64, "bits": 4, "b": {"group_size": 64, "bits": 6}}})
+    assert count(tmp_path).by("dtype") == {"int4": 4 * 64, "int6": 4 * 64}
+
+
+def test_mlx_without_a_config_is_counted_as_stored(tmp_path: Path):
+    """Four bits in groups of 64 look as eight in groups of 32 do."""
+    ledger = count(folder_of(tmp_path, mlx(4), None))
+    assert ledger.total == OWN - PACKED + PACKED // 8
+    assert noted(
+        ledger, "14 tensors hold integers, as packed quantised weights do: they are counted as stored elements"
+    )
+
+
+def test_mxfp4_as_gpt_oss_has_it(tmp_path: Path):
+    sizes = {
+        "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "head_dim": 16, "vocab_size": 50, "num_local_experts": 3, "num_experts_per_tok": 2,
+    }  # fmt: skip
+    config = {"model_type": "gpt_oss", **sizes}
+    described = {entry.name: entry.shape for entry in count(config).entries}
+    experts = "model.layers.0.mlp.experts."
+    assert described[experts + "gate_up_proj"] == (3, 64, 64)
+    stored: dict[str, Any] = {name: tuple(map(int, shape)) for name, shape in described.items()}
+    for name, rows, groups in (("gate_up_proj", 64, 2), ("down_proj", 64, 1)):
+        del stored[experts + name]
+        stored[f"{experts}{name}_blocks"], stored[f"{experts}{name}_scales"] = (3, rows, groups, 16), (3, rows, groups)
+    dtypes = {name: "U8" for name in stored if name.endswith(("_blocks", "_scales"))}
+    write(tmp_path / "model.safetensors", stored, dtype="BF16", dtypes=dtypes)
+    write_config(tmp_path, config)
+    ledger = count(tmp_path)
+    assert (ledger.total, ledger.mismatches) == (count(config).total, {})
+    assert ledger.by("role") == count(config).by("role")
+    assert ledger.totals["active"] == count(config).totals["active"]
+    assert ledger.by("dtype")["float4_e2m1fn"] == 3 * 64 * 64 + 3 * 32 * 64
+
+
+# -- torchao --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def llama() -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(**SIZES, tie_word_embeddings=False)).to(torch.bfloat16)
+
+
+TORCHAO = {
+    "int8": (lambda model: quantize_(model.model, Int8WeightOnlyConfig()), "int8"),
+    "int8, activations too": (lambda model: quantize_(model.model, Int8DynamicActivationInt8WeightConfig()), "int8"),
+    "float8": (lambda model: quantize_(model.model, Float8WeightOnlyConfig()), "float8_e4m3fn"),
+    "nvfp4": (lambda model: replaced(model, NVFP4Tensor.to_nvfp4), "float4_e2m1fn"),
+    "mxfp4": (lambda model: replaced(model, lambda w: MXTensor.to_mx(w, torch.float4_e2m1fn_x2, 32)), "float4_e2m1fn"),
+    "int4": (lambda model: replaced(model, int4), "int4"),
+    "int4 in tiles": (lambda model: replaced(model, int4_tiles), "int4"),
+}
+
+
+def replaced(model: Any, packed: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Each linear layer's weight packed so, where the kernels that would do it need a GPU."""
+    for module in model.model.modules():
+        if isinstance(module, torch.nn.Linear):
+            module.weight = torch.nn.Parameter(packed(module.weight.detach()), requires_grad=False)
+
+
+def int4(weight: torch.Tensor) -> torch.Tensor:
+    out, inputs = weight.shape
+    scales = torch.ones(inputs // 32, out, dtype=torch.bfloat16)
+    return Int4Tensor(torch.zeros(out, inputs // 2, dtype=torch.uint8), scales, scales.clone(), [1, 32], weight.shape)
+
+
+def int4_tiles(weight: torch.Tensor) -> torch.Tensor:
+    """Padded to 1024 inputs, as its kernel wants them."""
+    out, _ = weight.shape
+    values = torch.zeros(out // 8, 1024 // 16 // 8, 32, 4, dtype=torch.int32)
+    return Int4TilePackedTo4dTensor(values, torch.ones(32, out, 2, dtype=torch.bfloat16), [1, 32], weight.shape)
+
+
+@pytest.mark.parametrize("name", TORCHAO)
+def test_torchao_in_pickles_and_in_safetensors(tmp_path: Path, llama: LlamaForCausalLM, name: str):
+    quantise, dtype = TORCHAO[name]
+    model = LlamaForCausalLM(llama.config).to(torch.bfloat16)
+    quantise(model)
+    for folder in ("pickled", "safetensors"):
+        (tmp_path / folder).mkdir()
+        write_config(tmp_path / folder, {**LLAMA, "tie_word_embeddings": False})
+    torch.save(model.state_dict(), tmp_path / "pickled" / "pytorch_model.bin")
+    tensors, metadata = flatten_tensor_state_dict(model.state_dict())  # as transformers' save_pretrained does
+    save_file(tensors, tmp_path / "safetensors" / "model.safetensors", metadata=metadata)
+    for folder in ("pickled", "safetensors"):
+        ledger = count(tmp_path / folder)
+        assert (ledger.total, ledger.mismatches) == (OWN, {}), folder
+        assert ledger.by("dtype") == {"bfloat16": OWN - PACKED, dtype: PACKED}
+        assert ledger.ties == ()
+    assert count(tmp_path / "pickled" / "pytorch_model.bin").total == OWN
+
+
+def test_a_quantised_tensor_under_two_names_is_counted_once(tmp_path: Path):
+    packed = int4(torch.zeros(64, 64))
+    torch.save({"wte.weight": packed, "lm_head.weight": packed}, tmp_path / "pytorch_model.bin")
+    ledger = count(tmp_path / "pytorch_model.bin")
+    assert (ledger.total, ledger.totals["by_name"]) == (64 * 64, 2 * 64 * 64)
+    assert [tie.names for tie in ledger.ties] == [("wte._weight_qdata", "lm_head._weight_qdata")]
+
+
+# -- the other answers ----------------------------------------------------------------------------
+
+
+def test_ties_of_a_packed_folder_are_those_of_its_config(tmp_path: Path):
+    for name in ("GPTQ 4", "bitsandbytes nf4", "MLX 4", "FP8 in tiles"):
+        layout, _, more = LAYOUTS[name]
+        answer = ties(folder_of(tmp_path / name.replace(" ", "_"), layout, **more))
+        assert (answer.verdict, answer.groups, answer.problems) == ("consistent", (), ()), name
+
+
+def test_a_quantised_head_is_not_said_to_differ_from_its_embedding(tmp_path: Path):
+    """The config ties them, and one of them is packed: no bytes could be equal."""
+    tensors = {"model.embed_tokens.weight": torch.ones(96, 64, dtype=torch.bfloat16)}
+    head = {"qweight": ((8, 96), torch.int32), "qzeros": ((2, 12), torch.int32), "scales": ((2, 96), torch.float16)}
+    tensors |= {f"lm_head.{name}": torch.ones(shape, dtype=dtype) for name, (shape, dtype) in head.items()}
+    save_file(tensors, tmp_path / "model.safetensors")
+    write_config(tmp_path, {**LLAMA, "vocab_size": 96, "tie_word_embeddings": True})
+    answer = ties(tmp_path)
+    assert answer.verdict == "unknown"
+    assert answer.problems == ()
+    assert [(group.relation, group.why) for group in answer.groups] == [
+        ("unknown", "lm_head.qweight is quantised, and its values are not compared")
+    ]
+
+
+def test_other_answers_take_what_is_packed_for_what_it_stands_for(tmp_path: Path):
+    packed, plain = folder_of(tmp_path / "gptq", gptq(4)), {"model_type": "llama", **SIZES}
+    assert sum(cause.parameters for cause in compare(plain, packed).causes) == 0
+    assert compute(packed, sequence=8).forward == compute(plain, sequence=8).forward
+    answer = check("Down projection of a layer: 64 × 96 = 6,144", against=packed)
+    assert answer.equations[0].correct
+    assert answer.equations[0].matches is not None
+
+
+# -- what is broken -------------------------------------------------------------------------------
+
+
+def broken(change: Callable[[Stored], object], layout: Layout) -> Layout:
+    def stored(out: int, inputs: int) -> Stored:
+        good = layout(out, inputs)
+        change(good)
+        return good
+
+    return stored
+
+
+def reshaped(name: str, *shape: int) -> Callable[[Stored], object]:
+    return lambda stored: stored.update({name: (stored[name][0], shape, None)})
+
+
+def says(text: str, kind: str = "nf4") -> Callable[[Stored], object]:
+    name = f"weight.quant_state.bitsandbytes__{kind}"
+    return lambda stored: stored.update({name: (torch.uint8, (len(text),), text.encode())})
+
+
+@pytest.mark.parametrize(
+    ("layout", "change", "words"),
+    [
+        ("GPTQ 4", reshaped("scales", 2, 7), r"qweight' of shape .* and '.*scales' of shape \(2, 7\) cannot belong"),
+        ("GPTQ 4", reshaped("g_idx", 7), r"g_idx' of shape \(7,\) cannot belong to one packed weight"),
+        ("GPTQ 4", reshaped("qzeros", 3, 1), "qzeros' of shape"),
+        ("GPTQ 4", reshaped("qweight", 7), r"qweight' of shape \(7,\) cannot belong to a packed weight"),
+        ("AWQ", reshaped("scales", 0, 0), "cannot belong"),
+        ("bitsandbytes nf4", reshaped("weight.absmax", 1), "absmax' of shape"),
+        ("bitsandbytes nf4", says("{"), "quant_state.bitsandbytes__nf4' holds"),
+        ("bitsandbytes nf4", says("[" * 4000), "quant_state.bitsandbytes__nf4' holds"),
+        ("bitsandbytes nf4", says('{"shape": [8, 8], "blocksize": 64}'), "packed values, and its quant_state says"),
+        ("bitsandbytes nf4", says('{"shape": [-8, -8], "blocksize": 64}'), "gives the shape"),
+        ("bitsandbytes nf4", says('{"shape": "8", "blocksize": 64}'), "gives the shape"),
+        ("bitsandbytes nf4", lambda stored: stored.pop("weight.absmax"), "absmax' is not there"),
+        ("bitsandbytes int8", reshaped("SCB", 5), "SCB' of shape"),
+        ("pack-quantized 4", reshaped("weight_scale", 5, 5), "weight_scale' of shape"),
+        ("nvfp4-pack-quantized", reshaped("weight_scale", 5, 5), "weight_scale' of shape"),
+        ("NVFP4 of ModelOpt", reshaped("weight_scale", 64, 3), "weight_scale' of shape"),
+        ("FP8 in tiles", reshaped("weight_scale_inv", 900, 900), "weight_scale_inv' of shape"),
+        ("MLX 4", reshaped("biases", 1, 1), "biases' of shape"),
+        ("MLX 4", reshaped("scales", 64, 5), "scales' of shape|with scales of shape"),
+        ("MLX mxfp4", reshaped("scales", 64, 5), "scales' of shape"),
+    ],
+)
+def test_parts_that_contradict_each_other_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], layout: str, change: Any, words: str
+):
+    path = folder_of(tmp_path, broken(change, LAYOUTS[layout][0]), **LAYOUTS[layout][2])
+    with pytest.raises(BadInput, match=words) as error:
+        count(path)
+    assert str(error.value).isprintable()
+    assert main(["count", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert len(told) < 600 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "said", [{"bits": "four", "group_size": 32}, {"bits": 4, "group_size": -1}, {"bits": 99, "group_size": 32}]
+)
+def test_an_absurd_quantisation_is_refused(tmp_path: Path, said: dict[str, Any]):
+    with pytest.raises(BadInput, match="the config's quantization says bits"):
+        count(folder_of(tmp_path, mlx(4), quantization=said))
+
+
+def test_a_quantisation_of_other_bits_is_refused(tmp_path: Path):
+    with pytest.raises(BadInput, match="is not packed in 8 bits and groups of 32, as the config says"):
+        count(folder_of(tmp_path, mlx(4), quantization={"bits": 8, "group_size": 32}))
+
+
+@pytest.mark.parametrize(
+    "said", ["x", [], 3, {"config_groups": {"a": 1}}, {"bits": None}, {"config_groups": []}], ids=str
+)
+def test_an_odd_quantization_config_beside_sound_weights_changes_nothing(tmp_path: Path, said: Any):
+    assert count(folder_of(tmp_path, gptq(4), quantization_config=said)).total == OWN
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["{", "[]", '{"_type": "Int4Tensor"}', '{"_type": "Int4Tensor", "_data": {"shape": [64, -1]}}',
+     '{"_type": "Int4Tensor", "_data": {"shape": [640, 64]}}', '{"_type": "Int4Tensor", "_data": {"shape": "x"}}'],
+)  # fmt: skip
+def test_metadata_of_torchao_that_cannot_be_true_is_refused(tmp_path: Path, told: str):
+    tensors = {"a._weight_qdata": torch.zeros(64, 32, dtype=torch.uint8), "a._weight_scale": torch.ones(2, 64)}
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"a.weight": told})
+    with pytest.raises(BadInput):
+        count(tmp_path / "model.safetensors")
+
+
+def test_names_that_only_look_packed_are_parameters(tmp_path: Path):
+    """A model may call a parameter of its own so."""
+    shapes = {"logit_scale": (1,), "h.0.time_blocks": (3, 4), "h.0.mlp.scales": (5,), "h.0.weight_packed": (4, 4)}
+    ledger = count(write(tmp_path / "model.safetensors", shapes))
+    assert ledger.totals["stored"] == 1 + 12 + 5 + 16
+    assert ledger.total == 1 + 12 + 16  # scales by themselves are some quantiser's, as they were
