@@ -229,9 +229,21 @@ def _experts(c: Config, d: int, inner: int, used: int, of: int, names: tuple[str
     return Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner)))
 
 
+MOST_LISTED = 1_000_000  # layers that are looked at one by one
+
+
+def listable(c: Config) -> int:
+    """How many layers there are, where each is looked at on its own."""
+    if c.num_hidden_layers > MOST_LISTED:
+        raise c.refuse(
+            f"num_hidden_layers is {int(c.num_hidden_layers)}: layers of several kinds are counted up to {MOST_LISTED:,}"
+        )
+    return int(c.num_hidden_layers)
+
+
 def two_kinds(c: Config, chosen: Container[int], these: Group, others: Group) -> Stack:
     """A stack whose layers are of one kind where their number is among the chosen, and of another elsewhere."""
-    runs = in_runs((layer in chosen for layer in range(int(c.num_hidden_layers))), these, others)
+    runs = in_runs((layer in chosen for layer in range(listable(c))), these, others)
     if len(runs) == 1:
         return Repeat(c.num_hidden_layers, runs[0][0])
     return Stack(*((count, block) for block, count in runs))
@@ -257,6 +269,26 @@ def decoder(
         ),
         lm_head=Head(d, c.vocab_size, bias=head_bias, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
+    )
+
+
+def frame(
+    c: Config,
+    layers: Stack,
+    *,
+    under: str = "model",
+    embedding: str = "embed_tokens",
+    norm: str = "final_layernorm",
+    tied: bool | None = None,
+) -> Model:
+    """Token embedding, blocks, final norm and head, under these names; `tied`: None is what the config says."""
+    d = c.hidden_size
+    body: dict[str, Node] = {embedding: Embedding(c.vocab_size, d), "layers": layers, norm: RMSNorm(d)}
+    tie = ("lm_head.weight", f"{under}.{embedding}.weight")
+    return Model(
+        **{under: Group(**body)},
+        lm_head=Head(d, c.vocab_size),
+        tie=tie if (c.tie_word_embeddings if tied is None else tied) else None,
     )
 
 

@@ -1,7 +1,7 @@
 """A.X-K1 (SK Telecom 2026): DeepSeek-V3's blocks, and one more norm behind the experts."""
 
 from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
 from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
 
@@ -38,7 +38,7 @@ def axk1(c: Config) -> Model:
     sparse = pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm)
     sparse.children |= beside
     blocks = {"dense": pre_norm(attends, dense, norm), "sparse": sparse}
-    return decoder(c, in_stack(zip(feeds(c), strict=True), lambda kind: blocks[kind]))
+    return decoder(c, in_turns(feeds(c), lambda kind: blocks[kind]))
 
 
 def feeds(c: Config) -> list[str]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tallystick.architectures._decoder import decoder, gated_mlp
-from tallystick.architectures._layers import in_stack
+from tallystick.architectures._layers import in_turns
 from tallystick.architectures.axk1 import feeds
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
 from tallystick.architectures.deepseek_v32 import indexer
@@ -53,7 +53,7 @@ def axk2(c: Config) -> Model:
             post_attention_layernorm=norm,
         ),
     }
-    return decoder(c, in_stack(zip(feeds(c), strict=True), lambda kind: blocks[kind]))
+    return decoder(c, in_turns(feeds(c), lambda kind: blocks[kind]))
 
 
 def _gated_norm(c: Config) -> Group:

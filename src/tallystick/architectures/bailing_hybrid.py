@@ -1,8 +1,7 @@
 """Ling and Ring with hybrid layers (Ant Group): delta attention, and gated latent attention in each group's last layer."""
 
-from tallystick.architectures._decoder import experts_used, gated_mlp, mixture
-from tallystick.architectures._hybrid import FULL, LINEAR, frame, in_turns, layer_kinds
-from tallystick.architectures._layers import as_published
+from tallystick.architectures._decoder import experts_used, frame, gated_mlp, mixture
+from tallystick.architectures._layers import FULL, LINEAR, as_published, in_turns, listed
 from tallystick.architectures.kimi_linear import MLPS, delta_attention
 from tallystick.blueprint import (
     Attention,
@@ -58,12 +57,12 @@ OUTPUT = {"o_proj": "dense"}  # as files call it
     attention_bias=False,
 )
 def bailing_hybrid(c: Config) -> Model:
-    mixers = layer_kinds(
-        c, (LINEAR, FULL), lambda layer: FULL if (layer + 1) % int(c.layer_group_size) == 0 else LINEAR
+    mixers = listed(
+        c, "layer_types", (LINEAR, FULL), lambda layer: FULL if (layer + 1) % int(c.layer_group_size) == 0 else LINEAR
     )
-    mlps = layer_kinds(c, MLPS, lambda layer: MLPS[layer >= c.first_k_dense_replace], by="mlp_layer_types")
+    mlps = listed(c, "mlp_layer_types", MLPS, lambda layer: MLPS[layer >= c.first_k_dense_replace])
     layers = in_turns(
-        zip(mixers, mlps, strict=True), lambda kind: _block(c, full=kind[0] == FULL, sparse=kind[1] == "sparse")
+        zip(mixers, mlps, strict=True), lambda mixer, mlp: _block(c, full=mixer == FULL, sparse=mlp == "sparse")
     )
     return frame(c, layers, embedding="word_embeddings" if c.published else "embed_tokens", norm="norm", tied=False)
 

@@ -1,7 +1,6 @@
 """Bamba (IBM, Princeton, CMU and UIUC 2024, "Bamba: Inference-Efficient Hybrid Mamba2 Model"): Mamba 2, and attention here and there."""
 
-from tallystick.architectures._decoder import SILU, attention, gated_mlp, head_dim, heads
-from tallystick.architectures._hybrid import frame
+from tallystick.architectures._decoder import SILU, attention, frame, gated_mlp, head_dim, heads
 from tallystick.architectures._mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
 from tallystick.blueprint import Config, Group, Model, RMSNorm, Stack, architecture, maybe
 

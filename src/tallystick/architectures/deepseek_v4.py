@@ -3,7 +3,7 @@
 from typing import Any
 
 from tallystick.architectures._decoder import NUMBERED, SINGLE, decoder, experts_used, gated_mlp, mixture, rounded
-from tallystick.architectures._layers import as_published, in_stack, listed
+from tallystick.architectures._layers import as_published, in_turns, listed
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -72,7 +72,7 @@ PUBLISHED = {
 def deepseek_v4(c: Config) -> Model:
     hashed = 3 if c.num_hash_layers is None else int(c.num_hash_layers)
     routing = listed(c, "mlp_layer_types", ROUTING, lambda layer: ROUTING[layer >= hashed], longer=True)
-    layers = in_stack(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
+    layers = in_turns(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
     model = decoder(c, layers, hc_head=stream_head(c))
     if c.published and not c.tie_word_embeddings:
         model.children["head"] = model.children.pop("lm_head")

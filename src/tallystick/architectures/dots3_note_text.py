@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tallystick.architectures._decoder import decoder, experts_used, gated_mlp, mixture, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
 from tallystick.architectures.deepseek_v3 import latent_attention
 from tallystick.architectures.deepseek_v32 import indexer
 from tallystick.blueprint import Attention, Buffer, Config, Group, Linear, Model, RMSNorm, architecture, maybe, natural
@@ -65,7 +65,7 @@ def dots3_note_text(c: Config) -> Model:
     def block(kind: str, feeding: str) -> Group:
         return pre_norm(attends[kind], feed[feeding], RMSNorm(d))
 
-    return decoder(c, in_stack(zip(kinds, _feeds(c), strict=True), block))
+    return decoder(c, in_turns(zip(kinds, _feeds(c), strict=True), block))
 
 
 def _kinds(c: Config) -> list[str]:

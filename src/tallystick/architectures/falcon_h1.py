@@ -1,7 +1,6 @@
 """Falcon-H1 (TII 2025, "Falcon-H1: A Family of Hybrid-Head Language Models"): attention and Mamba 2 side by side in each layer."""
 
-from tallystick.architectures._decoder import attention, gated_mlp, heads
-from tallystick.architectures._hybrid import frame
+from tallystick.architectures._decoder import attention, frame, gated_mlp, heads
 from tallystick.architectures._mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
 from tallystick.blueprint import Config, Group, Model, Repeat, RMSNorm, architecture, maybe
 

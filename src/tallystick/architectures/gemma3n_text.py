@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, windows_of
+from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, listable, windows_of
 from tallystick.blueprint import (
     Attention,
     Config,
@@ -74,7 +74,7 @@ def _layers(c: Config) -> Stack:
     each = widths if isinstance(widths, tuple) else (widths,) * int(count)
     if len(each) != count:
         raise c.refuse(f"intermediate_size lists {len(each)} widths for {int(count)} layers")
-    listed = c.layer_types if isinstance(c.layer_types, list) else [(n + 1) % FULL == 0 for n in range(int(count))]
+    listed = c.layer_types if isinstance(c.layer_types, list) else [(n + 1) % FULL == 0 for n in range(listable(c))]
     borrowed = borrowing(c, list(map(str, listed)))
     runs = [list(run) for _, run in groupby(zip(borrowed, each, strict=True), key=lambda kind: (kind[0], int(kind[1])))]
     return Stack(*((len(run), _block(c, run[0][1], borrowed=run[0][0])) for run in runs))

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from tallystick.anatomy import EVERYTHING
-from tallystick.architectures._decoder import attention, decoder, experts_used, gated_mlp
+from tallystick.architectures._decoder import attention, decoder, experts_used, gated_mlp, listable
 from tallystick.architectures.gemma3n_text import borrowing
 from tallystick.blueprint import (
     Attention,
@@ -105,7 +105,7 @@ def _kinds(c: Config) -> list[str]:
     """What each layer sees; the last one sees all, whatever is listed."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
-        listed = [FULL if (layer + 1) % PATTERN == 0 else NEAR for layer in range(count)]
+        listed = [FULL if (layer + 1) % PATTERN == 0 else NEAR for layer in range(listable(c))]
     if not isinstance(listed, list) or len(listed) != count or not all(kind in (NEAR, FULL) for kind in listed):
         raise c.refuse(f"layer_types must list {NEAR} or {FULL} for each of the {count} layers")
     return [*listed[:-1], FULL]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
 from tallystick.architectures.deepseek_v32 import indexer
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, natural
@@ -46,7 +46,7 @@ def glm_moe_dsa(c: Config) -> Model:
     own = _spelled(c) or listed(
         c, "indexer_types", INDEXERS, lambda layer: INDEXERS[max(layer - skipped + 1, 0) % every != 0], longer=True
     )
-    return decoder(c, in_stack(zip(feeds, own, strict=True), _block(c)))
+    return decoder(c, in_turns(zip(feeds, own, strict=True), _block(c)))
 
 
 def _spelled(c: Config) -> list[str] | None:

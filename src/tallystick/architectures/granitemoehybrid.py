@@ -1,7 +1,7 @@
 """Granite 4 (IBM Research 2025): Mamba 2, attention here and there; experts, if any, beside an MLP that all tokens go through."""
 
-from tallystick.architectures._decoder import SILU, attention, heads
-from tallystick.architectures._hybrid import FULL, LINEAR, frame, in_turns, layer_kinds
+from tallystick.architectures._decoder import SILU, attention, frame, heads
+from tallystick.architectures._layers import FULL, LINEAR, in_turns, listed
 from tallystick.architectures._mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
 from tallystick.architectures.granitemoe import experts
 from tallystick.architectures.granitemoeshared import shared_mlp
@@ -29,7 +29,7 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
     tie_word_embeddings=False,
 )
 def granitemoehybrid(c: Config) -> Model:
-    kinds = layer_kinds(c, (LINEAR, FULL), lambda layer: LINEAR)
+    kinds = listed(c, "layer_types", (LINEAR, FULL), lambda layer: LINEAR)
     return frame(c, in_turns(kinds, lambda kind: _block(c, kind), depth=c.num_hidden_layers), norm="norm")
 
 

@@ -1,7 +1,7 @@
 """Hy4 (Tencent Hunyuan 2026): DeepSeek-V3.2's attention with sinks and a gate of what it gives, and several streams."""
 
 from tallystick.architectures._decoder import decoder, gated_mlp
-from tallystick.architectures._layers import FEED_FORWARD, as_published, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, as_published, in_turns, listed
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
 from tallystick.architectures.deepseek_v4 import hyper_connection, stream_head
 from tallystick.architectures.deepseek_v32 import indexer
@@ -40,7 +40,7 @@ PUBLISHED = {"sinks": "learnable_sink_param", "gate_proj": "linear_gate"}
 def hy_v4(c: Config) -> Model:
     feeds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer > 0])
     own = listed(c, "indexer_types", INDEXERS, lambda layer: INDEXERS[layer > 0 and layer % 4 != 1], longer=True)
-    layers = in_stack(zip(feeds, own, strict=True), lambda feeding, indexing: _block(c, feeding, indexing))
+    layers = in_turns(zip(feeds, own, strict=True), lambda feeding, indexing: _block(c, feeding, indexing))
     if c.published:
         return decoder(c, layers, hc_pre=Group(hc_head=stream_head(c, "hc_head_")))
     return decoder(c, layers, hc_head=stream_head(c))

@@ -3,7 +3,7 @@
 from itertools import repeat
 
 from tallystick.architectures._decoder import experts_used, mixture
-from tallystick.architectures._layers import in_stack, listed
+from tallystick.architectures._layers import in_turns, listed
 from tallystick.architectures.inkling_text import KINDS, Sizes, convolution, heads_of, projections, without_tie
 from tallystick.blueprint import (
     Attention,
@@ -48,7 +48,7 @@ from tallystick.blueprint import (
 def inkling2_text(c: Config) -> Model:
     kinds = listed(c, "layer_types", KINDS, lambda layer: KINDS[(layer + 1) % 6 != 0])
     behind = [False, *repeat(True, len(kinds) - 1)]  # before the first layer there is nothing to read from
-    layers = in_stack(
+    layers = in_turns(
         zip(kinds, behind, strict=True), lambda kind, reads: _block(c, near=kind == KINDS[1], reads=reads)
     )
     return without_tie(c, layers, final_input=_reading(c))

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tallystick.architectures._decoder import experts_used, gated_mlp, router
-from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -61,7 +61,7 @@ KINDS = ("hybrid", "hybrid_sliding")
 def inkling_text(c: Config) -> Model:
     dense = int(c.dense_mlp_idx)
     feeds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer >= dense])
-    return without_tie(c, in_stack(zip(_kinds(c), feeds, strict=True), lambda *kinds: _block(c, *kinds)))
+    return without_tie(c, in_turns(zip(_kinds(c), feeds, strict=True), lambda *kinds: _block(c, *kinds)))
 
 
 def without_tie(c: Config, layers: Stack, **beside: Node) -> Model:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from tallystick.architectures._decoder import SILU, attention, experts_used, gated_mlp, heads, mixture
-from tallystick.architectures._hybrid import frame, in_turns, listable
+from tallystick.architectures._decoder import SILU, attention, experts_used, frame, gated_mlp, heads, listable, mixture
+from tallystick.architectures._layers import in_turns
 from tallystick.architectures._mamba import mamba, rank
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural, or_word
 
@@ -38,7 +38,9 @@ def jamba(c: Config) -> Model:
     attends, sparse = _period(c, "attn_layer"), _period(c, "expert_layer")
     several = c.num_experts > 1
     kinds = ((attends(layer), several and sparse(layer)) for layer in range(listable(c)))
-    return frame(c, in_turns(kinds, lambda kind: _block(c, attends=kind[0], sparse=kind[1]), depth=c.num_hidden_layers))
+    return frame(
+        c, in_turns(kinds, lambda attends, sparse: _block(c, attends=attends, sparse=sparse), depth=c.num_hidden_layers)
+    )
 
 
 def _period(c: Config, name: str) -> Callable[[int], bool]:

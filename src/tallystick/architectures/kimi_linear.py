@@ -1,7 +1,7 @@
 """Kimi Linear (Moonshot AI 2025, "Kimi Linear: An Expressive, Efficient Attention Architecture"): delta attention, and latent attention here and there."""
 
-from tallystick.architectures._decoder import NUMBERED, experts_used, gated_mlp, mixture
-from tallystick.architectures._hybrid import FULL, LINEAR, frame, in_turns, layer_kinds, listable
+from tallystick.architectures._decoder import NUMBERED, experts_used, frame, gated_mlp, listable, mixture
+from tallystick.architectures._layers import FULL, LINEAR, in_turns, listed
 from tallystick.architectures.deepseek_v3 import latent_attention
 from tallystick.architectures.olmo_hybrid import short_convs
 from tallystick.blueprint import (
@@ -11,6 +11,7 @@ from tallystick.blueprint import (
     Linear,
     Model,
     Node,
+    Part,
     Recurrence,
     RMSNorm,
     Scan,
@@ -27,7 +28,7 @@ KEYS = {
     "head_dim": "linear_head_dim",
     "short_conv_kernel_size": "linear_conv_kernel_dim",
 }
-PART = {**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": None}
+PART = Part({**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": None}, optional=True)
 
 
 @architecture(
@@ -47,7 +48,6 @@ PART = {**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": 
     layer_types=None,
     mlp_layer_types=None,
     first_k_dense_replace=natural(1),
-    linear_attn_config=None,
     num_attention_heads=32,
     q_lora_rank=maybe(),
     kv_lora_rank=512,
@@ -61,27 +61,28 @@ PART = {**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": 
     num_local_experts=256,
     num_experts_per_tok=8,
     attention_bias=False,
+    parts={"linear_attn_config": PART},
 )
 def kimi_linear(c: Config) -> Model:
     mixers, mlps = (
         _mixers(c),
-        layer_kinds(c, MLPS, lambda layer: MLPS[layer >= c.first_k_dense_replace], by="mlp_layer_types"),
+        listed(c, "mlp_layer_types", MLPS, lambda layer: MLPS[layer >= c.first_k_dense_replace]),
     )
     layers = in_turns(
-        zip(mixers, mlps, strict=True), lambda kind: _block(c, full=kind[0] == FULL, sparse=kind[1] == "sparse")
+        zip(mixers, mlps, strict=True), lambda mixer, mlp: _block(c, full=mixer == FULL, sparse=mlp == "sparse")
     )
     return frame(c, layers, norm="norm", tied=False)
 
 
 def _mixers(c: Config) -> list[str]:
     """What each layer mixes by: as listed, by their numbers from 1 on, or attention in each fourth but the very first."""
-    stated = c.part("linear_attn_config", PART)
+    stated = c.part("linear_attn_config")
     attending, others = stated.full_attn_layers, stated.kda_layers
     if c.layer_types is not None or attending is None or others is None:
-        return layer_kinds(c, (LINEAR, FULL), lambda layer: FULL if layer and layer % 4 == 0 else LINEAR)
+        return listed(c, "layer_types", (LINEAR, FULL), lambda layer: FULL if layer and layer % 4 == 0 else LINEAR)
     count = listable(c)
-    for listed in (attending, others):
-        if not isinstance(listed, list) or not all(type(number) is int and 1 <= number <= count for number in listed):
+    for numbers in (attending, others):
+        if not isinstance(numbers, list) or not all(type(one) is int and 1 <= one <= count for one in numbers):
             raise c.refuse(f"linear_attn_config must list numbers of the {count} layers, from 1 on")
     full = set(attending) - set(others)
     return [FULL if number in full else LINEAR for number in range(1, count + 1)]
@@ -113,7 +114,7 @@ def _mixture(c: Config) -> Group:
 
 def _delta(c: Config) -> Scan:
     """Delta attention, whose gates come from a token made as narrow as a head."""
-    stated = c.part("linear_attn_config", PART)
+    stated = c.part("linear_attn_config")
     count, size, kernel = (getattr(stated, of) or getattr(c, key) for of, key in KEYS.items())
     d, inner = c.hidden_size, count * size
     forgets: dict[str, Node] = {

@@ -12,7 +12,7 @@ from tallystick.architectures._decoder import (
     pre_norm,
     windows_of,
 )
-from tallystick.architectures._layers import FEED_FORWARD, as_published, dense_and_sparse, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, as_published, dense_and_sparse, in_turns, listed
 from tallystick.blueprint import (
     Attention,
     Config,
@@ -60,7 +60,7 @@ def laguna(c: Config) -> Model:
     mlps = {"dense": dense, "sparse": sparse}
     kinds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer > 0])
     layers = zip(queries, kinds, strict=True)
-    return decoder(c, in_stack(layers, lambda each, kind: pre_norm(_attention(c, each), mlps[kind], _norm(c))))
+    return decoder(c, in_turns(layers, lambda each, kind: pre_norm(_attention(c, each), mlps[kind], _norm(c))))
 
 
 def _norm(c: Config) -> Group:

@@ -1,7 +1,7 @@
 """LFM2 (Liquid AI 2025, "LFM2 Technical Report"): short gated convolutions, and attention here and there."""
 
-from tallystick.architectures._decoder import attention, head_norms, heads
-from tallystick.architectures._hybrid import FULL, frame, in_turns, layer_kinds
+from tallystick.architectures._decoder import attention, frame, head_norms, heads
+from tallystick.architectures._layers import FULL, in_turns, listed
 from tallystick.architectures._mamba import short_conv
 from tallystick.blueprint import (
     MLP,
@@ -43,7 +43,9 @@ CONV = "conv"
 )
 def lfm2(c: Config) -> Model:
     attending = _attending(c)
-    kinds = layer_kinds(c, (CONV, FULL), lambda layer: FULL if attending is None or layer in attending else CONV)
+    kinds = listed(
+        c, "layer_types", (CONV, FULL), lambda layer: FULL if attending is None or layer in attending else CONV
+    )
     mlp = gated(c, _inner(c))
     layers = in_turns(kinds, lambda kind: block(c, mlp, **mixer(c, kind)), depth=c.num_hidden_layers)
     return frame(c, layers, norm="embedding_norm")

@@ -1,7 +1,7 @@
 """LFM2 with experts (Liquid AI 2025, "LFM2 Technical Report"): the first layers dense."""
 
-from tallystick.architectures._decoder import experts_used, mixture
-from tallystick.architectures._hybrid import FULL, frame, in_turns, layer_kinds
+from tallystick.architectures._decoder import experts_used, frame, mixture
+from tallystick.architectures._layers import FULL, in_turns, listed
 from tallystick.architectures.lfm2 import CONV, block, gated, mixer
 from tallystick.blueprint import Config, Group, Model, Tensor, architecture, maybe, natural
 
@@ -29,11 +29,11 @@ from tallystick.blueprint import Config, Group, Model, Tensor, architecture, may
     tie_word_embeddings=True,
 )
 def lfm2_moe(c: Config) -> Model:
-    kinds = enumerate(layer_kinds(c, (CONV, FULL), None))
+    kinds = enumerate(listed(c, "layer_types", (CONV, FULL), None))
     dense = gated(c, c.intermediate_size)
     layers = in_turns(
         ((kind, number < c.num_dense_layers) for number, kind in kinds),
-        lambda kind: block(c, dense if kind[1] else _mixture(c), **mixer(c, kind[0])),
+        lambda kind, first: block(c, dense if first else _mixture(c), **mixer(c, kind)),
         depth=c.num_hidden_layers,
     )
     return frame(c, layers, norm="embedding_norm")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import attention, head_norms, heads
-from tallystick.architectures._hybrid import FULL, frame, in_turns, layer_kinds
+from tallystick.architectures._decoder import attention, frame, head_norms, heads
+from tallystick.architectures._layers import FULL, in_turns, listed
 from tallystick.architectures.lfm2 import CONV, block, conv, gated
 from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNorm, architecture, natural
 
@@ -30,7 +30,7 @@ SLIDING = "sliding_attention"
     tie_word_embeddings=True,
 )
 def lfm3(c: Config) -> Model:
-    kinds = layer_kinds(c, (CONV, FULL, SLIDING), _pattern)
+    kinds = listed(c, "layer_types", (CONV, FULL, SLIDING), _pattern)
     return frame(c, in_turns(kinds, lambda kind: _block(c, kind), depth=c.num_hidden_layers), norm="embedding_norm")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tallystick.architectures._hybrid import frame
+from tallystick.architectures._decoder import frame
 from tallystick.architectures._mamba import mamba as mixer
 from tallystick.architectures._mamba import rank
 from tallystick.blueprint import Config, Group, Model, Repeat, RMSNorm, Scan, architecture, maybe, or_word

@@ -1,7 +1,7 @@
 """MiMo-V2-Flash (Xiaomi 2026, "MiMo-V2-Flash Technical Report"): most layers see a window, by more heads and with sinks."""
 
 from tallystick.architectures._decoder import decoder, experts_used, gated_mlp, mixture, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
 from tallystick.blueprint import (
     Attention,
     Buffer,
@@ -50,7 +50,7 @@ def mimo_v2_flash(c: Config) -> Model:
     def block(attending: str, feeding: str) -> Group:
         return pre_norm(_attention(c, attending), sparse if feeding == "sparse" else dense, RMSNorm(d))
 
-    return decoder(c, in_stack(zip(attends, feeds, strict=True), block))
+    return decoder(c, in_turns(zip(attends, feeds, strict=True), block))
 
 
 def _mixture(c: Config) -> Group:

@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from tallystick.architectures._decoder import NUMBERED, attention, decoder, experts_used, heads, mixture
+from tallystick.architectures._decoder import NUMBERED, attention, decoder, experts_used, heads, listable, mixture
 from tallystick.blueprint import (
     Buffer,
     Config,
@@ -48,7 +48,7 @@ def _kinds(c: Config) -> list[str]:
     """What each layer mixes by: as listed, or attention and a scan in turns."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
-        return [KINDS[layer % 2] for layer in range(count)]
+        return [KINDS[layer % 2] for layer in range(listable(c))]
     if not isinstance(listed, list) or len(listed) < count or not all(kind in KINDS for kind in listed):
         raise c.refuse(f"layer_types must list {' or '.join(KINDS)} for each of the {count} layers")
     return listed[:count]

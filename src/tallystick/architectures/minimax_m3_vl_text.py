@@ -3,7 +3,7 @@
 from typing import Any
 
 from tallystick.architectures._decoder import attention, decoder, experts_used, head_norms, heads, mixture, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_stack, listed
+from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -53,7 +53,7 @@ def minimax_m3_vl_text(c: Config) -> Model:
     def block(attending: str, feeding: str) -> Group:
         return pre_norm(_attention(c, attending), sparse if feeding == "sparse" else dense, RMSNorm(d, kind="gemma"))
 
-    return decoder(c, in_stack(zip(attends, feeds, strict=True), block), RMSNorm(d, kind="gemma"))
+    return decoder(c, in_turns(zip(attends, feeds, strict=True), block), RMSNorm(d, kind="gemma"))
 
 
 def _older(c: Config) -> dict[str, Any]:

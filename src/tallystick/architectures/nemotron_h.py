@@ -1,7 +1,7 @@
 """Nemotron-H and Nemotron 3 (NVIDIA 2025, "Nemotron-H"): layers that each hold one thing: Mamba 2, attention, an MLP or experts."""
 
-from tallystick.architectures._decoder import attention, experts_used, heads, router
-from tallystick.architectures._hybrid import FULL, LINEAR, frame, in_turns, listed_kinds
+from tallystick.architectures._decoder import attention, experts_used, frame, heads, router
+from tallystick.architectures._layers import FULL, LINEAR, checked, in_turns
 from tallystick.architectures._mamba import mamba2
 from tallystick.blueprint import (
     MLP,
@@ -67,7 +67,7 @@ def nemotron_h(c: Config) -> Model:
 def _kinds(c: Config) -> list[str]:
     """What each layer holds: as listed, as the pattern writes it, or one layer of each kind."""
     if c.layers_block_type is not None:
-        return listed_kinds(c, c.layers_block_type, tuple(PATTERN.values()), by="layers_block_type", count=None)
+        return checked(c, "layers_block_type", c.layers_block_type, tuple(PATTERN.values()))
     pattern = c.hybrid_override_pattern
     if pattern is None:
         return [LINEAR, "moe", FULL, "mlp"]

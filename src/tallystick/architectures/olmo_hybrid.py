@@ -3,7 +3,7 @@
 from typing import Any
 
 from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads
-from tallystick.architectures._hybrid import FULL, LINEAR, in_turns, layer_kinds
+from tallystick.architectures._layers import FULL, LINEAR, in_turns, listed
 from tallystick.architectures._mamba import short_conv
 from tallystick.blueprint import (
     Attention,
@@ -42,7 +42,7 @@ from tallystick.dims import floor
 )
 def olmo_hybrid(c: Config) -> Model:
     last = c.num_hidden_layers - 1 if c.num_hidden_layers < 4 else None  # of so few, that one attends
-    kinds = layer_kinds(c, (LINEAR, FULL), lambda layer: FULL if layer % 4 == 3 or layer == last else LINEAR)
+    kinds = listed(c, "layer_types", (LINEAR, FULL), lambda layer: FULL if layer % 4 == 3 or layer == last else LINEAR)
     for kind in (LINEAR, FULL):
         if kind not in kinds:
             raise c.refuse(f"of the {len(kinds)} layers at least one must be of the kind {kind}")

@@ -9,6 +9,7 @@ from tallystick.architectures._decoder import (
     gated_mlp,
     heads,
     in_runs,
+    listable,
     mixture,
     pre_norm,
     two_kinds,
@@ -63,6 +64,6 @@ def beside_shared(c: Config) -> Group:
 
 def _windows(c: Config) -> Windows:
     """Where windows are on at all, every second layer below `max_window_layers`, the first one too."""
-    layers = range(int(c.num_hidden_layers) if c.use_sliding_window and c.layer_types is None else 1)
+    layers = range(listable(c) if c.use_sliding_window and c.layer_types is None else 1)
     near = (c.use_sliding_window and layer % 2 == 0 and layer < c.max_window_layers for layer in layers)
     return windows_of(c, in_runs(near, c.sliding_window, None))

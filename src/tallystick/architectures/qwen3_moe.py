@@ -10,6 +10,7 @@ from tallystick.architectures._decoder import (
     gated_mlp,
     head_norms,
     heads,
+    listable,
     mixture,
     pre_norm,
     two_kinds,
@@ -54,7 +55,7 @@ def dense_layers(c: Config, otherwise: Sequence[int] = ()) -> frozenset[int]:
         listed = otherwise
     elif not isinstance(listed, list):
         raise c.refuse(f"mlp_only_layers is {shown(listed)}, expected a list of layers")
-    layers = range(int(c.num_hidden_layers))
+    layers = range(listable(c))
     return frozenset(layer for layer in layers if layer in listed or (layer + 1) % step or not c.num_experts)
 
 

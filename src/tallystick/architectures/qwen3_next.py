@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from tallystick.architectures._decoder import decoder, gated_mlp, heads, key_value_heads
+from tallystick.architectures._decoder import decoder, gated_mlp, heads, key_value_heads, listable
 from tallystick.architectures.qwen2_moe import beside_shared
 from tallystick.architectures.qwen3_moe import dense_layers
 from tallystick.blueprint import (
@@ -56,7 +56,7 @@ def qwen3_next(c: Config) -> Model:
     convolved, values = delta_widths(c)
     return delta_decoder(
         c,
-        [plain if layer in dense else sparse for layer in range(int(c.num_hidden_layers))],
+        [plain if layer in dense else sparse for layer in range(listable(c))],
         in_proj_qkvz=Linear(d, convolved + values, bias=False),
         in_proj_ba=Linear(d, 2 * c.linear_num_value_heads, bias=False),
     )
@@ -93,7 +93,7 @@ def _kinds(c: Config) -> list[str]:
     """What each layer mixes by: as listed, or every `full_attention_interval`-th by attention."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
-        return [KINDS[(layer + 1) % int(c.full_attention_interval) == 0] for layer in range(count)]
+        return [KINDS[(layer + 1) % int(c.full_attention_interval) == 0] for layer in range(listable(c))]
     if not isinstance(listed, list) or len(listed) != count or not all(kind in KINDS for kind in listed):
         raise c.refuse(f"layer_types must list {' or '.join(KINDS)} for each of the {count} layers")
     return listed

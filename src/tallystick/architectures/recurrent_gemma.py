@@ -1,7 +1,7 @@
 """RecurrentGemma (Google DeepMind 2024, "RecurrentGemma: Moving Past Transformers for Efficient Open Language Models"): Griffin's layers."""
 
-from tallystick.architectures._decoder import attention, gated_mlp, heads, rounded
-from tallystick.architectures._hybrid import frame, in_turns, listable
+from tallystick.architectures._decoder import attention, frame, gated_mlp, heads, listable, rounded
+from tallystick.architectures._layers import in_turns
 from tallystick.architectures._mamba import short_conv
 from tallystick.blueprint import (
     Config,

@@ -1,7 +1,7 @@
 """Zamba (Zyphra 2024, "Zamba: A Compact 7B SSM Hybrid Model"): Mamba, and one block of attention that several layers run."""
 
-from tallystick.architectures._decoder import gated_mlp, heads, rounded
-from tallystick.architectures._hybrid import LINEAR, frame, in_turns, layer_kinds
+from tallystick.architectures._decoder import frame, gated_mlp, heads, rounded
+from tallystick.architectures._layers import LINEAR, in_turns, listed
 from tallystick.architectures._mamba import mamba_keeps, rank, refuse_other_heads, short_conv
 from tallystick.blueprint import (
     Attention,
@@ -48,7 +48,7 @@ HYBRID = "hybrid"
     tie_word_embeddings=True,
 )
 def zamba(c: Config) -> Model:
-    kinds = layer_kinds(c, (LINEAR, HYBRID), lambda layer: _pattern(c, layer), by="layers_block_type")
+    kinds = listed(c, "layers_block_type", (LINEAR, HYBRID), lambda layer: _pattern(c, layer))
     if len(kinds) < 3 and c.layers_block_type is None:
         raise c.refuse(f"num_hidden_layers = {len(kinds)} is fewer than the 3 that come before the pattern of layers")
     first = kinds.index(HYBRID) if HYBRID in kinds else 0
@@ -61,7 +61,7 @@ def zamba(c: Config) -> Model:
     each = (
         (kind, number == first) for number, kind in enumerate(kinds)
     )  # the layer that the others share with is alone
-    return frame(c, in_turns(each, lambda kind: both if kind[0] == HYBRID else scan, depth=c.num_hidden_layers))
+    return frame(c, in_turns(each, lambda kind, _: both if kind == HYBRID else scan, depth=c.num_hidden_layers))
 
 
 def _pattern(c: Config, layer: int) -> str:

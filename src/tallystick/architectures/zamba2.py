@@ -1,6 +1,7 @@
 """Zamba2 (Zyphra 2024, "The Zamba2 Suite"): Mamba 2, and a few blocks of attention that layers run in turns, each with adapters of its own."""
 
-from tallystick.architectures._hybrid import LINEAR, frame, in_turns, layer_kinds
+from tallystick.architectures._decoder import frame
+from tallystick.architectures._layers import LINEAR, in_turns, listed
 from tallystick.architectures._mamba import mamba2
 from tallystick.architectures.zamba import HYBRID, shared, wide_attention, wide_heads
 from tallystick.blueprint import MLP, Config, Group, Linear, Model, RMSNorm, Scan, architecture, maybe, natural
@@ -57,15 +58,13 @@ def zamba2(c: Config) -> Model:
     places = {number: place % blocks for place, number in enumerate(held)}
     # A layer that others share its block with is alone.
     each = ((places.get(number), number in held[:blocks]) for number in range(len(kinds)))
-    return frame(c, in_turns(each, lambda kind: layer(kind[0]), depth=c.num_hidden_layers))
+    return frame(c, in_turns(each, lambda place, _: layer(place), depth=c.num_hidden_layers))
 
 
 def _kinds(c: Config) -> list[str]:
     if c.layers_block_type is None and c.num_hidden_layers != 54:
         raise c.refuse(f"layers_block_type must list the kind of each of the {int(c.num_hidden_layers)} layers")
-    return layer_kinds(
-        c, (LINEAR, HYBRID), lambda layer: HYBRID if layer in HYBRIDS else LINEAR, by="layers_block_type"
-    )
+    return listed(c, "layers_block_type", (LINEAR, HYBRID), lambda layer: HYBRID if layer in HYBRIDS else LINEAR)
 
 
 def _adapted(c: Config, held: int) -> int:
