@@ -11,6 +11,7 @@ from tallystick.blueprint import (
     Linear,
     Model,
     Node,
+    Part,
     Recurrence,
     RMSNorm,
     Scan,
@@ -27,7 +28,7 @@ KEYS = {
     "head_dim": "linear_head_dim",
     "short_conv_kernel_size": "linear_conv_kernel_dim",
 }
-PART = {**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": None}
+PART = Part({**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": None}, optional=True)
 
 
 @architecture(
@@ -47,7 +48,6 @@ PART = {**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": 
     layer_types=None,
     mlp_layer_types=None,
     first_k_dense_replace=natural(1),
-    linear_attn_config=None,
     num_attention_heads=32,
     q_lora_rank=maybe(),
     kv_lora_rank=512,
@@ -61,6 +61,7 @@ PART = {**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": 
     num_local_experts=256,
     num_experts_per_tok=8,
     attention_bias=False,
+    parts={"linear_attn_config": PART},
 )
 def kimi_linear(c: Config) -> Model:
     mixers, mlps = (
@@ -75,7 +76,7 @@ def kimi_linear(c: Config) -> Model:
 
 def _mixers(c: Config) -> list[str]:
     """What each layer mixes by: as listed, by their numbers from 1 on, or attention in each fourth but the very first."""
-    stated = c.part("linear_attn_config", PART)
+    stated = c.part("linear_attn_config")
     attending, others = stated.full_attn_layers, stated.kda_layers
     if c.layer_types is not None or attending is None or others is None:
         return layer_kinds(c, (LINEAR, FULL), lambda layer: FULL if layer and layer % 4 == 0 else LINEAR)
@@ -113,7 +114,7 @@ def _mixture(c: Config) -> Group:
 
 def _delta(c: Config) -> Scan:
     """Delta attention, whose gates come from a token made as narrow as a head."""
-    stated = c.part("linear_attn_config", PART)
+    stated = c.part("linear_attn_config")
     count, size, kernel = (getattr(stated, of) or getattr(c, key) for of, key in KEYS.items())
     d, inner = c.hidden_size, count * size
     forgets: dict[str, Node] = {
