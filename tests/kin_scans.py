@@ -394,6 +394,11 @@ DELTA = {
     **HEADED, "num_key_value_heads": 4, "kv_lora_rank": 6, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 4,
     "moe_intermediate_size": 6, "num_local_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1,
 }  # fmt: skip
+NUMBERED = {
+    "layer_types": None,
+    "linear_attn_config.full_attn_layers": [1],
+    "linear_attn_config.kda_layers": [2],
+}
 EXPERTS = {
     "num_experts": "num_local_experts",
     "num_experts_per_token": "num_experts_per_tok",
@@ -568,6 +573,7 @@ TYPES = {
             "layer_types": [["linear_attention"] * 2],
             "mlp_layer_types": [["dense", "sparse"]],
             "linear_attn_config": [{"linear_attn_config": {"head_dim": 6}}],
+            **{f"linear_attn_config.{kind}_layers": [NUMBERED] for kind in ("full_attn", "kda")},
             "num_hidden_layers": [{"num_hidden_layers": 3, "layer_types": None, "mlp_layer_types": None}],
         },
         any_width=True,

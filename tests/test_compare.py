@@ -72,7 +72,7 @@ def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(mode
     differing = {architectures.find(model_type).aliases.get(key, key) for key in keys}
     for cause in answer.causes:
         assert cause.keys, (a, b)
-        assert set(cause.keys) <= differing, (a, b)
+        assert {key.partition(".")[0] for key in cause.keys} <= {key.partition(".")[0] for key in differing}, (a, b)
 
 
 @pytest.mark.parametrize("model_type", drawing.some(sorted(FAMILIES), 60))
