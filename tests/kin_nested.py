@@ -310,7 +310,8 @@ def gemma4_kin(
             "model.embed_vision.",
             "model.embed_audio.",
         ),
-        **{**told, "others": {**told["others"], **OTHERS_4}},
+        # It looks for its padding token among those that it reads, and none is drawn.
+        **{**told, "others": {**told["others"], **OTHERS_4}, "counted": False},
     )
 
 
@@ -421,6 +422,7 @@ KIN |= {
         ),
         small(SMALL),
         beside=("model.vision_embed_tokens.",),
+        counted=False,  # of a head of two elements torch counts the angles of one
     ),
 }
 
