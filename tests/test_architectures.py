@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -767,6 +769,24 @@ def test_more_borrowed_layers_than_there_are_as_transformers_builds_them(shared:
     """Its default, 15, of a model cut to ten layers: those that lend keep their projections, and no other does."""
     ledger = assert_equal(small("gemma3n_text", num_hidden_layers=10, num_kv_shared_layers=shared))
     assert sum(entry.name.endswith("k_proj.weight") for entry in ledger.entries) == 2
+
+
+@pytest.mark.parametrize("model_type", NATIVE)
+def test_absurd_counts_are_told_at_once(model_type: str):
+    """A million million of anything is counted, or refused in a line: nothing is made for each of them."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError  # so that a loop over them all is a failure, and not a run without an end
+
+    signal.signal(signal.SIGALRM, stop)
+    for key, declared in architectures.find(model_type).keys.items():
+        default = getattr(declared, "default", declared)
+        if isinstance(default, bool) or not (default is None or isinstance(default, int)):
+            continue
+        signal.alarm(60)
+        with contextlib.suppress(BadInput):
+            assert count(small(model_type, **{key: 10**12})).total > 0
+        signal.alarm(0)
 
 
 def test_a_null_alias_states_nothing():

@@ -57,7 +57,7 @@ def key_value_heads(c: Config) -> int:
 
 def heads(c: Config, size: int | None = None, **how: Any) -> Heads:
     """Query heads and grouped key and value heads, all of one size, which run as `how` says: fields of `Heads`."""
-    return Heads(c.num_attention_heads, key_value_heads(c), size or head_dim(c), **how)
+    return Heads(c.num_attention_heads, key_value_heads(c), head_dim(c) if size is None else size, **how)
 
 
 def attention(

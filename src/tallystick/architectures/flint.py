@@ -9,6 +9,7 @@ from tallystick.architectures._decoder import (
     head_norms,
     heads,
     in_runs,
+    listable,
     mixture,
     pre_norm,
     two_kinds,
@@ -59,6 +60,6 @@ def flint(c: Config) -> Model:
 
 def _windows(c: Config) -> Windows:
     """The first two layers see all, and so do every fourth and the last one; the others see a window."""
-    last = int(c.num_hidden_layers) - 1 if c.layer_types is None else 0
+    last = listable(c) - 1 if c.layer_types is None else 0
     near = (not (layer < 2 or layer % 4 == 1 or layer == last) for layer in range(last + 1))
     return windows_of(c, in_runs(near, c.sliding_window, None))

@@ -71,7 +71,7 @@ def _layers(c: Config) -> Stack:
         if shared and not _lent(c, own):
             raise _without_lender(c)
         return Stack((own, _block(c, widths, borrowed=False)), (shared, _block(c, widths, borrowed=True)))
-    each = widths if isinstance(widths, tuple) else (widths,) * int(count)
+    each = widths if isinstance(widths, tuple) else (widths,) * listable(c)
     if len(each) != count:
         raise c.refuse(f"intermediate_size lists {len(each)} widths for {int(count)} layers")
     listed = c.layer_types if isinstance(c.layer_types, list) else [(n + 1) % FULL == 0 for n in range(listable(c))]

@@ -1,6 +1,6 @@
 """Qwen3.5 without its eyes (Qwen Team 2026), dense: gated delta nets, and gated attention in every fourth layer."""
 
-from tallystick.architectures._decoder import gated_mlp
+from tallystick.architectures._decoder import gated_mlp, listable
 from tallystick.architectures.qwen3_next import delta_decoder, delta_widths
 from tallystick.blueprint import Config, Group, Linear, Model, architecture
 
@@ -34,7 +34,7 @@ def four_readers(c: Config, mlp: Group) -> Model:
     d, of_values, (convolved, values) = c.hidden_size, c.linear_num_value_heads, delta_widths(c)
     return delta_decoder(
         c,
-        [mlp] * int(c.num_hidden_layers),
+        [mlp] * listable(c),
         in_proj_qkv=Linear(d, convolved, bias=False),
         in_proj_z=Linear(d, values, bias=False),
         in_proj_b=Linear(d, of_values, bias=False),
