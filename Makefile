@@ -1,10 +1,10 @@
-# make demo | test | test-web | lint | docs | walkthroughs | bench | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
+# make demo | test | test-web | lint | docs | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-web browser lint docs walkthroughs bench survival experiment clean
+.PHONY: demo test test-web browser lint docs walkthroughs bench architectures survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -42,6 +42,9 @@ bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/training.py $(if $(NANOGPT),--nanogpt $(NANOGPT))
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/explorer.py
+
+architectures: .venv/ready
+	$(BIN)/python docs/site/architectures.py docs/architectures.md
 
 survival: .venv/ready
 	$(BIN)/tallystick survive --format markdown > .survival.md

@@ -34,6 +34,14 @@ def test_the_python_of_the_pages():
             assert_python(page, name)
 
 
+def test_the_page_of_the_architectures_is_what_would_be_written(monkeypatch):
+    """And every type of transformers is native, or stands there with why it is not."""
+    monkeypatch.syspath_prepend(ROOT / "docs" / "site")
+    from architectures import architectures_page
+
+    assert PAGES["docs/architectures.md"] == architectures_page()
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, built as `make docs` builds it."""
