@@ -37,6 +37,7 @@ walkthroughs: .venv/ready
 bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/exactness.py
+	$(BIN)/python benchmarks/packed.py
 	$(BIN)/python benchmarks/memory.py --write docs/memory-peers.md
 	$(BIN)/python benchmarks/decoder_memory.py
 	$(BIN)/python benchmarks/training.py $(if $(NANOGPT),--nanogpt $(NANOGPT))

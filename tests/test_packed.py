@@ -1,13 +1,7 @@
-"""Quantised checkpoints count as the model that they hold: what is packed counts unpacked, scales are no parameters.
-
-The folders are built from the layouts that each library documents; their shapes are those that bitsandbytes 0.50,
-compressed-tensors 0.20, MLX 0.32 and torchao 0.18 wrote for this same Llama, and for GPTQ and AWQ those of the layers
-of AutoGPTQ 0.7 and AutoAWQ 0.2.
-"""
+"""Quantised checkpoints count as the model that they hold: what is packed counts unpacked, scales are no parameters."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,187 +23,13 @@ from torchao.quantization import (
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from checkpoints import write, write_config
+from packings import LAYOUTS, LINEARS, LLAMA, OWN, PACKED, SIZES, Layout, Stored, bitsandbytes, folder_of, gptq, mlx
 from tallystick import BadInput, Ledger, check, compare, compute, count, ties
 from tallystick.cli.main import main
-
-SIZES: dict[str, Any] = {
-    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "vocab_size": 100,
-}  # fmt: skip
-LLAMA = {"model_type": "llama", "dtype": "bfloat16", **SIZES}
-LINEARS = {
-    "self_attn.q_proj": (64, 64), "self_attn.k_proj": (32, 64), "self_attn.v_proj": (32, 64),
-    "self_attn.o_proj": (64, 64), "mlp.gate_proj": (96, 64), "mlp.up_proj": (96, 64), "mlp.down_proj": (64, 96),
-}  # fmt: skip
-OWN = 74_560  # sum(p.numel() for p in LlamaForCausalLM(LlamaConfig(**SIZES)).parameters())
-PACKED = 61_440  # of them in LINEARS, twice
-
-# What a library stores for a linear layer of so many outputs and inputs: (dtype, shape, bytes or None) by name.
-Stored = dict[str, tuple[torch.dtype, tuple[int, ...], bytes | None]]
-Layout = Callable[[int, int], Stored]
-
-
-def bitsandbytes(kind: str, *, nested: bool = False, storage: torch.dtype = torch.uint8) -> Layout:
-    def stored(out: int, inputs: int) -> Stored:
-        state = json.dumps({"quant_type": kind, "blocksize": 64, "dtype": "bfloat16", "shape": [out, inputs]}).encode()
-        wide = torch.empty(0, dtype=storage).element_size()
-        return {
-            "weight": (storage, (out * inputs // 2 // wide, 1), None),
-            "weight.absmax": (torch.uint8 if nested else torch.float32, (out * inputs // 64,), None),
-            "weight.quant_map": (torch.float32, (16,), None),
-            **({"weight.nested_absmax": (torch.float32, (1,), None)} if nested else {}),
-            **({"weight.nested_quant_map": (torch.float32, (256,), None)} if nested else {}),
-            f"weight.quant_state.bitsandbytes__{kind}": (torch.uint8, (len(state),), state),
-        }
-
-    return stored
-
-
-def llm_int8(out: int, inputs: int) -> Stored:
-    return {
-        "weight": (torch.int8, (out, inputs), None),
-        "SCB": (torch.float32, (out,), None),
-        "weight_format": (torch.uint8, (), None),
-    }
-
-
-def gptq(bits: int, *, zeros: bool = True, order: bool = True) -> Layout:
-    return lambda out, inputs: {
-        "qweight": (torch.int32, (inputs * bits // 32, out), None),
-        **({"qzeros": (torch.int32, (inputs // 32, out * bits // 32), None)} if zeros else {}),
-        "scales": (torch.float16, (inputs // 32, out), None),
-        **({"g_idx": (torch.int32, (inputs,), None)} if order else {}),
-    }
-
-
-def awq(out: int, inputs: int) -> Stored:
-    return {
-        "qweight": (torch.int32, (inputs, out // 8), None),
-        "qzeros": (torch.int32, (inputs // 32, out // 8), None),
-        "scales": (torch.float16, (inputs // 32, out), None),
-    }
-
-
-def awq_gemv(out: int, inputs: int) -> Stored:
-    return {
-        "qweight": (torch.int32, (out, inputs // 8), None),
-        "qzeros": (torch.int32, (out, 1), None),
-        "scales": (torch.float16, (out, 8), None),
-    }
-
-
-def pack_quantized(bits: int, *, zeros: bool = False) -> Layout:
-    def stored(out: int, inputs: int) -> Stored:
-        shape = torch.tensor([out, inputs]).numpy().tobytes()
-        return {
-            "weight_packed": (torch.int32, (out, -(-inputs * bits // 32)), None),
-            "weight_scale": (torch.bfloat16, (out, inputs // 32), None),
-            "weight_shape": (torch.int64, (2,), shape),
-            **({"weight_zero_point": (torch.int32, (out * bits // 32, inputs // 32), None)} if zeros else {}),
-        }
-
-    return stored
-
-
-def in_bytes(bits: int, scale: torch.dtype, group: int, *, name: str = "weight_packed", beside: str = "") -> Layout:
-    """Floats of 4 or 6 bits."""
-    return lambda out, inputs: {
-        name: (torch.uint8, (out, inputs * bits // 8), None),
-        "weight_scale": (scale, (out, inputs // group), None),
-        **({beside: (torch.float32, (1,), None), "input_scale": (torch.float32, (1,), None)} if beside else {}),
-    }
-
-
-def fp8(scale: str, shape: Callable[[int, int], tuple[int, ...]]) -> Layout:
-    return lambda out, inputs: {
-        "weight": (torch.float8_e4m3fn, (out, inputs), None),
-        scale: (torch.float32, shape(out, inputs), None),
-    }
-
-
-def mlx(bits: int, group: int = 32) -> Layout:
-    return lambda out, inputs: {
-        "weight": (torch.uint32, (out, inputs * bits // 32), None),
-        "scales": (torch.bfloat16, (out, inputs // group), None),
-        "biases": (torch.bfloat16, (out, inputs // group), None),
-    }
-
-
-def mlx_floats(bits: int, group: int) -> Layout:
-    return lambda out, inputs: {
-        "weight": (torch.uint32, (out, inputs * bits // 32), None),
-        "scales": (torch.uint8, (out, inputs // group), None),
-    }
-
-
-def bitnet(out: int, inputs: int) -> Stored:
-    return {"weight": (torch.uint8, (out // 4, inputs), None), "weight_scale": (torch.bfloat16, (1,), None)}
-
-
-def folder_of(folder: Path, layout: Layout, config: dict[str, Any] | None = LLAMA, **more: Any) -> Path:
-    """A Llama whose linear layers are stored so; embedding, head and norms as they are."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors = {
-        name: torch.zeros(100, 64, dtype=torch.bfloat16) for name in ("model.embed_tokens.weight", "lm_head.weight")
-    }
-    tensors["lm_head.weight"] += 1
-    tensors["model.norm.weight"] = torch.ones(64, dtype=torch.bfloat16)
-    for layer in range(2):
-        for norm in ("input_layernorm", "post_attention_layernorm"):
-            tensors[f"model.layers.{layer}.{norm}.weight"] = torch.ones(64, dtype=torch.bfloat16)
-        for linear, (out, inputs) in LINEARS.items():
-            for name, (dtype, shape, content) in layout(out, inputs).items():
-                tensor = torch.zeros(shape, dtype=dtype)
-                if content is not None:
-                    tensor = torch.frombuffer(bytearray(content), dtype=dtype)
-                tensors[f"model.layers.{layer}.{linear}.{name}"] = tensor
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    if config is not None:
-        write_config(folder, {**config, **more})
-    return folder
 
 
 def noted(ledger: Ledger, words: str) -> bool:
     return any(words in note for note in ledger.notes)
-
-
-IN_MLX = {"quantization": {"group_size": 32, "bits": 4}}
-LAYOUTS: dict[str, tuple[Layout, str, dict[str, Any]]] = {
-    "bitsandbytes nf4": (bitsandbytes("nf4"), "nf4", {}),
-    "bitsandbytes nf4, scales quantised too": (bitsandbytes("nf4", nested=True), "nf4", {}),
-    "bitsandbytes nf4 in bfloat16": (bitsandbytes("nf4", storage=torch.bfloat16), "nf4", {}),
-    "bitsandbytes fp4": (bitsandbytes("fp4"), "fp4", {}),
-    "bitsandbytes int8": (llm_int8, "int8", {}),
-    "GPTQ 2": (gptq(2), "int2", {}),
-    "GPTQ 3": (gptq(3), "int3", {}),
-    "GPTQ 4": (gptq(4), "int4", {}),
-    "GPTQ 8": (gptq(8), "int8", {}),
-    "GPTQ without zero points": (gptq(4, zeros=False), "int4", {}),
-    "GPTQ without either": (gptq(8, zeros=False, order=False), "int8", {"quantization_config": {"bits": 8}}),
-    "AWQ": (awq, "int4", {}),
-    "AWQ gemv": (awq_gemv, "int4", {"quantization_config": {"bits": 4, "version": "gemv"}}),
-    "pack-quantized 4": (pack_quantized(4), "int4", {}),
-    "pack-quantized 3": (pack_quantized(3), "int3", {}),
-    "pack-quantized with zero points": (pack_quantized(4, zeros=True), "int4", {}),
-    "nvfp4-pack-quantized": (in_bytes(4, torch.float8_e4m3fn, 16, beside="weight_global_scale"), "float4_e2m1fn", {}),
-    "mxfp4-pack-quantized": (in_bytes(4, torch.uint8, 32), "float4_e2m1fn", {}),
-    "mxfp6-pack-quantized": (in_bytes(6, torch.uint8, 32), "float6_e3m2fn", {}),
-    "NVFP4 of ModelOpt": (
-        in_bytes(4, torch.float8_e4m3fn, 16, name="weight", beside="weight_scale_2"), "float4_e2m1fn", {},
-    ),
-    "float-quantized": (fp8("weight_scale", lambda out, _: (out, 1)), "float8_e4m3fn", {}),
-    "FP8 with one scale": (fp8("weight_scale", lambda *_: ()), "float8_e4m3fn", {}),
-    "FP8 in tiles": (fp8("weight_scale_inv", lambda out, inputs: (-(-out // 32), -(-inputs // 32))), "float8_e4m3fn", {}),
-    "MLX 2": (mlx(2), "int2", {"quantization": {"group_size": 32, "bits": 2}}),
-    "MLX 3": (mlx(3), "int3", {"quantization": {"group_size": 32, "bits": 3}}),
-    "MLX 4": (mlx(4), "int4", IN_MLX),
-    "MLX 6": (mlx(6), "int6", {"quantization_config": {"group_size": 32, "bits": 6}}),
-    "MLX 8": (mlx(8), "int8", {"quantization": {"group_size": 32, "bits": 8}}),
-    "MLX mxfp4": (mlx_floats(4, 32), "float4_e2m1fn", {}),
-    "MLX nvfp4": (mlx_floats(4, 16), "float4_e2m1fn", {}),
-    "MLX mxfp8": (mlx_floats(8, 32), "float8_e4m3fn", {}),
-    "BitNet": (bitnet, "int2", {}),
-}  # fmt: skip
 
 
 def test_the_model_has_the_parameters_that_are_expected_below():
