@@ -32,13 +32,22 @@ SIGLIP = Part(
 )
 
 
-def behind(c: Config, text: Model, under: str = "language_model", /, **towers: Node | None) -> Model:
-    """A language model behind `towers`: what it was under `model` is `under` a name beside theirs, its head stays."""
-    embedding = f"model.{under}.embed_tokens.weight"
+def behind(
+    c: Config, text: Model, under: str = "language_model", /, *, apart: bool = False, **towers: Node | None
+) -> Model:
+    """A language model behind `towers`: what it was under `model` is `under` a name beside theirs, its head stays.
+
+    `apart`: files hold the towers on their own, and the language model as it is without them.
+    """
+    body, head = text.children["model"], text.children["lm_head"]
+    if c.published and apart:
+        names = (f"{under}.lm_head.weight", f"{under}.model.embed_tokens.weight")
+        whole = Group(model=body, lm_head=head)
+        return Model(**towers, **{under: whole}, tie=names if c.tie_word_embeddings else None)
     return Model(
-        model=Group(**towers, **{under: text.children["model"]}),
-        lm_head=text.children["lm_head"],
-        tie=("lm_head.weight", embedding) if c.tie_word_embeddings else None,
+        model=Group(**towers, **{under: body}),
+        lm_head=head,
+        tie=("lm_head.weight", f"model.{under}.embed_tokens.weight") if c.tie_word_embeddings else None,
     )
 
 

@@ -74,8 +74,9 @@ def deepseek_v4(c: Config) -> Model:
     routing = listed(c, "mlp_layer_types", ROUTING, lambda layer: ROUTING[layer >= hashed], longer=True)
     layers = in_turns(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
     model = decoder(c, layers, hc_head=stream_head(c))
-    if c.published and not c.tie_word_embeddings:
+    if c.published:
         model.children["head"] = model.children.pop("lm_head")
+        model.ties = {"head.weight": holder for holder in model.ties.values()}
     return model
 
 

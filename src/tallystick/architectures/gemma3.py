@@ -18,6 +18,7 @@ def gemma3(c: Config) -> Model:
     return behind(
         c,
         gemma3_text(text),
+        apart=True,
         vision_tower=siglip(eyes),
         multi_modal_projector=Tower(
             mm_input_projection_weight=Tensor((given, text.hidden_size)),

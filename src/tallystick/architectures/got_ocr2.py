@@ -64,6 +64,7 @@ def got_ocr2(c: Config) -> Model:
     return behind(
         c,
         qwen2(text),
+        apart=True,
         vision_tower=_vitdet(eyes),
         multi_modal_projector=Tower(
             conv_upsampler1=conv(channels, 2 * channels, 3, 3, bias=False),
