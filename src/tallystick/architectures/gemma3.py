@@ -18,7 +18,7 @@ def gemma3(c: Config) -> Model:
     return behind(
         c,
         gemma3_text(text),
-        vision_tower=siglip(eyes),
+        vision_tower=siglip(eyes, pooled=eyes.vision_use_head),
         multi_modal_projector=Tower(
             mm_input_projection_weight=Tensor((given, text.hidden_size)),
             mm_soft_emb_norm=RMSNorm(given),
