@@ -426,6 +426,40 @@ KIN |= {
     ),
 }
 
+CONFORMER = st.fixed_dictionaries(
+    {
+        "hidden_size": st.integers(6, 40),
+        "num_attention_heads": HEADS,
+        "num_blocks": LAYERS,
+        "intermediate_size": INNER,
+        "nemo_conv_channels": INNER,
+        "bias_max_distance": INNER,
+    },
+    optional={
+        "head_dim": EVEN,
+        "ext_pw_out_channel": INNER,
+        "depthwise_separable_out_channel": INNER,
+        "depthwise_multiplier": st.integers(1, 3),
+        "kernel_size": st.integers(1, 5),
+        "input_size": INNER,
+        "time_reduction": st.integers(1, 20).map(lambda half: 2 * half),
+        "nemo_final_size": INNER,
+        "bias_symmetric": FLAG,
+        "downsample_rate": st.integers(1, 3),
+    },
+)
+SMALL_CONFORMER = {
+    "hidden_size": 8, "num_attention_heads": 2, "num_blocks": 2, "intermediate_size": 12, "ext_pw_out_channel": 6,
+    "depthwise_separable_out_channel": 6, "nemo_conv_channels": 4, "bias_max_distance": 10,
+}  # fmt: skip
+SIGHT_AND_SOUND = {"vision_config": tower(**PATCHES), "audio_config": CONFORMER}
+
+KIN["phi4_multimodal"] = Kin(
+    llama_like("phi4_multimodal", kv=8, null_kv=True, **SIGHT_AND_SOUND).map(dotted),
+    {**SMALL, **dotted({"vision_config": SMALL_TOWER, "audio_config": SMALL_CONFORMER})},
+    beside=("model.embed_tokens_extend.",),
+)
+
 # Whose tokens are to be among those that are read.
 KIN = {
     name: kin._replace(runs={"text_config.vocab_size": 60}) if "text_config.vocab_size" in kin.small else kin

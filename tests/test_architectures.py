@@ -238,6 +238,7 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "ernie4_5_moe": {"moe_layer_interval": {"moe_layer_start_index": 0}},
         "deepseek_v2": {"intermediate_size": {"first_k_dense_replace": 1}},
         "qwen3_next": {"intermediate_size": {"mlp_only_layers": [0]}},
+        "gemma3n_text": {"layer_types": {"num_kv_shared_layers": 6}},  # more than there are
         "llama4_text": {"intermediate_size_mlp": {"moe_layers": [0]}},
         **{kind: kin.needs for kind, kin in configs.KIN.items()},
     }.get(model_type, {})
@@ -261,7 +262,7 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "mlp_only_layers": [[0]],
         "moe_layers": [[0]],
         "moe_layer_end_index": [0],
-        "layer_types": [["full_attention"] * 4],
+        "layer_types": [["full_attention"] * 4, ["full_attention", "sliding_attention"] * 2],
         **(configs.KIN[model_type].others if model_type in configs.KIN else {}),
     }
     for key, default in family.keys.items():

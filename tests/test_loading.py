@@ -55,6 +55,10 @@ def codes(source: Path) -> list[str]:
     return [problem.code for problem in tallystick.ties(source).problems]
 
 
+# Native, and saved under names that are not laid out: nothing is said rather than something wrong.
+OTHER_NAMES = {"inkling2_text"}
+
+
 # -- every type -----------------------------------------------------------------------------------
 
 
@@ -68,8 +72,13 @@ def test_what_transformers_saves_is_consistent_until_its_flag_is_turned(tmp_path
         texts[tied] = (tmp_path / str(tied) / "config.json").read_text()
         ties[tied] = shared(model)
         answer = tallystick.ties(tmp_path / str(tied))
+        if model_type in OTHER_NAMES:
+            assert (answer.verdict, answer.problems) == ("unknown", ())
+            continue
         assert (answer.verdict, answer.problems, answer.notes) == ("consistent", (), ())
         assert said(answer) == ties[tied]
+    if model_type in OTHER_NAMES:
+        return
     turned = {True: {"config-says-untied-head-missing"}, False: {"config-says-tied-file-differs"}}
     for tied, wrong in turned.items():
         (tmp_path / str(tied) / "config.json").write_text(texts[not tied])
@@ -171,7 +180,8 @@ def test_names_of_today_and_of_before_say_the_same(tmp_path: Path, model_type: s
         embedding = next(name for name in tensors if name.endswith("embed_tokens.weight"))
         configure(tmp_path, **{FLAG: True})
         (group,) = tallystick.ties(tmp_path).groups
-        assert (group.names, group.relation) == ((embedding, HEAD), "tied")
+        assert (group.names[0], group.relation) == (embedding, "tied")
+        assert group.names[1].endswith(HEAD)
         configure(tmp_path, **{FLAG: False})
         assert codes(tmp_path) == ["config-says-untied-head-missing"]
 
@@ -239,7 +249,7 @@ def test_a_body_without_the_prefix_of_its_model(tmp_path: Path):
 
 @pytest.mark.parametrize(("flag", "wrong"), [(True, ["config-says-tied-file-differs"]), (False, [])])
 def test_without_transformers_the_flag_alone_tells(tmp_path: Path, monkeypatch, flag: bool, wrong: list[str]):
-    saved(tmp_path, "persimmon", tied=False)
+    small_model("llava", auto="AutoModelForImageTextToText", tied=False).save_pretrained(tmp_path)
     configure(tmp_path, **{FLAG: flag})
     monkeypatch.setitem(sys.modules, "transformers", None)
     answer = tallystick.ties(tmp_path)

@@ -57,7 +57,6 @@ WHY = {
     "gemma4_unified_assistant": _NO_DEFAULT,
     "musicgen": _WHOLE,
     "musicgen_melody": _WHOLE,
-    "phi4_multimodal": "two encoders, and two adapters in every layer, of which no part is in another type",
     "qwen4_exp": _NO_DEFAULT,
     "qwen4_exp_text": _NO_DEFAULT,
 }

@@ -66,8 +66,6 @@ def _groups(keys: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield together
     for size in range(1, MOST_TOGETHER + 1):
         yield from combinations(keys, size)
-    if len(keys) > MOST_TOGETHER:
-        yield tuple(keys)  # these do make a model: the other one
 
 
 def _bare(key: str) -> str:

@@ -56,14 +56,14 @@ def conv(inputs: int, outputs: int, *kernel: int, bias: bool = True) -> Group:
     return Group(weight=Tensor((outputs, inputs, *kernel), "conv"), bias=Tensor((outputs,), "conv") if bias else None)
 
 
-def siglip(c: Config) -> Tower:
-    """SigLIP's encoder (Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-Training")."""
+def siglip(c: Config, *, pooled: bool) -> Tower:
+    """SigLIP's encoder (Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-Training"), `pooled` into one vector or not."""
     d = c.hidden_size
     return Tower(
         embeddings=patches(c, bias=True),
         encoder=Group(layers=Repeat(c.num_hidden_layers, clip_block(c))),
         post_layernorm=LayerNorm(d),
-        head=_pooling(c) if c.vision_use_head else None,
+        head=_pooling(c) if pooled else None,
     )
 
 

@@ -20,4 +20,6 @@ TEXT = part_of("persimmon", tied_above=True, own_type=True)
 def fuyu(c: Config) -> Model:
     text = c.part("text_config")
     pixels = c.patch_size * c.patch_size * c.num_channels
-    return behind(c, persimmon(text), apart=True, vision_embed_tokens=Tower(**Linear(pixels, text.hidden_size).children))
+    return behind(
+        c, persimmon(text), apart=True, vision_embed_tokens=Tower(**Linear(pixels, text.hidden_size).children)
+    )

@@ -19,7 +19,7 @@ def gemma3(c: Config) -> Model:
         c,
         gemma3_text(text),
         apart=True,
-        vision_tower=siglip(eyes),
+        vision_tower=siglip(eyes, pooled=eyes.vision_use_head),
         multi_modal_projector=Tower(
             mm_input_projection_weight=Tensor((given, text.hidden_size)),
             mm_soft_emb_norm=RMSNorm(given),

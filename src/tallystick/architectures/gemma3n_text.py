@@ -27,7 +27,7 @@ FULL = 5  # every fifth layer sees all, the others a window
 @architecture(
     "gemma3n_text",
     "Gemma3nForCausalLM",
-    running={"sliding_window": natural(512), "layer_types": None},
+    running={"sliding_window": natural(512)},
     vocab_size=262400,
     hidden_size=2048,
     intermediate_size=for_layers(16384),
@@ -36,6 +36,7 @@ FULL = 5  # every fifth layer sees all, the others a window
     num_key_value_heads=2,
     head_dim=256,
     num_kv_shared_layers=natural(15),
+    layer_types=None,
     altup_num_inputs=4,
     laurel_rank=64,
     vocab_size_per_layer_input=262144,

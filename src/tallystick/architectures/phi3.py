@@ -4,6 +4,7 @@ from tallystick.architectures._decoder import SILU, decoder, fused_gated_mlp, he
 from tallystick.blueprint import (
     Attention,
     Config,
+    Group,
     Linear,
     Model,
     RMSNorm,
@@ -27,6 +28,10 @@ from tallystick.blueprint import (
     tie_word_embeddings=False,
 )
 def phi3(c: Config) -> Model:
+    return decoder(c, layer(c))
+
+
+def layer(c: Config) -> Group:
     d = c.hidden_size
     runs = heads(c, windows=((c.sliding_window, 1),), joined=True)
     queries, keys = runs.queries * runs.size, runs.keys * runs.size
@@ -35,5 +40,4 @@ def phi3(c: Config) -> Model:
         o_proj=Linear(queries, d, bias=False),
         qkv_proj=Linear(d, queries + 2 * keys, bias=False),
     )
-    mlp = fused_gated_mlp(d, c.intermediate_size, c.hidden_act)
-    return decoder(c, pre_norm(attends, mlp, RMSNorm(d)))
+    return pre_norm(attends, fused_gated_mlp(d, c.intermediate_size, c.hidden_act), RMSNorm(d))

@@ -132,14 +132,15 @@ def _ranges(names: Sequence[str]) -> str:
 
 def _names_said(absent: Absent, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> list[str]:
     """Where an index and a native type's config name other tensors; shapes are in neither file."""
-    if not absent.names or architectures.find(model_type_of({**values, **overrides}, source)) is None:
+    family = architectures.find(model_type_of({**values, **overrides}, source))
+    if not absent.names or family is None:
         return []
     layouts = [ledger_from_config(values, overrides, source=source, published=published) for published in (False, True)]
     rolled = [
         entry._replace(buffer=is_buffer(entry.name, (1, 1, 1, 1)))  # of masks, which have four dimensions, too
         for entry in roll_up((name, "float32", ()) for name in sorted(absent.names))
     ]
-    told = told_by_config(rolled, layouts, headless=without_head(values))
+    told = told_by_config(rolled, layouts, headless=without_head(values, family))
     found = {kind: names for kind, names in told.mismatches.items() if kind != "misshaped" and names}
     stored_twice = [note.partition(":")[0] for note in told.notes if "is stored although" in note]
     said = {

@@ -287,7 +287,7 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
         )
         if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
             raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors")
-        return beside._replace(ledgers=ledgers, headless=without_head(values))
+        return beside._replace(ledgers=ledgers, headless=without_head(values, family))
     except BadInput as error:
         return _unread(error, overrides)._replace(values=values)
 

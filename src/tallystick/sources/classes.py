@@ -22,10 +22,12 @@ def classes_of(values: Mapping[str, Any]) -> list[str]:
     return [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
 
 
-def without_head(values: Mapping[str, Any]) -> bool:
+def without_head(values: Mapping[str, Any], family: Architecture) -> bool:
     """Whether a config was saved from a class without an LM head: a bare model, a classifier."""
     classes = classes_of(values)
-    return bool(classes) and not any(name.endswith(_LM_CLASSES) for name in classes)
+    return (
+        bool(classes) and family.class_name not in classes and not any(name.endswith(_LM_CLASSES) for name in classes)
+    )
 
 
 def is_part(values: Mapping[str, Any], family: Architecture) -> bool:
