@@ -38,7 +38,7 @@ _SIZES = tuple(
 )  # fmt: skip
 # What the rules cannot know: sizes that must fit each other.
 _MORE: dict[str, dict[str, Any]] = {
-    "dots1": {"n_routed_experts": 4, "n_shared_experts": 1},
+    "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "dots3_note_audio_encoder": {"adapter_input_size": 32},
     "dots3_note_text": {"head_dim": 16},
     "hunyuan_v1_dense": {"head_dim": 8},
