@@ -131,6 +131,9 @@ def test_most_keys_that_an_architecture_reads_have_a_kind():
         ("attention_bias", "biases"), ("mamba_conv_bias", "biases"), ("use_qk_norm", "norms"), ("parallel_attn", "norms"),
         ("n_positions", "positions"), ("block_size", "positions"), ("decoder_sparse_step", "experts"),
         ("num_hash_layers", "experts"), ("encoder_hash_byte_group_vocab", "hashes"), ("text_config", "parts"),
+        ("use_double_wide_mlp", "mlp-width"), ("attention_k_eq_v", "kv-sharing"), ("embedding_dim", "width"),
+        ("add_bias_linear", "biases"), ("qk_dim_factor", "heads"), ("v_dim_factor", "heads"),
+        ("attention_hidden_size", "heads"), ("num_blocks", "layers"),
         ("somebodys_own", "config-key"),
     ],
 )  # fmt: skip

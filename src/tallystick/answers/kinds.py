@@ -11,7 +11,7 @@ from functools import lru_cache
 _RULES = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in (
-        ("biases", r"(^|_)bias$"),
+        ("biases", r"(^|_)bias(_linear)?$"),
         ("norms", r"norm|(^|_)parallel_"),
         ("indexers", r"^index|^sparse_attention_config$|^use_dsa$"),
         ("experts", r"expert|moe|_sparse_|dense_|mlp_only_layers|mlp_layer_types|hash_layers|shared_intermediate|router|^ffn_config$"),
@@ -22,7 +22,7 @@ _RULES = tuple(
         ("hashes", r"hash"),
         ("vocabulary", r"vocab"),
         ("adaptive-softmax", r"^asm"),
-        ("kv-sharing", r"kv_shared"),
+        ("kv-sharing", r"kv_shared|k_eq_v"),
         ("block-sharing", r"^adapter_rank$|^hybrid_layer_ids$|^num_mem_blocks$|shared_attention"),
         ("kv-heads", r"(^|_)(kv|key_value)_(heads|groups)$|multi_query|^attn_config$"),
         ("convolutions", r"^conv_kernel_size$|^cca_"),
@@ -31,15 +31,15 @@ _RULES = tuple(
         ("attention-kinds", r"^attn_layers$"),
         ("cross-attention", r"cross_att"),
         ("parts", r"_config$|patch"),
-        ("heads", r"(^|_)heads?(_(dim|size|per_layer))?$|(^|_)(head_dim|dim_head)$|kv_channels"),
-        ("layers", r"(^|_)layers?(_per_stack)?$|depth$"),
+        ("heads", r"(^|_)heads?(_(dim|size|per_layer))?$|(^|_)(head_dim|dim_head)$|kv_channels|^(qk|v)_dim_factor$|^attention_hidden_size$"),
+        ("layers", r"(^|_)layers?(_per_stack)?$|depth$|^num_blocks$"),
         ("embedding-width", r"embed_|embedding_size|per_layer_input"),
         ("residuals", r"^altup|^hc_|^laurel"),
         ("gates", r"^gating$|_gate$"),
         ("prompts", r"^prompt"),
         ("adapters", r"^adapter|^languages$"),
-        ("mlp-width", r"intermediate|(^|_)d?ffn?(_|$)|^dff$|_inner$|feed_forward|^hidden_dim$|^widths?$"),
-        ("width", r"^(d_model|emb_dim|hidden_size|n_embd)$"),
+        ("mlp-width", r"intermediate|(^|_)d?ffn?(_|$)|^dff$|_inner$|feed_forward|^hidden_dim$|^widths?$|wide_mlp$"),
+        ("width", r"^(d_model|emb_dim|embedding_dim|hidden_size|n_embd)$"),
         ("activation", r"^hidden_act"),
     )
 )  # fmt: skip
