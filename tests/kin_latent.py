@@ -19,12 +19,14 @@ from drawing import (
     Kin,
     config,
     divisors,
+    dotted,
     llama_like,
     maybe_flags,
     nullable,
     sometimes,
     with_experts,
 )
+from kin_nested import small, within
 
 WAIST = st.integers(1, 20)
 SIZE = st.integers(1, 9)
@@ -230,6 +232,38 @@ def dots3(draw: DrawFn) -> Config:
             draw(st.sampled_from(["shared_experts", "moe_shared_expert"])) + "_intermediate_size": draw(INNER),
         }
     )
+
+
+SEEN = 5120  # what the vision and the audio config give by default; a text of another width makes no model
+
+
+@st.composite
+def dots3_seen(draw: DrawFn) -> Config:
+    """The language model's config inside of another, whose vision and audio are of its width."""
+    inside = {key: value for key, value in draw(dots3()).items() if key != "model_type"}
+    width = {"adapter_out_dim": inside["hidden_size"]}
+    return dotted({**config("dots3_note"), "text_config": inside, "vision_config": width, "audio_config": width})
+
+
+DOTS3 = Kin(
+    dots3(),
+    {**INDEXED, "num_attention_heads": 128, **SWA},  # heads of keys have no part in it, and must be as many
+    needs=dict.fromkeys((*SWA, "swa_qk_rope_head_dim"), ALL_NEAR),
+    others={
+        **ONE_SPARSE,
+        "layer_types": [["sliding_attention"] * 4],
+        "use_dsa": [False],
+        "moe_layer_freq": [[0, 0, 1, 1], 2],
+        "per_layer_config": [{"per_layer_config": {}}],
+        "swa_head_dim": [7],
+        "swa_qk_nope_head_dim": [4],
+        "swa_qk_rope_head_dim": [{"swa_qk_rope_head_dim": 3, "swa_head_dim": 5}],
+    },
+    experts=True,
+    aliases={"moe_shared_expert_intermediate_size": "shared_experts_intermediate_size"},
+    any_width=True,
+    attends=False,
+)
 
 
 @st.composite
@@ -510,24 +544,13 @@ KIN: dict[str, Kin] = {
         beside=QUERIES,
         attends=False,
     ),
-    "dots3_note_text": Kin(
-        dots3(),
-        {**INDEXED, "num_attention_heads": 128, **SWA},  # heads of keys have no part in it, and must be as many
-
-        needs=dict.fromkeys((*SWA, "swa_qk_rope_head_dim"), ALL_NEAR),
-        others={
-            **ONE_SPARSE,
-            "layer_types": [["sliding_attention"] * 4],
-            "use_dsa": [False],
-            "moe_layer_freq": [[0, 0, 1, 1], 2],
-            "per_layer_config": [{"per_layer_config": {}}],
-            "swa_head_dim": [7],
-            "swa_qk_nope_head_dim": [4],
-            "swa_qk_rope_head_dim": [{"swa_qk_rope_head_dim": 3, "swa_head_dim": 5}],
-        },
+    "dots3_note_text": DOTS3,
+    "dots3_note": Kin(
+        dots3_seen(),
+        small({**DOTS3.small, "hidden_size": SEEN, "shared_experts_intermediate_size": 5}),
         experts=True,
-        aliases={"moe_shared_expert_intermediate_size": "shared_experts_intermediate_size"},
-        any_width=True,
+        aliases={f"text_config.{alias}": f"text_config.{key}" for alias, key in DOTS3.aliases.items()},
         attends=False,
+        **within("text_config", DOTS3),
     ),
 }  # fmt: skip

@@ -172,12 +172,17 @@ def small(text: Config, **more: Any) -> Config:
 
 def within(part: str, kin: Kin) -> dict[str, Any]:
     """What the tests know of a type, where its config is a part of another."""
+
+    def inside(values: Config) -> Config:
+        return {f"{part}.{key}": value for key, value in values.items()}
+
+    others = {
+        key: [inside(value) if isinstance(value, dict) and key in value else value for value in values]
+        for key, values in kin.others.items()
+    }
     return {
-        "needs": {
-            f"{part}.{key}": {f"{part}.{name}": value for name, value in needs.items()}
-            for key, needs in kin.needs.items()
-        },
-        "others": {f"{part}.{key}": values for key, values in kin.others.items()},
+        "needs": inside({key: inside(needs) for key, needs in kin.needs.items()}),
+        "others": inside(others),
         "counted": kin.counted,
     }
 

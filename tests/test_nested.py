@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
 
+import configs
+import drawing
 import tallystick
+from drawing import nested
 from tallystick.cli.main import main
 from tallystick.errors import BadInput
 from test_architectures import assert_equal
@@ -97,6 +101,14 @@ def test_keys_that_a_type_takes_from_beside_its_part():
     assert ledger.total == tallystick.count({"model_type": "fuyu", "patch_size": 4, "text_config": text}).total
     assert tallystick.count(flat, hidden_size=32).total == tallystick.count({**flat, "hidden_size": 32}).total
     assert_equal({**flat, "text_config": {**text, "hidden_size": 32}})
+
+
+@given(values=configs.CONFIGS["dots3_note"])
+@drawing.drawn(25)
+def test_aliases_that_a_type_takes_from_beside_its_part(values: dict[str, Any]):
+    assume("text_config.per_layer_config" not in values)  # transformers takes it there for the layers of the whole
+    assert_equal({name.removeprefix("text_config."): value for name, value in values.items()})
+    assert_equal({**nested(values), "tie_word_embeddings": True})  # read for the text only where the text is beside it
 
 
 # -- the language alone ---------------------------------------------------------------------------

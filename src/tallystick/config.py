@@ -252,7 +252,7 @@ def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> di
     out: dict[str, Any] = {}
     for name, part in parts.items():
         if part.beside and values.get(name) is None:
-            out |= {f"{name}.{key}": values[key] for key in part.keys if key in values}
+            out |= {f"{name}.{key}": values[key] for key in (*part.keys, *part.aliases) if key in values}
     for name, value in values.items():
         if name in parts and value is not None:
             if not isinstance(value, Mapping):
