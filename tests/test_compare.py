@@ -82,6 +82,8 @@ def test_one_key_changed_is_the_first_cause(model_type, data):
     a, other = data.draw(FAMILIES[model_type]), data.draw(FAMILIES[model_type])
     key = data.draw(st.sampled_from(sorted(other.keys() - {"model_type", "pad_token_id", "drop_rate"})))
     b = {**a, key: other[key]}
+    part, dot, _ = key.rpartition(".")
+    assume(not dot or any(name.startswith(f"{part}.") for name in a))  # a part that comes with its key is a cause too
     try:
         gap = truth(b).total - truth(a).total
         answer = tallystick.compare(a, b)
