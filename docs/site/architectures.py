@@ -51,7 +51,6 @@ OTHERS = """
 _WHOLE = "its language model reads the decoder's keys at the top of the config, where no file has them; what transformers builds is the whole model"
 _NO_DEFAULT = "its default config makes no model in transformers 5.23"
 WHY = {
-    "dots3_note": "its text keys stand at the top or in `text_config`; its language model, `dots3_note_text`, is native",
     "gemma3n": "its eyes are of another library (timm); its language model, `gemma3n_text`, is native: `--part text`",
     "gemma4_assistant": _NO_DEFAULT,
     "gemma4_unified_assistant": _NO_DEFAULT,
