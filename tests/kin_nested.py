@@ -329,6 +329,7 @@ KIN |= {
         around("mllama", mllama()),
         small({**SMALL, "cross_attention_layers": [1]}),
         others={"text_config.cross_attention_layers": [[0], None]},
+        counted=False,  # layers that attend to an image alone do not run without one
     ),
     "gemma4": gemma4_kin("gemma4", EYES_4, EARS_4, vision_config=SMALL_EYES_4, audio_config=SMALL_EARS_4),
     "gemma4_unified": gemma4_kin(

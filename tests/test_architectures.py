@@ -295,7 +295,7 @@ def test_both_layouts_of_experts_count_the_same(model_type: str, data: st.DataOb
     fused, single = count(values), count(values, published=True)
     assert single.totals == fused.totals
     assert single.by("role") == fused.by("role")
-    assert [tie.names for tie in single.ties] == [tie.names for tie in fused.ties]
+    assert [tie.parameters for tie in single.ties] == [tie.parameters for tie in fused.ties]  # a head may be renamed
 
 
 def test_published_names_of_mixtral():

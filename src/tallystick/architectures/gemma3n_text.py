@@ -68,6 +68,8 @@ def _layers(c: Config) -> Stack:
     """The last `num_kv_shared_layers` borrow the keys and values of the last layer before them that sees as far."""
     count, shared, widths = c.num_hidden_layers, c.num_kv_shared_layers, c.intermediate_size
     own = count - shared
+    if c.layer_types is not None and (not isinstance(c.layer_types, list) or len(c.layer_types) != count):
+        raise c.refuse(f"layer_types must list the kind of each of the {int(count)} layers")
     if own > 0 and not isinstance(widths, tuple):
         if shared and not _lent(c, own):
             raise _without_lender(c)
