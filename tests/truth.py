@@ -6,6 +6,7 @@ here in skeleton, written from the published state dicts and not from our bluepr
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ LACKING: dict[str, dict[str, Any]] = {
 
 def build(values: dict[str, Any]) -> nn.Module:
     """The causal language model that transformers builds from a config, or a skeleton below."""
-    values = dict(values)
+    values = copy.deepcopy(values)  # transformers writes into dictionaries that it is given
     model_type = values.pop("model_type")
     with torch.device("meta"):
         if model_type in SKELETONS:
