@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -202,14 +203,15 @@ def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str],
 
 def _stored(contents: Contents) -> tuple[int, int]:
     """Elements and bytes in the files, what several names share once."""
-    alike: dict[tuple[str, int], int] = {}
-    for _, header in contents.files:
-        for name, dtype, shape, *_ in header.tensors:
-            size = contents.sharing[name].new if name in contents.sharing else math.prod(shape)
-            alike[dtype, size] = alike.get((dtype, size), 0) + 1
+    tensors = [tensor for _, header in contents.files for tensor in header.tensors]
+    shared = [tensor for tensor in tensors if tensor.name in contents.sharing] if contents.sharing else []
+    alone = Counter((tensor.dtype, tensor.shape) for tensor in tensors)  # a large checkpoint has a few shapes
+    alone.subtract((tensor.dtype, tensor.shape) for tensor in shared)
+    sizes = [(math.prod(shape), dtype, times) for (dtype, shape), times in alone.items()]
+    sizes += [(contents.sharing[tensor.name].new, tensor.dtype, 1) for tensor in shared]
     return (
-        sum(size * times for (_, size), times in alike.items()),
-        sum(size_in_bytes(size, dtype) * times for (dtype, size), times in alike.items()),
+        sum(size * times for size, _, times in sizes),
+        sum(size_in_bytes(size, dtype) * times for size, dtype, times in sizes),
     )
 
 
@@ -232,15 +234,17 @@ def _is_buffer(entry: Entry, contents: Contents, packed: Found) -> bool:
 
 def _rolled(contents: Contents, packed: Found) -> Iterator[Entry]:
     """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
-    tensors: list[tuple[str, str, tuple[int, ...]]] = []
-    for _, header in contents.files:
-        for name, dtype, shape, *_ in header.tensors:
-            weight = packed.weights.get(name)
-            tensors.append((name, weight.dtype, weight.shape) if weight else (name, dtype, shape))
-    yield from roll_up(tensor for tensor in tensors if tensor[0] not in contents.sharing)
-    for name, dtype, shape in tensors:
-        if name in contents.sharing:
-            owner, new, _ = contents.sharing[name]
+    tensors = [tensor[:3] for _, header in contents.files for tensor in header.tensors]
+    if packed.weights:
+        tensors = [
+            (name, held.dtype, held.shape) if (held := packed.weights.get(name)) else (name, dtype, shape)
+            for name, dtype, shape in tensors
+        ]
+    sharing = contents.sharing
+    yield from roll_up([tensor for tensor in tensors if tensor[0] not in sharing] if sharing else tensors)
+    for name, dtype, shape in tensors if sharing else ():
+        if name in sharing:
+            owner, new, _ = sharing[name]
             unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed values are shared whole
             yield Entry(name, shape, "other", dtype, owner, unique)
 
