@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -227,6 +228,26 @@ def llama_in_shards(folder: Path, **more: Any) -> Path:
     shapes = list(llama_shapes().items())
     write_config(folder, LLAMA)
     return write_sharded(folder, dict(shapes[:10]), dict(shapes[10:20]), dict(shapes[20:]), **more)
+
+
+@pytest.mark.parametrize("searching", [True, False])
+def test_the_search_for_garbage_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, searching: bool):
+    """Reading a header puts it off, whether the file is counted or refused."""
+    within: list[bool] = []
+    entries = checkpoint._entries
+    monkeypatch.setattr(checkpoint, "_entries", lambda *args: (within.append(gc.isenabled()), entries(*args))[1])
+    write(tmp_path / "model.safetensors", TINY_SHAPES)
+    (tmp_path / "broken.safetensors").write_bytes(b"no header")
+    try:
+        (gc.enable if searching else gc.disable)()
+        count(tmp_path / "model.safetensors")
+        assert within == [False]
+        assert gc.isenabled() is searching
+        with pytest.raises(BadInput):
+            count(tmp_path / "broken.safetensors")
+        assert gc.isenabled() is searching
+    finally:
+        gc.enable()
 
 
 def test_shards_are_one_checkpoint(tmp_path: Path):

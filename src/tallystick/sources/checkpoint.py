@@ -36,6 +36,7 @@ from tallystick.sources.rollup import roll_up
 from tallystick.sources.safetensors import Header, parse_header
 from tallystick.sources.shards import checked, claim_notes, headers_of, shards_of
 from tallystick.sources.told import ToldByConfig, told_by_config
+from tallystick.sources.uncollected import uncollected
 from tallystick.sources.values import StoredValues, ValuesElsewhere
 
 SAFETENSORS = (".safetensors", ".safetensors.index.json")
@@ -77,6 +78,7 @@ def names_in(folder: Location) -> list[str]:
         raise BadInput(f"{folder}: {error.strerror or error}") from None
 
 
+@uncollected()
 def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, source: str) -> Ledger:
     """The ledger of a file of weights or of a sharded checkpoint's index, in any format that `read_weights` knows.
 
@@ -111,6 +113,7 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
     return ledger
 
 
+@uncollected()
 def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
     """The ledger of a ``.safetensors`` file that is elsewhere: its header's text, and how many bytes follow that.
 
