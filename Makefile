@@ -1,15 +1,19 @@
-# make demo | test | test-web | lint | docs | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
+# make demo | test | coverage | test-web | lint | docs | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-web browser lint docs walkthroughs bench architectures survival experiment clean
+.PHONY: demo test coverage test-web browser lint docs walkthroughs bench architectures survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
 test: .venv/ready
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+
+# The same tests, and the lines that none of them runs; apart, since watching every line takes as long again.
+coverage: .venv/ready
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --cov --cov-report=term-missing:skip-covered
 
 # The page of `tallystick explore` alone; `make test` has it too, where there is a Chromium.

@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 
 import tallystick
 from kin_bert import KIN, SMALL
+from native import assert_equal
 from tallystick import BadInput, architectures
 from tallystick.answers.compute import compute
 from tallystick.answers.kv_cache import kept
-from test_architectures import assert_equal
 
 DECODER = {"is_decoder": True, "pad_token_id": 1, "default_language": "en_XX"}
 CACHED = sorted(

@@ -12,9 +12,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICA
 
 import tallystick
 from drawing import nested
+from native import NATIVE, assert_equal, small
 from small import small_model
 from tallystick import BadInput, architectures
-from test_architectures import NATIVE, assert_equal, small
 from truth import read
 
 SCORED = [name for name in NATIVE if name in CLASSIFIERS and architectures.find(name).scored]

@@ -16,8 +16,8 @@ from transformers.modeling_layers import MtpModel
 import configs
 import tallystick
 from drawing import drawn
+from native import small
 from tallystick import architectures, mtp
-from test_architectures import small
 from truth import build
 
 # A config can ask for no shared expert: transformers then builds matrices without a row.

@@ -13,9 +13,9 @@ import configs
 import drawing
 import tallystick
 from drawing import nested
+from native import assert_equal
 from tallystick.cli.main import main
 from tallystick.errors import BadInput
-from test_architectures import assert_equal
 
 TEXT = {
     "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 4,
