@@ -300,7 +300,7 @@ def test_a_file_cut_off_at_any_byte_is_refused(tmp_path: Path):
 
 def test_a_changed_file_is_counted_or_refused(tmp_path: Path):
     content = gguf({"token_embd.weight": ((2, 8), F32), "blk.0.x": ((32,), Q4_0)}, LLAMA)
-    survives(tmp_path / "a.gguf", mutations(content, most=500))
+    assert survives(tmp_path / "a.gguf", mutations(content, most=500))
 
 
 def test_many_tensors_and_words_are_read_in_little_room(tmp_path: Path):

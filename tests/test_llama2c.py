@@ -83,4 +83,4 @@ def test_a_file_cut_off_at_any_byte_is_refused(tmp_path: Path):
 
 
 def test_a_changed_file_is_counted_or_refused(tmp_path: Path):
-    survives(tmp_path / "a.bin", mutations(llama2c(**TINY), most=200))
+    assert survives(tmp_path / "a.bin", mutations(llama2c(**TINY), most=200))
