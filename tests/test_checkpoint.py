@@ -14,6 +14,7 @@ import transformers
 from safetensors.torch import save_model
 
 from checkpoints import gpt2_published, write, write_config, write_sharded
+from hostile import mutations, rewritten, survives
 from tallystick import BadInput, Ledger, count
 from tallystick.sources import checkpoint
 
@@ -316,6 +317,13 @@ def test_an_index_without_a_weight_map(tmp_path: Path, index: Any):
     path.write_text(json.dumps(index))
     with pytest.raises(BadInput, match="it has no weight_map"):
         count(path)
+
+
+@pytest.mark.parametrize("changes", [mutations, rewritten])
+def test_a_changed_index_is_counted_or_refused(tmp_path: Path, changes: Any):
+    index = write_sharded(tmp_path, {"a.0.weight": (2, 3), "a.1.weight": (2, 3)}, {"b.weight": (3,)}, {"c.weight": ()})
+    said = {"metadata": {"total_size": 64, "total_parameters": 16}, **json.loads(index.read_text())}
+    assert survives(index, changes(json.dumps(said).encode() if changes is mutations else said, most=100))
 
 
 def test_an_index_that_puts_a_tensor_where_it_is_not(tmp_path: Path):

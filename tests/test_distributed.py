@@ -22,7 +22,7 @@ from torch.distributed.checkpoint.metadata import (
 
 import tallystick
 from checkpoints import write_config
-from hostile import memory_of, refusal, refused_at_every_byte, survives
+from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count
 from test_checkpoint import noted, parameters, small_model
 
@@ -164,4 +164,4 @@ def test_metadata_cut_off_at_any_byte_is_refused(tmp_path: Path):
 
 def test_changed_metadata_is_counted_or_refused(tmp_path: Path):
     write(tmp_path, {"model.w": ROWS}, paths={"model.w": ("model", "w")})
-    survives(tmp_path / ".metadata", (tmp_path / ".metadata").read_bytes(), most=400)
+    assert survives(tmp_path / ".metadata", mutations((tmp_path / ".metadata").read_bytes(), most=400))

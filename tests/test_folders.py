@@ -14,8 +14,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from checkpoints import write, write_config, write_sharded
+from hostile import mutations, rewritten, survives
 from tallystick import Ledger, architectures, count, ties
 from tallystick.cli.main import main
+from tallystick.sources.adapters import adapter_notes
 from test_checkpoint import LLAMA, LLAMA_BODY, LLAMA_UNTIED, MORE, llama_shapes, parameters, small_model
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
@@ -431,6 +433,21 @@ def test_an_odd_config_of_an_adapter_is_quoted(tmp_path: Path, config: dict[str,
     ledger = count(tmp_path)
     assert ledger.total == 64
     assert all(note.isprintable() for note in ledger.notes)
+
+
+@pytest.mark.parametrize("changes", [mutations, rewritten])
+def test_a_changed_config_of_an_adapter_is_counted_or_refused(tmp_path: Path, changes: Any):
+    modules = {f"base_model.model.h.{layer}.attn.{part}" for layer in range(2) for part in ("q_proj", "v_proj")}
+    matrices = {"lora_A.weight": (4, 8), "lora_B.weight": (8, 4)}
+    shapes = {f"{module}.{name}": shape for module in sorted(modules) for name, shape in matrices.items()}
+    write(tmp_path / "adapter_model.safetensors", {**shapes, "base_model.model.score.weight": (2, 8)})
+    said = {
+        "peft_type": "LORA", "base_model_name_or_path": "somebody/base", "r": 4, "lora_alpha": 8, "rank_pattern": {},
+        "target_modules": ["q_proj", "v_proj"], "modules_to_save": ["score"], "task_type": "CAUSAL_LM",
+    }  # fmt: skip
+    inputs = changes(json.dumps(said).encode() if changes is mutations else said, most=100)
+    config, entries = tmp_path / "adapter_config.json", count(tmp_path / "adapter_model.safetensors").rolled
+    assert survives(config, inputs, source=tmp_path, read=lambda _: adapter_notes(config, entries))
 
 
 # -- what is no one model -------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tallystick
-from hostile import memory_of, refusal, refused_at_every_byte, survives
+from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count
 from tallystick.blocks import BLOCKS
 from test_checkpoint import noted
@@ -299,7 +299,8 @@ def test_a_file_cut_off_at_any_byte_is_refused(tmp_path: Path):
 
 
 def test_a_changed_file_is_counted_or_refused(tmp_path: Path):
-    survives(tmp_path / "a.gguf", gguf({"token_embd.weight": ((2, 8), F32), "blk.0.x": ((32,), Q4_0)}, LLAMA), most=500)
+    content = gguf({"token_embd.weight": ((2, 8), F32), "blk.0.x": ((32,), Q4_0)}, LLAMA)
+    assert survives(tmp_path / "a.gguf", mutations(content, most=500))
 
 
 def test_many_tensors_and_words_are_read_in_little_room(tmp_path: Path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile import memory_of, refusal, refused_at_every_byte, survives
+from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count, ties
 from test_checkpoint import noted, parameters
 from weights import small, write_llama2c
@@ -83,4 +83,4 @@ def test_a_file_cut_off_at_any_byte_is_refused(tmp_path: Path):
 
 
 def test_a_changed_file_is_counted_or_refused(tmp_path: Path):
-    survives(tmp_path / "a.bin", llama2c(**TINY), most=200)
+    assert survives(tmp_path / "a.bin", mutations(llama2c(**TINY), most=200))

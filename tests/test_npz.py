@@ -10,7 +10,7 @@ import pytest
 
 import tallystick
 from checkpoints import write_config
-from hostile import memory_of, refusal, refused_at_every_byte, survives
+from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count
 from test_checkpoint import TINY, TINY_SHAPES, TINY_UNIQUE, noted
 
@@ -156,4 +156,4 @@ def test_a_file_cut_off_at_any_byte_is_refused(tmp_path: Path):
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_a_changed_file_is_counted_or_refused(tmp_path: Path, save):
     save(tmp_path / "a.npz", **{"wte.weight": np.zeros((2, 3), np.float32), "b": np.zeros(2, np.float16)})
-    survives(tmp_path / "a.npz", (tmp_path / "a.npz").read_bytes(), most=300)
+    assert survives(tmp_path / "a.npz", mutations((tmp_path / "a.npz").read_bytes(), most=300))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +26,15 @@ from torchao.quantization import (
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from checkpoints import write, write_config
+from hostile import rewritten, survives
 from packings import LAYOUTS, LINEARS, LLAMA, OWN, PACKED, SIZES, Layout, Stored, bitsandbytes, folder_of, gptq, mlx
 from tallystick import BadInput, Ledger, check, compare, compute, count, ties
 from tallystick.cli.main import main
+from tallystick.ledger import BITS
+from tallystick.sources.checkpoint import contents_of
+from tallystick.sources.packed import find_packed, quantisation_in
+from tallystick.sources.safetensors import DTYPES
+from tallystick.sources.values import StoredValues
 
 
 def noted(ledger: Ledger, words: str) -> bool:
@@ -336,3 +345,64 @@ def test_names_that_only_look_packed_are_parameters(tmp_path: Path):
     ledger = count(write(tmp_path / "model.safetensors", shapes))
     assert ledger.totals["stored"] == 1 + 12 + 5 + 16
     assert ledger.total == 1 + 12 + 16  # scales by themselves are some quantiser's, as they were
+
+
+# -- whatever a folder may hold -------------------------------------------------------------------
+
+WORDS = {dtype: word for word, dtype in DTYPES.items()}
+MOST_DATA = 1 << 20  # bytes of one tensor: what says more is refused by its header
+
+
+def stored_in(layout: Layout) -> dict[str, Any]:
+    """What one layer of a layout is stored as: the format's word for the dtype, the shape, the bytes that are noted."""
+    return {
+        f"model.layers.0.mlp.down_proj.{name}": [WORDS[str(dtype)[6:]], shape, (content or b"").decode("latin-1")]
+        for name, (dtype, shape, content) in layout(64, 96).items()
+    }
+
+
+def put_stored(path: Path, changed: bytes) -> None:
+    """A file of what is stored, where each tensor has as many bytes as it says that it takes."""
+    try:
+        stored = json.loads(changed)
+    except (ValueError, RecursionError):  # numbers of thousands of digits, lists in thousands of lists
+        stored = None
+    header, data = {}, bytearray()
+    for name, told in stored.items() if isinstance(stored, dict) else ():
+        dtype, shape, note = told if isinstance(told, list) and len(told) == 3 else (told, told, "")
+        sizes = shape if isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape) else [0]
+        taken = math.prod(sizes) * BITS.get(DTYPES.get(str(dtype), ""), 0) // 8
+        taken = taken if taken < MOST_DATA else 0
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + taken]}
+        data += str(note).encode("latin-1", "replace").ljust(taken, b"\0")[:taken]
+    header_text = json.dumps(header).encode()
+    path.write_bytes(len(header_text).to_bytes(8, "little") + header_text + data)
+
+
+def packed_alone(path: Path, config: dict[str, Any]) -> None:
+    """What is packed in a file, without the ledger that is made of it."""
+    contents = contents_of(path)
+    ((_, header),) = contents.files
+    tensors = [tensor[:3] for tensor in header.tensors]
+    find_packed(tensors, quantisation_in(config), header.metadata, StoredValues(contents.files).peek)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_other_parts_are_counted_or_refused(tmp_path: Path, name: str):
+    layout, _, more = LAYOUTS[name]
+    path = tmp_path / "model.safetensors"
+    write_config(tmp_path, more)
+    read = partial(packed_alone, config=more)
+    assert survives(path, rewritten(stored_in(layout), most=8), put=partial(put_stored, path), read=read)
+
+
+@pytest.mark.parametrize("name", ["GPTQ 4", "AWQ gemv", "MLX 4", "pack-quantized 4"])
+def test_another_quantisation_is_counted_or_refused(tmp_path: Path, name: str):
+    layout, _, more = LAYOUTS[name]
+    folder = folder_of(tmp_path, layout, None)
+    groups = {"group_0": {"weights": {"num_bits": 4, "group_size": 32, "type": "int"}, "targets": ["Linear"]}}
+    said = {
+        "quantization_config": {"bits": 4, "group_size": 32, "quant_method": "any", "config_groups": groups},
+        **more,
+    }
+    survives(folder / "config.json", rewritten(said, most=30), source=folder, read=None)

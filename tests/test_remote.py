@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
+import re
 import socket
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from io import BytesIO
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
-from urllib.request import Request
+from urllib.request import HTTPHandler, Request
 
 import pytest
 import torch
@@ -20,6 +23,7 @@ from fsspec.registry import _registry, known_implementations
 import tallystick
 from checkpoints import gpt2_published, write, write_config, write_sharded
 from host import Handler, Host, publish, serving
+from hostile import MUTATIONS, mutations, refusal, rewritten, survives
 from tallystick import BadInput, count
 from tallystick.cli.main import main
 from tallystick.sources import ranges, remote
@@ -523,6 +527,146 @@ def test_what_follows_a_question_mark_is_sent_for_that_file_and_shown_nowhere(ho
     ledger = count(f"{host.address}/model.safetensors?key=secret")
     assert [request.path for request in host.requests] == ["/model.safetensors?key=secret", "/config.json"]
     assert "secret" not in json.dumps(ledger.to_dict())
+
+
+# -- whatever a host may answer -------------------------------------------------------------------
+
+
+class Wire:
+    """A host without sockets, whose handler answers at once; one of its answers can be another."""
+
+    def __init__(self) -> None:
+        self.host = Host("http://host")
+        self.handler = type("Bound", (Handler,), {"host": self.host})
+        self.told: list[bytes] = []  # what the handler answered since an input was taken
+        self.place, self.other = -1, b""
+
+    def take(self, changed: bytes) -> None:
+        """An input: the place of an answer, and what is answered there."""
+        self.told, self.place, self.other = [], changed[0], changed[1:]
+        self.host.requests.clear()
+
+    def answer(self, asked: bytes) -> bytes:
+        mouth = Mouth(asked)
+        self.handler(mouth, ("host", 0), None)
+        self.told.append(mouth.said)
+        return self.other if len(self.told) == self.place + 1 else mouth.said
+
+
+class Mouth:
+    """What a handler takes for its socket."""
+
+    def __init__(self, asked: bytes) -> None:
+        self.asked, self.said = asked, b""
+
+    def makefile(self, *_: object) -> BytesIO:
+        return BytesIO(self.asked)
+
+    def sendall(self, content: bytes) -> None:
+        self.said += content
+
+
+class Ear(HTTPConnection):
+    """A connection, and what it takes for its socket."""
+
+    wire: Wire
+
+    def connect(self) -> None:
+        self.sock, self.asked = self, b""
+
+    def sendall(self, content: bytes) -> None:
+        self.asked += content
+
+    def makefile(self, *_: object) -> BytesIO:
+        return BytesIO(self.wire.answer(self.asked))
+
+    def close(self) -> None:
+        self.sock = None
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """A hub, all that it points to, and the web."""
+    from huggingface_hub import constants
+
+    wire = Wire()
+    ear = type("Bound", (Ear,), {"wire": wire})
+
+    class Wired(HTTPHandler):
+        def http_open(self, request: Request) -> Any:
+            return self.do_open(ear, request)
+
+    monkeypatch.setattr(ranges, "HTTPHandler", Wired)
+    monkeypatch.setattr(ranges, "HTTPSHandler", Wired)  # nothing is asked beyond this process
+    monkeypatch.setattr(constants, "ENDPOINT", wire.host.address)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    return wire
+
+
+LINES = [
+    *(f"Content-Length: {word}" for word in ("-1", "0", "x", "1e3", "99999999999999999999", "17000000", "9" * 5000)),
+    *(f"Content-Range: {word}" for word in ("bytes 0-0/1", "bytes */0", "bytes 0-9/5", "bytes 5-1/9", "bytes 0-65535/9999999999999999999")),
+    *(f"Location: {word}" for word in ("file:///etc/hosts", "http://[", "//", "/", "?", "http://host:99999/", "ftp://host/a", "\xff", "https://host/x")),
+    *(f'Link: <{word}>; rel="next"' for word in ("http://host/more", "http://[", "file:///etc", "http://host:x/", "http://host" + "/a" * 5000)),
+    *("Content-Encoding: gzip", "Content-Encoding: identity", "Transfer-Encoding: chunked", "Transfer-Encoding: x", 'ETag: "', "ETag: \xff"),
+    *("X-Error-Code: \x1b[2J", f"X-Error-Code: {'N' * 5000}", "Set-Cookie: a", "Connection: close", "", " folded", "no colon", "a" * 70_000),
+    *("\r\n".join(["X: y"] * 120), "Age: \0"),
+]  # fmt: skip
+STATUS = [*range(100, 104), *range(200, 207), *range(300, 309), *range(400, 417), *range(500, 505), 0, 99, 999, -1]
+
+
+def other_heads(head: bytes, *, most: int) -> Iterator[bytes]:
+    """The head of an answer with another status, and with lines put in, taken out or in place of others."""
+    draw = random.Random(None if MUTATIONS else len(head))
+    for _ in range(int(MUTATIONS or most)):
+        first, *lines = head.decode().split("\r\n")
+        if draw.random() < 0.4:
+            first = (
+                f"HTTP/{draw.choice(('1.1', '1.0', '0.9', '2', ''))} {draw.choice(STATUS)} {draw.choice(('', 'OK'))}"
+            )
+        for _ in range(draw.choice((0, 1, 1, 2))):
+            place = draw.randrange(len(lines) + 1)
+            lines[place : place + draw.randrange(2)] = [draw.choice(LINES)]
+        yield "\r\n".join([first, *lines]).encode("latin-1")
+
+
+def other_answers(answers: list[bytes], *, most: int) -> Iterator[bytes]:
+    """Each answer with its head or what follows it changed, behind its place among them."""
+    for place, answer in enumerate(answers):
+        head, end, body = answer.partition(b"\r\n\r\n")
+        heads = chain(other_heads(head, most=most), mutations(head, most=most))
+        yield from (bytes([place]) + other + end + body for other in heads)
+        yield from (bytes([place]) + head + end + other for other in mutations(body, most=most))
+        if body[:1] in (b"[", b"{"):
+            fixed = re.sub(rb"Content-Length: \d+\r\n", b"", head + end)  # to where the connection ends
+            yield from (bytes([place]) + fixed + other for other in rewritten(json.loads(body), most=most))
+
+
+@pytest.mark.parametrize(
+    "source", ["model.safetensors", "model.safetensors.index.json", "model.gguf", "pytorch_model.bin", "hf://org/name"]
+)
+def test_a_changed_answer_is_counted_or_refused(
+    wire: Wire, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "FIRST_PIECE", 256)  # so that small files are read in several pieces
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    write(folder / "model.safetensors", {f"h.{layer}.w": (2, 3) for layer in range(9)})
+    write_sharded(folder, {"h.0.w": (2, 3)}, {"h.1.w": (2, 3)})
+    (folder / "model.gguf").write_bytes(gguf(llama(), LLAMA))
+    torch.save({"h.0.w": torch.zeros(2)}, folder / "pytorch_model.bin")
+    write_config(folder, {"model_type": "some_type"})
+    if source.startswith("hf:"):
+        kept = {
+            name: content for name, content in contents(folder).items() if name in ("model.safetensors", "config.json")
+        }
+        publish(wire.host, wire.host, "org/name", kept, page=1)
+    else:
+        wire.host.files = {f"/{name}": content for name, content in contents(folder).items()}
+        source = f"{wire.host.address}/{source}"
+    assert refusal(source) == ""
+    assert survives(tmp_path / "answer", other_answers(wire.told, most=6), source=source, put=wire.take, read=None)
 
 
 # -- object stores --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from hypothesis.strategies import DrawFn
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from checkpoints import header_of, write, write_raw
+from checkpoints import data_bytes, header_of, write, write_raw
+from hostile import mutations, rewritten, survives
 from tallystick.errors import BadInput
 from tallystick.ledger import BITS
 from tallystick.sources.safetensors import DTYPES, LARGEST_HEADER, StoredTensor, read_header
@@ -328,6 +330,28 @@ def test_sound_files_are_read(tmp_path_factory: pytest.TempPathFactory, header: 
     """The drawn headers are sound before anything is done to them: the test above has something to break."""
     path = write_raw(tmp_path_factory.getbasetemp() / "sound.safetensors", *header)
     assert by_us(path) == by_library(path)
+
+
+SOUND = {
+    "__metadata__": {"format": "pt", "é": ""},
+    **header_of({"h.0.w": (2, 3), "h.1.w": (2, 3), 'q"\\': (), "none": (0, 4)}),
+}
+
+
+def as_the_library_reads_it(path: Path) -> None:
+    assert by_us(path) == by_library(path)
+
+
+@pytest.mark.parametrize("spaced", [(",", ":"), (" ,\n", "\t:\r")], ids=["close", "spaced"])
+def test_a_changed_file_is_counted_or_refused(tmp_path: Path, spaced: tuple[str, str]):
+    path = write_raw(tmp_path / "a.safetensors", json.dumps(SOUND, separators=spaced), data_bytes(SOUND))
+    assert survives(path, mutations(path.read_bytes(), most=200), read=as_the_library_reads_it)
+
+
+def test_a_header_with_other_values_is_counted_or_refused(tmp_path: Path):
+    path, data = tmp_path / "a.safetensors", data_bytes(SOUND)
+    put = partial(write_raw, path, data=data)
+    assert survives(path, rewritten(SOUND, most=200), put=put, read=as_the_library_reads_it)
 
 
 # -- what a file may cost -------------------------------------------------------------------------

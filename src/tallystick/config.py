@@ -7,6 +7,7 @@ complaint about them names the key that the user wrote.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -18,6 +19,11 @@ T = TypeVar("T")
 
 # Tensors are indexed by signed 64-bit integers: nothing larger can be a size.
 LARGEST = 2**63 - 1
+
+LARGEST_NUMBER = sys.float_info.max  # of those that need not be whole
+
+# Layers that are looked at one by one, each with a block of its own where the next is of another kind.
+MOST_LISTED = 2_000
 
 # Keys that a config of any family may carry and an override may therefore set.
 COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
@@ -99,6 +105,9 @@ class Config:
             raise AttributeError(f"{name} is read but not declared by its architecture")
         key = keys[name]
         default = key.default if isinstance(key, Key) else key
+        stated = self._values.get(name)
+        if isinstance(stated, list | tuple) and len(stated) > MOST_LISTED:
+            raise self.refuse(f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one")
         if isinstance(default, bool):  # which is an integer too
             return self._flag(name, key if isinstance(key, Key) else Key(key))
         if isinstance(key, Key) and key.listed and isinstance(self._values.get(name), list | tuple):
@@ -177,7 +186,7 @@ class Config:
         value = self._values.get(name, default)
         if value is None:
             return 0.0
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_NUMBER:
             raise self.refuse(f"{name} is {shown(value)}, expected a number of 0 or more")
         return float(value)
 

@@ -30,6 +30,8 @@ from tallystick.blueprint import (
     Tensor,
     natural,
 )
+from tallystick.config import LARGEST, MOST_LISTED
+from tallystick.errors import shown
 
 T = TypeVar("T")
 
@@ -119,7 +121,23 @@ def head_norms(
 def turned(c: Config, size: int) -> int:
     """Elements of a head that positions turn: a share of them, which `rope_parameters` or the config itself states."""
     stated = c.rope_parameters.get("partial_rotary_factor") if isinstance(c.rope_parameters, dict) else None
-    return int(int(size) * (stated if isinstance(stated, int | float) else c.partial_rotary_factor))
+    return share_of(c, size, "partial_rotary_factor", stated if isinstance(stated, int | float) else None)
+
+
+def share_of(c: Config, size: int, name: str, stated: float | None = None) -> int:
+    """The whole part of a share of a size, which is stated or stands under a key: not more than all of it."""
+    share = getattr(c, name) if stated is None else stated
+    if not 0 <= share <= 1:
+        raise c.refuse(f"{name} is {shown(share)}, expected a number from 0 to 1")
+    return int(int(size) * share)
+
+
+def times(c: Config, size: int, name: str) -> float:
+    """A size times the number under a key, where that is a size too."""
+    product = int(size) * float(getattr(c, name))
+    if not product <= LARGEST:
+        raise c.refuse(f"{name} is {shown(getattr(c, name))}, and a width of that many times {int(size)} cannot be")
+    return product
 
 
 def rope_windows(c: Config, near: int | None, turned: bool) -> Windows:
@@ -227,9 +245,6 @@ def _experts(c: Config, d: int, inner: int, used: int, of: int, names: tuple[str
         projections = {gate: Linear(d, inner, bias=False), up: Linear(d, inner, bias=False)}
         return ExpertStack(used, of, Group(**projections, **{down: Linear(inner, d, bias=False)}))
     return Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner)))
-
-
-MOST_LISTED = 1_000_000  # layers that are looked at one by one
 
 
 def listable(c: Config) -> int:

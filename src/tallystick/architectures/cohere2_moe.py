@@ -10,6 +10,7 @@ from tallystick.architectures._decoder import (
     gated_mlp,
     heads,
     in_runs,
+    listable,
     mixture,
     windows_of,
 )
@@ -65,9 +66,9 @@ def _mixture(c: Config) -> Group:
 def _windows(c: Config) -> Windows:
     """Layers that see a window, and every so many one that sees all: counted anew behind the first dense ones."""
     dense, layers = int(c.first_k_dense_replace), int(c.num_hidden_layers)
-    if not dense:
+    if not dense or c.layer_types is not None:
         return windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))
-    if c.layer_types is None and dense > layers:
+    if dense > listable(c):
         raise c.refuse(f"first_k_dense_replace = {dense} is more than num_hidden_layers = {layers}")
     first, others = int(c.prefix_dense_sliding_window_pattern), int(c.sliding_window_pattern)
     near = [(layer + 1) % first for layer in range(dense)] + [(layer + 1) % others for layer in range(layers - dense)]

@@ -1,6 +1,6 @@
 """GPT-NeoX (Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language Model"), and Pythia."""
 
-from tallystick.architectures._decoder import plain_mlp
+from tallystick.architectures._decoder import plain_mlp, share_of
 from tallystick.blueprint import (
     Attention,
     Config,
@@ -37,7 +37,7 @@ def gpt_neox(c: Config) -> Model:
         input_layernorm=LayerNorm(d),
         post_attention_layernorm=LayerNorm(d),
         attention=Attention(
-            Heads(heads, heads, d / heads, rotary=int(int(d / heads) * c.rotary_pct), joined=True),
+            Heads(heads, heads, d / heads, rotary=share_of(c, d / heads, "rotary_pct"), joined=True),
             query_key_value=Linear(d, 3 * d, bias=bias),
             dense=Linear(d, d, bias=bias),
         ),

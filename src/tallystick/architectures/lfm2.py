@@ -1,6 +1,6 @@
 """LFM2 (Liquid AI 2025, "LFM2 Technical Report"): short gated convolutions, and attention here and there."""
 
-from tallystick.architectures._decoder import attention, frame, head_norms, heads
+from tallystick.architectures._decoder import attention, frame, head_norms, heads, times
 from tallystick.architectures._layers import FULL, in_turns, listed
 from tallystick.architectures._mamba import short_conv
 from tallystick.blueprint import (
@@ -66,7 +66,7 @@ def _inner(c: Config) -> int:
         return inner
     inner = floor(2 * inner, 3)
     if c.block_ffn_dim_multiplier != 1:
-        inner = int(c.block_ffn_dim_multiplier * int(inner))
+        inner = int(times(c, inner, "block_ffn_dim_multiplier"))
     multiple: int = c.block_multiple_of
     return multiple * ceil(inner, multiple)
 

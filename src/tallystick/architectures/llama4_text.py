@@ -16,6 +16,7 @@ from tallystick.architectures._decoder import (
     windows_of,
 )
 from tallystick.blueprint import Config, Experts, Feed, Group, Model, RMSNorm, Routing, Tensor, architecture, natural
+from tallystick.errors import shown
 
 
 @architecture(
@@ -82,8 +83,8 @@ def _sparse(c: Config) -> Container[int]:
     if c.moe_layers is None:
         step = int(c.interleave_moe_layer_step)
         return range(step - 1, int(c.num_hidden_layers), step)
-    if not isinstance(c.moe_layers, list):
-        raise c.refuse(f"moe_layers is {c.moe_layers!r}, expected a list of layers, or null")
+    if not isinstance(c.moe_layers, list) or not all(type(layer) is int for layer in c.moe_layers):
+        raise c.refuse(f"moe_layers is {shown(c.moe_layers)}, expected a list of layers, or null")
     return frozenset(c.moe_layers)
 
 

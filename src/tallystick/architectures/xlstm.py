@@ -1,6 +1,6 @@
 """xLSTM (Beck et al. 2025, "xLSTM 7B: A Recurrent LLM for Fast and Efficient Inference"): a matrix of memory for each head."""
 
-from tallystick.architectures._decoder import rounded
+from tallystick.architectures._decoder import rounded, times
 from tallystick.blueprint import (
     MLP,
     Config,
@@ -99,7 +99,7 @@ def _memory(c: Config) -> Scan:
 def _feed_forward(c: Config) -> MLP:
     """SwiGLU, its width rounded up to a multiple."""
     d, bias, multiple = c.hidden_size, c.use_bias, c.ffn_round_up_to_multiple_of
-    inner = multiple * int((int(d) * c.ffn_proj_factor + int(multiple) - 1) // int(multiple))
+    inner = multiple * int((times(c, d, "ffn_proj_factor") + int(multiple) - 1) // int(multiple))
     if c.weight_mode == "fused":
         reads = {"proj_up_gate_z": Linear(d, 2 * inner, bias=bias)}
     else:
