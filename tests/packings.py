@@ -33,6 +33,8 @@ PACKED = 61_440  # of them in LINEARS, twice
 Stored = dict[str, tuple[torch.dtype, tuple[int, ...], bytes | None]]
 Layout = Callable[[int, int], Stored]
 
+VALUES = ("weight", "qweight", "weight_packed")  # the parts that hold the values; the others are beside them
+
 
 def bitsandbytes(kind: str, *, nested: bool = False, storage: torch.dtype = torch.uint8) -> Layout:
     def stored(out: int, inputs: int) -> Stored:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import peft
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -27,13 +28,28 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from checkpoints import write, write_config
 from hostile import rewritten, survives
-from packings import LAYOUTS, LINEARS, LLAMA, OWN, PACKED, SIZES, Layout, Stored, bitsandbytes, folder_of, gptq, mlx
-from tallystick import BadInput, Ledger, check, compare, compute, count, ties
+from packings import (
+    LAYOUTS,
+    LINEARS,
+    LLAMA,
+    OWN,
+    PACKED,
+    SIZES,
+    VALUES,
+    Layout,
+    Stored,
+    bitsandbytes,
+    folder_of,
+    gptq,
+    mlx,
+)
+from tallystick import BadInput, Ledger, check, compare, compute, count, fit, memory, ties
 from tallystick.cli.main import main
 from tallystick.ledger import BITS
 from tallystick.sources.checkpoint import contents_of
 from tallystick.sources.packed import find_packed, quantisation_in
 from tallystick.sources.safetensors import DTYPES
+from tallystick.sources.tensors import parts_of
 from tallystick.sources.values import StoredValues
 
 
@@ -246,6 +262,104 @@ def test_other_answers_take_what_is_packed_for_what_it_stands_for(tmp_path: Path
     answer = check("Down projection of a layer: 64 × 96 = 6,144", against=packed)
     assert answer.equations[0].correct
     assert answer.equations[0].matches is not None
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def weights_of(ledger: Ledger, **how: Any) -> int:
+    return sum(line.bytes for line in memory(ledger, sequence=8, **how).lines if line.part == "weights")
+
+
+def data_bytes(file: Path) -> int:
+    """Bytes of all tensors in a safetensors file: what follows its header."""
+    return file.stat().st_size - 8 - int.from_bytes(file.read_bytes()[:8], "little")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "of an unknown type"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_memory_is_what_is_stored_with_the_scales_on_a_line_of_their_own(tmp_path: Path, name: str, known: bool):
+    layout, _, more = LAYOUTS[name]
+    ledger = count(folder_of(tmp_path, layout, LLAMA if known else {"model_type": "never_heard_of"}, **more))
+    beside = sum(
+        torch.Size(shape).numel() * torch.empty(0, dtype=dtype).element_size()
+        for out, inputs in LINEARS.values()
+        for part, (dtype, shape, _) in layout(out, inputs).items()
+        if part not in VALUES
+    )
+    lines = [line for line in memory(ledger, sequence=8).lines if line.part == "weights"]
+    assert [line.what for line in lines][1:] == ["scales, zero points and tables of packed weights"]
+    assert [line.bytes for line in lines] == [data_bytes(tmp_path / "model.safetensors") - 2 * beside, 2 * beside]
+
+
+def test_memory_of_torchao_is_what_its_tensors_hold(tmp_path: Path, llama: LlamaForCausalLM):
+    for name, (quantise, _) in TORCHAO.items():
+        model = LlamaForCausalLM(llama.config).to(torch.bfloat16)
+        quantise(model)
+        tensors, metadata = flatten_tensor_state_dict(model.state_dict())
+        save_file(tensors, tmp_path / "model.safetensors", metadata=metadata)
+        held = sum(part.nbytes for one in model.state_dict().values() for part in parts_of(one).tensors)
+        assert weights_of(count(tmp_path / "model.safetensors")) == held, name
+
+
+def test_fit_takes_what_is_stored(tmp_path: Path):
+    ledger = count(folder_of(tmp_path, gptq(4)))
+    takes = data_bytes(tmp_path / "model.safetensors") + memory(ledger, sequence=8).total - weights_of(ledger)
+    assert fit(ledger, device=takes, sequence=8).fits
+    assert not fit(ledger, device=takes - 1, sequence=8).fits
+
+
+def test_a_dtype_unpacks_and_says_so(tmp_path: Path):
+    ledger = count(folder_of(tmp_path, gptq(4)))
+    assert weights_of(ledger, dtype="bfloat16") == 2 * OWN
+    plain = count({"model_type": "llama", "dtype": "bfloat16", **SIZES})
+    assert weights_of(ledger, dtype="nf4") == weights_of(plain, dtype="nf4")
+    said = {dtype: memory(ledger, sequence=8, dtype=dtype).notes for dtype in (None, "bfloat16", "nf4")}
+    assert not any("packed" in note for note in said[None])
+    assert any("stored packed: here they are counted unpacked, in bfloat16" in note for note in said["bfloat16"])
+    assert any("unpacked and quantised anew in nf4" in note for note in said["nf4"])
+
+
+def test_a_quantiser_leaves_a_packed_head_as_it_is_stored(tmp_path: Path):
+    """MLX packs embedding and head too, which nf4 does not touch: their scales stay."""
+    tensors = {
+        f"{name}.{part}": torch.zeros(64, size, dtype=dtype)
+        for name in ("lm_head", "model.layers.0.mlp.up_proj")
+        for part, size, dtype in (
+            ("weight", 8, torch.uint32),
+            ("scales", 2, torch.float16),
+            ("biases", 2, torch.float16),
+        )
+    }
+    save_file(tensors, tmp_path / "model.safetensors")
+    write_config(tmp_path, {"quantization": {"group_size": 32, "bits": 4}})
+    in_nf4 = 2048 + 64 + 1  # QLoRA: half a byte for each, one for 64 of them, four for 256 of those
+    assert weights_of(count(tmp_path), dtype="nf4") == 64 * (8 * 4 + 2 * 2 * 2) + in_nf4
+
+
+def test_a_rank_holds_its_share_of_what_is_packed(tmp_path: Path):
+    ledger = count(folder_of(tmp_path, LAYOUTS["AWQ"][0]))
+    norms = 5 * 64 * 2  # on each rank, as in every plan
+    assert weights_of(ledger, tp=2) == (data_bytes(tmp_path / "model.safetensors") - norms) // 2 + norms
+
+
+@cache
+def trained_by_peft(targets: tuple[str, ...]) -> int:
+    """Parameters of the adapters of rank 3 that PEFT puts beside the unpacked model."""
+    how = peft.LoraConfig(r=3, target_modules=list(targets) or "all-linear")
+    with torch.device("meta"):
+        model = peft.get_peft_model(LlamaForCausalLM(LlamaConfig(**SIZES)), how)
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+@pytest.mark.parametrize("targets", [(), ("q_proj", "down_proj")], ids=["all", "two"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_adapters_beside_packed_weights_are_those_of_peft(tmp_path: Path, name: str, targets: tuple[str, ...]):
+    layout, _, more = LAYOUTS[name]
+    ledger = count(folder_of(tmp_path, layout, {"model_type": "never_heard_of"}, **more))
+    answer = memory(ledger, mode="training", sequence=8, lora=3, targets=targets)
+    adapters = next(line for line in answer.lines if line.what.startswith("LoRA adapters"))
+    assert adapters.bytes == 4 * trained_by_peft(targets)
 
 
 # -- what is broken -------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from tallystick.anatomy import Attending, Mixing, Part, Recurring
 from tallystick.blocks import BLOCKS, NARROW, Block
 from tallystick.errors import BadInput
+from tallystick.packed_names import model_name
 
 if TYPE_CHECKING:
     import pandas
@@ -75,6 +76,9 @@ class Entry(NamedTuple):
     buffer: bool = False
     active: Fraction | None = None  # the share that one token uses; None is all
     axes: tuple[Axis, ...] = ()
+    packed: int | None = (
+        None  # bytes of one in the files, of packed values or of scales beside them; None is of neither
+    )
 
     @property
     def size(self) -> int:
@@ -85,6 +89,18 @@ class Entry(NamedTuple):
     def copies(self) -> int:
         """How many tensors this entry stands for."""
         return int(math.prod(axis.length for axis in self.axes)) if self.axes else 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the elements of one tensor that no earlier entry holds: in its dtype, or as they are packed."""
+        if self.packed is None:
+            return size_in_bytes(self.unique, self.dtype)
+        return self.packed if self.unique else 0
+
+    @property
+    def called(self) -> str:
+        """What the model calls it: values that are packed may be stored under another name."""
+        return model_name(self.name, packed=self.packed is not None and not self.buffer)
 
     def numbered(self, number: int) -> Entry:
         """One item of a stack: its first ``{}`` filled in."""
@@ -291,7 +307,7 @@ class Ledger:
         totals["non_embedding"] = unique - embedding
         totals["active"] = self._active()
         totals["buffers"] = sum(e.size * e.copies for e in self.rolled if e.buffer)
-        totals["bytes"] = sum(size_in_bytes(e.unique * e.copies, e.dtype) for e in parameters)
+        totals["bytes"] = sum(e.bytes * e.copies for e in parameters)
         if self.stored is not None:
             totals["stored_bytes"] = self.stored[1]
         return totals
@@ -332,7 +348,7 @@ class Ledger:
             ]
             if what == "dtype":
                 for row in rows:
-                    row["bytes"] = size_in_bytes(row["parameters"], row["dtype"])
+                    row["bytes"] = sum(e.bytes * e.copies for e in self.parameters if e.dtype == row["dtype"])
             return rows
         return [
             {

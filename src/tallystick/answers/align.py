@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tallystick.answers.strands import NOWHERE, Strand
 from tallystick.ledger import EMBEDDING_ROLES, Axis
+from tallystick.packed_names import model_name
 
 # Modules that only wrap another, and what PEFT calls the layer that it adapts.
 _WRAPPER = re.compile(
@@ -21,7 +22,6 @@ _WRAPPER = re.compile(
     r"|base_layer|original_module)\."
 )
 _ROOT = re.compile(r"^(?:(?:model|transformer|gpt_neox|language_model|backbone)\.)+")
-_PACKED = re.compile(r"(?<=\.)(qweight|weight_packed|_?weight_qdata)$")
 
 ADAPTER = re.compile(r"(^|[._])(lora_\w+|modules_to_save|ia3_l|prompt_encoder|prompt_embeddings|adapter\w*)(\.|$)")
 
@@ -70,7 +70,7 @@ def unwrapped(name: str) -> str:
     >>> unwrapped("module._orig_mod.lm_head.weight"), unwrapped("base_model.model.h.{}.c_attn.base_layer.weight")
     ('lm_head.weight', 'h.{}.c_attn.weight')
     """
-    return _PACKED.sub("weight", _WRAPPER.sub("", name))
+    return model_name(_WRAPPER.sub("", name))
 
 
 def align(a: Sequence[Strand], b: Sequence[Strand]) -> list[Pair]:

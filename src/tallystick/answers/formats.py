@@ -45,13 +45,18 @@ def format_named(name: str) -> str:
 
 def bytes_of(entry: Entry, form: str | None) -> int:
     """Bytes of the elements that an entry holds, all its copies, in a format; None is the entry's own."""
-    if form not in PACKED:
-        return size_in_bytes(entry.unique, form or entry.dtype) * entry.copies
-    if entry.role not in QUANTISED_ROLES or len(entry.shape) < 2 or not entry.unique:
-        return size_in_bytes(entry.unique, entry.dtype) * entry.copies
+    if form is not None and form not in PACKED:
+        return size_in_bytes(entry.unique, form) * entry.copies
+    if form is None or is_kept(entry, form) or len(entry.shape) < 2 or not entry.unique:
+        return entry.bytes * entry.copies
     packed, row = PACKED[form], int(entry.shape[-1])
     groups = entry.unique // row * math.ceil(row / (packed.group or row))
     return math.ceil((entry.unique * packed.bits + groups * packed.per_group) / 8) * entry.copies
+
+
+def is_kept(entry: Entry, form: str) -> bool:
+    """Whether a format leaves tensors of such a role as they are."""
+    return form in PACKED and entry.role not in QUANTISED_ROLES
 
 
 class Cached(NamedTuple):

@@ -49,19 +49,26 @@ def is_adapter(entry: Entry) -> bool:
 
 def _module(entry: Entry) -> str:
     """`q_proj` of ``model.layers.{}.self_attn.q_proj.weight``."""
-    return entry.name.split(".")[-2]
+    return entry.called.split(".")[-2]
 
 
 def _is_linear(entry: Entry) -> bool:
-    return entry.role not in _NOT_LINEAR and len(entry.shape) == 2 and entry.name.endswith(".weight")
+    return entry.role not in _NOT_LINEAR and len(entry.shape) == 2 and entry.called.endswith(".weight")
 
 
 def _adapters(entry: Entry, rank: int) -> Iterator[Entry]:
     """Down to the rank, and up again."""
     outputs, inputs = entry.shape  # GPT-2's matrices are transposed: A and B change places, and take as much
     for letter, shape in (("A", (rank, inputs)), ("B", (outputs, rank))):
-        name = f"{entry.name.removesuffix('.weight')}{_MARK}{letter}.weight"
+        name = f"{entry.called.removesuffix('.weight')}{_MARK}{letter}.weight"
         size = int(shape[0]) * int(shape[1])
         yield entry._replace(
-            name=name, shape=shape, dtype="float32", storage=name, unique=size, identity="", trainable=True
+            name=name,
+            shape=shape,
+            dtype="float32",
+            storage=name,
+            unique=size,
+            identity="",
+            trainable=True,
+            packed=None,
         )

@@ -142,7 +142,7 @@ def memory(
     Args:
         ledger: of a config, a checkpoint or a module.
         mode: ``"inference"`` or ``"training"``.
-        dtype: of the weights; by default each tensor's own.
+        dtype: of the weights; by default each tensor's own, and of packed ones the bytes that are stored, scales included.
         batch: sequences at once.
         sequence: tokens of each; by default as many as there are learned positions, or 4,096.
         kv_dtype: of cached keys and values; by default that of the weights, float16 where these are packed.
@@ -188,11 +188,12 @@ def memory(
         run = {"attention": attention, "recompute": recompute, "precision": precision}
         if lora is not None:
             notes += _adapter_notes(ledger)
+        notes += _packed_notes(ledger, how.weights)
     else:
         if zero:
             raise BadInput("zero shares what training keeps: inference spreads a model with tp, pp and ep")
         computed = _computed(ledger, form)
-        notes += _cache_notes(ledger, asked or computed, computed)
+        notes += [*_packed_notes(ledger, form), *_cache_notes(ledger, asked or computed, computed)]
     cached = asked or computed
 
     def held(stage: Stage) -> Memory:
@@ -207,6 +208,7 @@ def memory(
         else:
             lines = [
                 *model_states.weights(own, form),
+                *model_states.quantisation(one, form),
                 *model_states.buffers(one, form),
                 *_cache(one, cached, computed, batch, sequence),
                 *_states(one, computed, batch),
@@ -218,6 +220,14 @@ def memory(
         return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
 
     return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total)
+
+
+def _packed_notes(ledger: Ledger, form: str | None) -> list[str]:
+    """What a dtype means for weights that are packed already."""
+    if form is None or not model_states.is_packed(ledger):
+        return []
+    how = f"as if they were unpacked and quantised anew in {form}" if form in PACKED else f"unpacked, in {form}"
+    return [f"the weights are stored packed: here they are counted {how}; without a dtype, as they are stored"]
 
 
 def _one_of(what: str, word: str, known: Iterable[str]) -> None:
@@ -245,6 +255,7 @@ def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimize
 
     return [
         *model_states.weights(shard(entries, shards, "weights"), how.weights),
+        *model_states.quantisation(ledger, how.weights),
         *model_states.buffers(ledger, how.weights),
         model_states.gradients(share("gradients")),
         *model_states.optimizer(share("optimizer"), optimizer, how),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tallystick.answers.formats import PACKED, bytes_of
+from tallystick.answers.formats import PACKED, bytes_of, is_kept
 from tallystick.answers.lines import Line
 from tallystick.answers.lora import is_adapter
 from tallystick.answers.optimizers import optimizer_named, state_bytes, step_bytes
@@ -89,14 +89,32 @@ def _of_weights(what: str, entries: Sequence[Entry], form: str | None) -> Line:
         )
         return Line("weights", f"{what} in {form}", total, formula, packed.source)
     dtypes = [form] if form else list(dict.fromkeys(entry.dtype for entry in entries if entry.unique))
-    return Line("weights", f"{what} in {', '.join(dtypes)}", total, _times(elements, dtypes))
+    as_stored = form is None and any(entry.packed is not None for entry in entries)
+    formula = f"{elements:,} elements, packed as they are stored" if as_stored else _times(elements, dtypes)
+    return Line("weights", f"{what} in {', '.join(dtypes)}", total, formula)
+
+
+def is_packed(ledger: Ledger) -> bool:
+    """Whether some of the weights are packed in its files."""
+    return any(entry.packed is not None for entry in ledger.rolled)
+
+
+def quantisation(ledger: Ledger, form: str | None) -> list[Line]:
+    """What packed weights need beside them to be numbers, where they stay as they are stored."""
+    beside = (entry for entry in ledger.rolled if entry.buffer and entry.packed is not None)
+    found = [entry for entry in beside if form is None or is_kept(entry, form)]
+    total = sum(entry.bytes * entry.copies for entry in found)
+    if not total:
+        return []
+    formula = f"{_elements(found):,} elements in {sum(entry.copies for entry in found):,} tensors, as they are stored"
+    return [Line("weights", "scales, zero points and tables of packed weights", total, formula)]
 
 
 def buffers(ledger: Ledger, form: str | None) -> list[Line]:
     """Tensors of the state dict that are no parameters, such as a causal mask; a cast leaves integers as they are."""
     if ledger.stored is not None:  # of files, of which what is stored tells nothing: no loader need keep it
         return []
-    found = [entry for entry in ledger.rolled if entry.buffer]
+    found = [entry for entry in ledger.rolled if entry.buffer and entry.packed is None]
     dtype = form if form not in PACKED else None
     total = sum(
         size_in_bytes(entry.size, dtype if dtype and entry.dtype in TRAINED else entry.dtype) * entry.copies

@@ -335,7 +335,7 @@ def _atoms(ledger: Ledger) -> list[Atom]:
         layers = sum(int(entry.axes[0].length) if entry.axes else 1 for entry in entries)
         parameters = sum(int(entry.unique) * entry.copies for entry in entries)
         copies, first = sum(entry.copies for entry in entries), entries[0]
-        tag = _tag(name, first.role, names)
+        tag = _tag(template_of(first.called)[0].replace("{}", "*"), first.role, names)
         final = first.role == "norm" and "*" not in name
         whole = Atom(
             tag, first.role, kind_of(first), name, shape, copies, layers if "*" in name else 1, parameters, final
@@ -360,12 +360,8 @@ def _tag(name: str, role: str, names: set[str]) -> str:
 def _module(name: str) -> str:
     """The module that a tensor is in: c_proj of h.*.attn.c_proj.weight, gate_up_proj of experts.gate_up_proj."""
     parts = [part for part in name.split(".") if part != "*"]
-    return (
-        parts[-2]
-        if len(parts) > 1
-        and re.fullmatch(r"q?weight|weight_packed|_weight_qdata|bias|scale|shift|gamma|beta", parts[-1])
-        else parts[-1]
-    )
+    inside = len(parts) > 1 and re.fullmatch(r"weight|bias|scale|shift|gamma|beta", parts[-1])
+    return parts[-2] if inside else parts[-1]
 
 
 def _unpacked(atom: Atom, stacks: dict[tuple[str, tuple[int, ...]], list[Entry]]) -> list[Atom]:

@@ -175,7 +175,8 @@ def _part(entry: Entry, ranks: int) -> Entry:
 
 def _cut(entry: Entry, shape: tuple[int, ...]) -> Entry:
     smaller = entry._replace(shape=shape)
-    return smaller._replace(unique=smaller.size if entry.unique else 0)
+    packed = None if entry.packed is None else -(-entry.packed * smaller.size // max(entry.size, 1))
+    return smaller._replace(unique=smaller.size if entry.unique else 0, packed=packed)
 
 
 # -- tensor parallel ------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def _tensor_parallel(entry: Entry, ranks: int) -> Entry:
         return entry
     if entry.role in _VOCABULARY:  # the rows of the vocabulary, and with a tie the same ones for both uses
         return _over(entry, 0, ranks)
-    *_, module, word = ("", *entry.name.split("."))
+    *_, module, word = ("", *entry.called.split("."))
     name = module if word in ("weight", "bias") else word.removesuffix("_bias")
     if entry.role not in ("attention", "mlp", "experts") or name in _WHOLE or "norm" in name:
         return entry

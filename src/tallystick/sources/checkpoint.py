@@ -28,7 +28,7 @@ from tallystick.sources.contents import Contents
 from tallystick.sources.files import exists, read_json
 from tallystick.sources.formats import find_other, read_weights
 from tallystick.sources.loading import told_by_transformers
-from tallystick.sources.names import is_buffer, role_of
+from tallystick.sources.names import is_buffer, is_quantisation, role_of
 from tallystick.sources.notes import dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.packed import Found, find_packed, quantisation_in
 from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
@@ -220,19 +220,20 @@ def _stored(contents: Contents) -> tuple[int, int]:
 
 def _entries(contents: Contents, packed: Found) -> list[Entry]:
     """The stored tensors, with what is known of each without a config."""
-    return [
-        entry._replace(role=role, buffer=buffer, active=contents.experts_used if role == "experts" else None)
-        for entry in _rolled(contents, packed)
-        for role, buffer in [(contents.role(entry.name), _is_buffer(entry, contents, packed))]
-    ]
+    return [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
 
 
-def _is_buffer(entry: Entry, contents: Contents, packed: Found) -> bool:
-    """By the format or the way of packing, which know single names, or else by the well-known ones."""
-    name = next(entry.unrolled()).name
-    if name in contents.buffers or name in packed.beside:
-        return True
-    return not contents.own_names and is_buffer(entry.name, entry.shape)
+def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
+    """A stored tensor with what is known of it: by the format or the way of packing, which know single names, or by the well-known ones."""
+    role, name = contents.role(entry.name), next(entry.unrolled()).name
+    named = not contents.own_names and is_buffer(entry.name, entry.shape)
+    beside = name in packed.beside or (named and is_quantisation(entry.name))
+    return entry._replace(
+        role=role,
+        active=contents.experts_used if role == "experts" else None,
+        buffer=named or beside or name in contents.buffers,
+        packed=size_in_bytes(entry.size, entry.dtype) if beside else entry.packed,
+    )
 
 
 def _rolled(contents: Contents, packed: Found) -> Iterator[Entry]:
@@ -244,12 +245,14 @@ def _rolled(contents: Contents, packed: Found) -> Iterator[Entry]:
             for name, dtype, shape in tensors
         ]
     sharing = contents.sharing
-    yield from roll_up([tensor for tensor in tensors if tensor[0] not in sharing] if sharing else tensors)
+    alone = [tensor for tensor in tensors if tensor[0] not in sharing] if sharing else tensors
+    sizes = {name: weight.bytes for name, weight in packed.weights.items()}
+    yield from roll_up(alone, sizes)
     for name, dtype, shape in tensors if sharing else ():
         if name in sharing:
             owner, new, _ = sharing[name]
             unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed values are shared whole
-            yield Entry(name, shape, "other", dtype, owner, unique)
+            yield Entry(name, shape, "other", dtype, owner, unique, packed=sizes.get(name))
 
 
 class _Beside(NamedTuple):

@@ -11,7 +11,6 @@ from tallystick.sources.config import FLAG, TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
 from tallystick.sources.matching import Match
 from tallystick.sources.names import by_number
-from tallystick.sources.packed import model_name
 from tallystick.sources.told import ToldByConfig
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def told_by_transformers(
     model_type = model_type_of(config, source)
     model = built_by_transformers(model_type, config, {}, source=source, classes=classes_of(config))
     singles = [single for entry in stored for single in entry.unrolled()]
-    loaded_as = _loaded_names(model, [single.name for single in singles])
+    loaded_as = _loaded_names(model, {single.name: single.called for single in singles})
     stored_as: dict[str, str] = {}
     for single in singles:
         stored_as.setdefault(loaded_as[single.name], single.name)
@@ -82,8 +81,8 @@ def _untied_where_it_differs(described: Ledger, stored: Container[str], values: 
     return Ledger(entries, source=described.source, kind=described.kind, architecture=described.architecture)
 
 
-def _loaded_names(model: PreTrainedModel, names: Iterable[str]) -> dict[str, str]:
-    """The name in the model under which the loader looks for each stored tensor."""
+def _loaded_names(model: PreTrainedModel, names: Mapping[str, str]) -> dict[str, str]:
+    """The name in the model under which the loader looks for each stored tensor, given what each is called unpacked."""
     expected = model.state_dict().keys()
     prefix = f"{model.base_model_prefix}."
 
@@ -94,7 +93,7 @@ def _loaded_names(model: PreTrainedModel, names: Iterable[str]) -> dict[str, str
     converted = _conversion(model)
     loaded = {}
     for name in sorted(names, key=by_number):  # some conversions are set off by a name that comes before
-        plain = model_name(name)
+        plain = names[name]
         new = fitted(converted(plain))
         loaded[name] = new if new in expected else fitted(plain)
     return loaded

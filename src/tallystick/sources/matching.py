@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tallystick.blocks import NARROW
 from tallystick.ledger import Axis, Entry, Ledger, template_of
-from tallystick.sources.packed import model_name
+from tallystick.packed_names import model_name
 
 # What wraps a model while it trains or runs puts its own before every name, one before the other.
 _TRAINING = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
@@ -53,7 +53,7 @@ class Match(NamedTuple):
 def match(real: Sequence[Entry], described: Ledger) -> Match:
     """Find each real entry in a described ledger, by name and shape."""
     expected = _expected(described.rolled)
-    templates = [_name_today(entry.name if entry.axes else template_of(entry.name)[0]) for entry in real]
+    templates = [_name_today(entry.name if entry.axes else template_of(entry.name)[0], entry) for entry in real]
     roots = sorted({name.split(".", 1)[0] + "." for name in expected if name.count(".") > 1})
     taken, put = _prefix(templates, roots, expected)
     held = {template.removeprefix(taken) for template in templates}
@@ -68,7 +68,7 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
         numbers = tuple(int(number) for number in written if number == str(int(number)))  # 007 is no layer's number
         # The head stands outside the prefix, so a name that needs no prefix is taken as it is.
         runs = expected.get(put + template) or expected.get(template) or []
-        if not runs and (unpacked := _name_today(template)) != template:
+        if not runs and (unpacked := _name_today(template, entry)) != template:
             runs = expected.get(put + unpacked) or expected.get(unpacked) or []
             if runs and not entry.axes:
                 elsewhere[runs[0].name.format(*numbers)] = entry.name
@@ -103,9 +103,9 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
     return Match(pairs, missing, misshaped, (taken, put), elsewhere)
 
 
-def _name_today(stored: str) -> str:
+def _name_today(stored: str, entry: Entry) -> str:
     """What the model calls a stored tensor: a packed one, or one of a vision tower, which once had a model inside."""
-    return model_name(stored).replace("vision_tower.vision_model.", "vision_tower.")
+    return model_name(stored, packed=entry.packed is not None).replace("vision_tower.vision_model.", "vision_tower.")
 
 
 def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:

@@ -28,13 +28,16 @@ _RULES = tuple(
     )
 )  # fmt: skip
 
-# Tensors of a state dict that nobody trains: causal masks, rotary tables, BART's bias of zeros, the state of quantisation.
+# Tensors of a state dict that nobody trains: causal masks, rotary tables, BART's bias of zeros.
 _BUFFER = re.compile(
     r"(^|\.)(attn|attention|self_attn|att)\.(masked_bias|mask)$|rotary_\w+\.\w*inv_freq$|(^|\.)inv_freq$"
     r"|(^|\.)(embed_positions|final_logits_bias|position_ids|e_score_correction_bias|num_batches_tracked|running_(mean|var))$"
-    r"|\.(absmax|quant_map|nested_absmax|nested_quant_map|SCB|weight_format|g_idx|qzeros|scales|biases"
-    r"|weight_scale(_inv|_2)?|weight_(shape|zero_point|g_idx)|(weight|input)_global_scale|(input|[kqv])_scale)$|\.quant_state\."
     r"|(^|\.)vera_[AB]$"
+)
+# What packed weights need to be numbers.
+_QUANTISATION = re.compile(
+    r"\.(absmax|quant_map|nested_absmax|nested_quant_map|SCB|weight_format|g_idx|qzeros|scales|biases"
+    r"|weight_scale(_inv|_2)?|weight_(shape|zero_point|g_idx)|(weight|input)_global_scale|(input|[kqv])_scale)$|\.quant_state\."
 )
 _CAUSAL_MASK = re.compile(r"(^|\.)(attn|attention|self_attn)\.bias$")
 
@@ -61,6 +64,11 @@ def is_buffer(name: str, shape: Sequence[int]) -> bool:
     return _buffer(_NUMBER.sub("0", name), len(shape) == 4)
 
 
+def is_quantisation(name: str) -> bool:
+    """Whether a buffer is one that packed weights need, by well-known names."""
+    return bool(_QUANTISATION.search(name))
+
+
 # A checkpoint of 90,000 tensors has a few dozen names, apart from the numbers in them.
 @lru_cache(maxsize=4096)
 def _role(name: str) -> str:
@@ -69,7 +77,9 @@ def _role(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _buffer(name: str, four_dimensional: bool) -> bool:
-    return bool(_BUFFER.search(name)) or (four_dimensional and bool(_CAUSAL_MASK.search(name)))
+    return bool(_BUFFER.search(name) or _QUANTISATION.search(name)) or (
+        four_dimensional and bool(_CAUSAL_MASK.search(name))
+    )
 
 
 def by_number(name: str) -> list[str]:

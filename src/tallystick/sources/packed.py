@@ -6,10 +6,10 @@ A library packs a weight into a few tensors, one of which is called as no other 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tallystick.ledger import size_in_bytes
 from tallystick.sources import packings
 from tallystick.sources.packings import Parts, Peek, Tensor, Weight
 
@@ -51,24 +51,6 @@ _SCHEMES = (
 
 _MARKS = tuple(scheme.mark for scheme in _SCHEMES)
 
-_MODELS_NAME = (
-    (re.compile(r"\.(?:qweight|weight_packed)$"), ".weight"),
-    (re.compile(r"\._(\w+)_qdata$"), r".\1"),
-    (re.compile(r"_blocks$"), ""),
-)
-
-
-def model_name(stored: str) -> str:
-    """What the model calls a weight, where its packed values are stored under another name.
-
-    >>> model_name("h.0.mlp.qweight"), model_name("mlp.experts.down_proj_blocks"), model_name("h.0.mlp.weight")
-    ('h.0.mlp.weight', 'mlp.experts.down_proj', 'h.0.mlp.weight')
-    """
-    for pattern, name in _MODELS_NAME:
-        if pattern.search(stored):
-            return pattern.sub(name, stored)
-    return stored
-
 
 def find_packed(tensors: Sequence[Tensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek) -> Found:
     """The packed weights among the tensors of a checkpoint.
@@ -98,8 +80,11 @@ def find_packed(tensors: Sequence[Tensor], told: Mapping[str, Any], metadata: Ma
                 continue
             weight = scheme.read(Parts(stem, by_name, peek, told, metadata))
             if weight is not None:
-                stored = math.prod(by_name[values][2])
-                weights[values] = weight._replace(scheme=weight.scheme or scheme.name, stored=stored)
+                _, dtype, shape = by_name[values]
+                stored = math.prod(shape)
+                weights[values] = weight._replace(
+                    scheme=weight.scheme or scheme.name, stored=stored, bytes=size_in_bytes(stored, dtype)
+                )
                 beside.update(stem + ending for ending in scheme.beside if stem + ending in by_name)
     return Found(weights, frozenset(beside))
 

@@ -25,6 +25,7 @@ class Weight(NamedTuple):
     dtype: str
     scheme: str = ""  # who packed it
     stored: int = 0  # elements of the tensor that holds its values
+    bytes: int = 0  # of that tensor
 
     @property
     def size(self) -> int:

@@ -6,30 +6,34 @@ A checkpoint of 90,000 tensors is a few dozen stacks; all that follows then cost
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from tallystick.ledger import Axis, Entry, template_of
 
 
-def roll_up(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> Iterator[Entry]:
+def roll_up(
+    tensors: Iterable[tuple[str, str, tuple[int, ...]]], packed: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[Entry]:
     """Entries for tensors given as (name, dtype, shape), each its own storage; roles are not told yet.
 
-    Names form stacks where their numbers fill whole grids: as few as there are holes to leave out.
+    Names form stacks where their numbers fill whole grids: as few as there are holes to leave out. `packed` are the bytes
+    of those whose values are packed.
     """
-    stacks: dict[tuple[str, int, str, tuple[int, ...]], list[tuple[str, ...]]] = {}
+    stacks: dict[tuple[str, int, str, tuple[int, ...], int | None], list[tuple[str, ...]]] = {}
     for name, dtype, shape in tensors:
         template, numbers = template_of(name)
         # A name may hold a {} of its own, which stands for no number.
-        stacks.setdefault((template, len(numbers), dtype, shape), []).append(numbers)
-    for (template, _, dtype, shape), rows in stacks.items():
+        stacks.setdefault((template, len(numbers), dtype, shape, packed.get(name)), []).append(numbers)
+    for (template, _, dtype, shape, held), rows in stacks.items():
         size = math.prod(shape)
         if any(number != str(int(number)) for column in zip(*rows, strict=True) for number in set(column)):
             for numbers in rows:  # 007 is no number that a range would give back as it was
                 name = template.format(*numbers)
-                yield Entry(name, shape, "other", dtype, name, size)
+                yield Entry(name, shape, "other", dtype, name, size, packed=held)
         else:
             for axes in _grids(rows):
-                yield Entry(template, shape, "other", dtype, template, size, axes=axes)
+                yield Entry(template, shape, "other", dtype, template, size, axes=axes, packed=held)
 
 
 def _grids(rows: Sequence[Sequence[str]]) -> list[tuple[Axis, ...]]:

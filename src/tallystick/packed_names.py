@@ -1,0 +1,32 @@
+"""What the model calls a weight whose packed values are stored under another name."""
+
+from __future__ import annotations
+
+import re
+
+# Ends of names that no plain parameter has.
+_ALWAYS = (
+    (re.compile(r"\.(?:qweight|weight_packed|q_weight|weight\._data(?:\._data)?)$"), ".weight"),
+    (re.compile(r"\._(\w+)_qdata$"), r".\1"),
+    (re.compile(r"_blocks$"), ""),
+)
+# Ends that a plain parameter may have too.
+_WHERE_PACKED = re.compile(r"\.(?:W_q|codes|indices|trellis|dense_weights)$")
+
+
+def model_name(stored: str, *, packed: bool = False) -> str:
+    """The model's name of a packed weight; any other name as it is.
+
+    Args:
+        stored: the name in the files.
+        packed: whether the tensor is known to be a packed weight, so that a name counts that others have as well.
+
+    >>> model_name("h.0.mlp.qweight"), model_name("mlp.experts.down_proj_blocks"), model_name("h.0.mlp.weight")
+    ('h.0.mlp.weight', 'mlp.experts.down_proj', 'h.0.mlp.weight')
+    >>> model_name("h.0.attn.W_q"), model_name("h.0.attn.k_proj.W_q", packed=True)
+    ('h.0.attn.W_q', 'h.0.attn.k_proj.weight')
+    """
+    for pattern, name in _ALWAYS:
+        if pattern.search(stored):
+            return pattern.sub(name, stored)
+    return _WHERE_PACKED.sub(".weight", stored) if packed else stored
