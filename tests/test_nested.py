@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import transformers
 from hypothesis import assume, given
 
 import configs
@@ -16,6 +19,8 @@ from drawing import nested
 from native import assert_equal
 from tallystick.cli.main import main
 from tallystick.errors import BadInput
+from tallystick.sources import fallback
+from truth import read
 
 TEXT = {
     "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -62,6 +67,79 @@ def test_a_key_that_no_part_has_is_not_set():
         tallystick.count(GEMMA_3, **{"text_config.hiden_size": 32})
 
 
+SOUND = {
+    "model_type": "musicgen", "text_encoder": {"model_type": "t5", "d_model": 8, "num_layers": 1, "d_ff": 4, "num_heads": 2},
+    "decoder": {"vocab_size": 9, "hidden_size": 16, "ffn_dim": 4, "num_hidden_layers": 2, "num_attention_heads": 2},
+}  # fmt: skip
+
+
+def sound(**decoder: Any) -> int:
+    """What transformers builds of MusicGen with these keys in its decoder."""
+    config = transformers.MusicgenConfig(
+        **{**copy.deepcopy(SOUND), "decoder": {**SOUND["decoder"], **decoder}}  # type: ignore[dict-item]
+    )
+    with torch.device("meta"):
+        return read(transformers.MusicgenForConditionalGeneration(config)).total
+
+
+def test_a_dotted_key_is_set_in_a_part_of_a_type_that_is_not_native():
+    wider = sound(hidden_size=32)
+    assert wider != sound()
+    assert tallystick.count(SOUND, **{"decoder.hidden_size": 32}).total == wider
+    assert tallystick.count(SOUND, decoder={"hidden_size": 32}).total == wider
+    assert tallystick.count({**SOUND, "decoder.hidden_size": 32}).total == wider
+    both = {"decoder.hidden_size": 32, "decoder.num_hidden_layers": 3}
+    assert tallystick.count(SOUND, **both).total == sound(hidden_size=32, num_hidden_layers=3)
+
+
+def test_a_part_of_which_such_a_config_says_nothing_keeps_what_its_type_gives_it():
+    """LLaVA's encoder is not the one that its type alone would make."""
+    text = {"model_type": "llama", **TEXT}
+    config = transformers.LlavaConfig(text_config={**text})
+    config.vision_config.num_hidden_layers = 3
+    with torch.device("meta"):
+        truth = read(transformers.LlavaForConditionalGeneration(config)).total
+    llava = {"model_type": "llava", "text_config": text}
+    assert tallystick.count(llava, **{"vision_config.num_hidden_layers": 3}).total == truth
+
+
+def test_a_part_inside_of_a_part_is_set_too():
+    encoder = {"text_config": TEXT, "vision_config": {**EYES, "image_size": 56, "patch_size": 14}}
+    values = {"model_type": "t5gemma2", "encoder": encoder, "decoder": TEXT}
+    wider = tallystick.count(values, **{"encoder.text_config.intermediate_size": 13}).total
+    assert wider - tallystick.count(values).total == 2 * 3 * 16  # the gate, the way up and the way down of two layers
+    with pytest.raises(BadInput, match=r"'encoder.text_config.layers' to set; nearest: encoder\.text_config"):
+        tallystick.count(values, **{"encoder.text_config.layers": 13})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("decodr.hidden_size", 32, " has no key 'decodr.hidden_size' to set; nearest: decoder.hidden_size"),
+        ("decoder.hiden_size", 32, " has no key 'decoder.hiden_size' to set; nearest: decoder.hidden_size"),
+        ("decoder", {"hiden_size": 32}, " has no key 'decoder.hiden_size' to set; nearest: decoder.hidden_size"),
+        ("text_config.hidden_size", 32, " has no key 'text_config.hidden_size' to set"),
+        ("to_dict", 3, " has no key 'to_dict' to set"),
+        ("decoder", 5, ": decoder is 5, expected an object"),
+        ("decoder.hidden_size", "wide", ": transformers cannot build it: .* expected int, got str"),
+        ("decoder.num_hidden_layers", 10**9, ": decoder.num_hidden_layers is 1000000000, too many"),
+        ("decoder.tie_word_embeddings", "no", ": decoder.tie_word_embeddings is the string 'no', expected true or"),
+    ],
+)
+def test_what_cannot_be_set_in_such_a_part_is_told_in_one_line(key: str, value: Any, why: str):
+    with pytest.raises(BadInput, match=f"^the dictionary{why}") as raised:
+        tallystick.count(SOUND, **{key: value})
+    assert "\n" not in str(raised.value)
+
+
+def test_the_type_of_a_part_can_be_set():
+    clip = tallystick.count({**GEMMA_3, "vision_config": {**EYES, "model_type": "clip_vision_model"}}).total
+    siglip = {**GEMMA_3, "vision_config": {**EYES, "model_type": "siglip_vision_model"}}
+    for whole in (GEMMA_3, siglip):
+        assert tallystick.count(whole, **{"vision_config.model_type": "clip_vision_model"}).total == clip
+        assert tallystick.count(whole, **{"vision_config.model_type": "siglip_vision_model"}).total != clip
+
+
 def test_the_parts_have_symbols_of_their_own():
     formula = tallystick.formula(GEMMA_3)
     assert formula.symbols["text_config_hidden_size"] == 16
@@ -87,6 +165,16 @@ def test_an_encoder_of_another_type_is_left_to_transformers():
     ledger = tallystick.count({**GEMMA_3, "vision_config": eyes})
     assert any("was built by transformers" in note for note in ledger.notes)
     assert any(name.startswith("model.vision_tower.pre_layrnorm") for name in ledger.tensors)
+
+
+def test_a_model_that_is_left_to_transformers_is_built_once(monkeypatch: pytest.MonkeyPatch):
+    built: list[str] = []
+    build = fallback.built_by_transformers
+    monkeypatch.setattr(
+        fallback, "built_by_transformers", lambda kind, *rest, **more: built.append(kind) or build(kind, *rest, **more)
+    )
+    tallystick.count({**GEMMA_3, "vision_config": {**EYES, "model_type": "clip_vision_model"}})
+    assert built == ["gemma3"]
 
 
 def test_the_dtype_of_a_part_is_that_of_a_whole_that_states_none():

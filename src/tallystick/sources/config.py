@@ -48,18 +48,20 @@ def ledger_from_config(
     """
     if not isinstance(values, Mapping):
         raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
-    model_type = model_type_of({**values, **overrides}, source)
-    family = architectures.find(model_type)
-    if family is None or _has_other_part(family, values):
+    family = native(values, overrides, source)
+    if family is None:
         from tallystick.sources.fallback import ledger_by_transformers
 
+        model_type = model_type_of({**values, **overrides}, source)
         refuse_odd_flag({**values, **overrides}, source)
         return ledger_by_transformers(model_type, values, overrides, source=source)
     values, overrides = (flat(given, family.parts, source) for given in (whole(values, family.parts), overrides))
     labelled = {LABELS: 2} if is_classifier(values, family) else {}
     keys = {**family.keys, **family.running, **labelled}
     stated = {**values, **labels_of(values)} if labelled else values
-    settings = merged(stated, overrides, known={*keys, *family.parts}, aliases=family.aliases, where=source)
+    typed = (f"{name}.model_type" for name, part in family.parts.items() if part.model_type)
+    known = {*keys, *family.parts, *typed}
+    settings = merged(stated, overrides, known=known, aliases=family.aliases, where=source)
     config = Config(settings, keys, where=source, aliases=family.aliases, published=published)
     dtype = config.dtype or next((found for part in family.parts if (found := config.part(part).dtype)), "float32")
     model = _built(family, config, bool(labelled))
@@ -110,10 +112,16 @@ def _built(family: Architecture, config: Config, classifier: bool) -> Model:
     return as_classifier(model, config) if classifier else model
 
 
-def _has_other_part(family: Architecture, values: Mapping[str, Any]) -> bool:
-    """Whether a part of the config is of another type than the one that the family reads."""
-    stated = {name: values[name].get("model_type") for name in family.parts if isinstance(values.get(name), Mapping)}
-    return any(family.parts[name].model_type not in ("", kind or "") and kind for name, kind in stated.items())
+def native(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Architecture | None:
+    """The family of a config's type; None where there is none, or where a part is of another type than the family reads."""
+    family = architectures.find(model_type_of({**values, **overrides}, source))
+    if family is None:
+        return None
+    stated = flat(values, family.parts, source) | flat(overrides, family.parts, source)
+    for name, part in family.parts.items():
+        if part.model_type and stated.get(f"{name}.model_type") not in (None, "", part.model_type):
+            return None
+    return family
 
 
 def model_type_of(values: Mapping[str, Any], source: str) -> str:
@@ -140,11 +148,12 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
 
     Loaders read "false" and null each in a way of their own: to some a word is true, whatever it says.
     """
-    parts = {f"{name}.": part for name, part in values.items() if isinstance(part, Mapping)}
-    for prefix, part in {"": values, **parts}.items():
-        flag = part.get("tie_word_embeddings", False)
-        if not isinstance(flag, bool):
-            raise BadInput(f"{source}: {prefix}tie_word_embeddings is {shown(flag)}, expected true or false")
+    parts = {
+        f"{name}.{FLAG}": part[FLAG] for name, part in values.items() if isinstance(part, Mapping) and FLAG in part
+    }
+    for name, flag in {**parts, **values}.items():
+        if str(name).rpartition(".")[2] == FLAG and not isinstance(flag, bool):
+            raise BadInput(f"{source}: {name} is {shown(flag)}, expected true or false")
 
 
 def _misspelt(key: object, known: list[str]) -> str:

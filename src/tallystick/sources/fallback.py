@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
@@ -10,7 +10,7 @@ from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 MOST_LAYERS = 10_000  # each is many Python objects, even on the meta device
 
@@ -27,7 +27,8 @@ def ledger_by_transformers(
     ledger = ledger_from_module(model, source=source)
     ledger.kind = "config"
     ledger.architecture = model_type
-    built = f"{model_type} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
+    known = " with parts of these types" if architectures.find(model_type) else ""
+    built = f"{model_type}{known} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
     ledger.notes = (f"{built} on the meta device", *ledger.notes)
     return ledger
 
@@ -60,12 +61,9 @@ def built_by_transformers(
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
-        if overrides:
-            _refuse_unread(transformers.CONFIG_MAPPING[model_type](), values, overrides, source)
-        # auto_map names code to download, for which transformers would ask on the terminal.
-        stated = _with_floats({**values, **overrides})
-        kept = {key: value for key, value in stated.items() if key not in ("model_type", "auto_map")}
-        config = transformers.AutoConfig.for_model(model_type, **kept)
+        if overrides or any("." in str(key) for key in values):
+            values = _with_overrides(_known(model_type, values), values, overrides, source)
+        config = _config(model_type, values)
         with torch.device("meta"):
             return _build(config, classes)
     except BadInput:
@@ -76,20 +74,78 @@ def built_by_transformers(
         transformers.logging.set_verbosity(verbosity)
 
 
-def _refuse_too_many(values: Mapping[str, Any], source: str) -> None:
+def _refuse_too_many(values: Mapping[str, Any], source: str, within: str = "") -> None:
     """A config that asks for so many layers, at its top or in a part of it, that building them takes hours."""
     for key, value in values.items():
         if isinstance(value, Mapping):
-            _refuse_too_many(value, source)
+            _refuse_too_many(value, source, f"{within}{key}.")
         elif str(key).endswith(("layer", "layers")) and isinstance(value, int) and value > MOST_LAYERS:
-            raise BadInput(f"{source}: {key} is {shown(value)}, too many for transformers to build one by one")
+            raise BadInput(f"{source}: {within}{key} is {shown(value)}, too many for transformers to build one by one")
 
 
-def _refuse_unread(known: Any, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> None:
-    """A key that transformers does not know it would keep, and read nowhere."""
-    for key in overrides:
-        if key not in values and not hasattr(known, key):
-            raise BadInput(f"{source} has no key {quoted(key)} to set{nearest(key, known.to_dict())}")
+def _config(model_type: str, values: Mapping[str, Any]) -> PreTrainedConfig:
+    import transformers
+
+    # auto_map names code to download, for which transformers would ask on the terminal.
+    kept = {key: value for key, value in values.items() if key not in ("model_type", "auto_map")}
+    return transformers.AutoConfig.for_model(model_type, **_with_floats(kept))
+
+
+def _known(model_type: str, values: Mapping[str, Any]) -> PreTrainedConfig:
+    """A config with the keys and parts that these values have; of the type alone, where only overrides mend them."""
+    try:
+        return _config(model_type, values)
+    except Exception:  # as above: whatever transformers raises
+        return _config(model_type, {})
+
+
+def _with_overrides(
+    known: PreTrainedConfig, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str, within: str = ""
+) -> dict[str, Any]:
+    """Values with others set over them: those of parts stand under dotted names, or in objects, and are set in the part.
+
+    A key that transformers does not know it would keep, and read nowhere: it is refused.
+    """
+    dotted = {key: value for key, value in values.items() if "." in str(key) and _part(known, key.partition(".")[0])}
+    out = {key: value for key, value in values.items() if key not in dotted}
+    for named, value in {**dotted, **overrides}.items():
+        name, dot, inner = named.partition(".")
+        part = _part(known, name)
+        if part is not None and (dot or value is not None):
+            before = _beyond_its_type(part) if out.get(name) is None else out[name]
+            for given in (before, {} if dot else value):
+                if not isinstance(given, Mapping):
+                    raise BadInput(f"{source}: {within}{name} is {shown(given)}, expected an object")
+            out[name] = _with_overrides(part, before, {inner: value} if dot else value, source, f"{within}{name}.")
+        elif named in values or (hasattr(known, named) and not callable(getattr(known, named))):
+            out[named] = value
+        else:
+            near = nearest(within + named, _names(known, within))
+            raise BadInput(f"{source} has no key {quoted(within + named)} to set{near}")
+    return out
+
+
+def _part(known: PreTrainedConfig, name: str) -> PreTrainedConfig | None:
+    """The config that another has under a key; None where it has none."""
+    import transformers
+
+    part = getattr(known, name, None)
+    return part if isinstance(part, transformers.PreTrainedConfig) else None
+
+
+def _names(known: PreTrainedConfig, within: str) -> Iterator[str]:
+    """The keys of a config, and under dotted names those of its parts."""
+    for name in known.to_dict():
+        yield within + name
+        if part := _part(known, name):
+            yield from _names(part, f"{within}{name}.")
+
+
+def _beyond_its_type(part: PreTrainedConfig) -> dict[str, Any]:
+    """What a part that a config does not state holds other than its type's defaults, as a config would state it."""
+    usual = type(part)().to_dict()
+    own = {key: value for key, value in part.to_dict().items() if key not in usual or value != usual[key]}
+    return {"model_type": part.model_type, **own}
 
 
 def _with_floats(value: Any) -> Any:

@@ -15,7 +15,7 @@ from tallystick import architectures
 from tallystick.errors import BadInput
 from tallystick.ledger import BITS, Entry, Ledger
 from tallystick.sources.classes import is_part
-from tallystick.sources.config import ledger_from_config
+from tallystick.sources.config import ledger_from_config, native
 from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
@@ -134,14 +134,15 @@ def _active(item: Found) -> Fraction | None:
 def _described(config: object, class_name: str) -> Ledger | None:
     """The ledger that the config of a transformers class describes, where that is native and it can be read."""
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
-    family = architectures.find(model_type) if isinstance(model_type, str) else None
-    if family is None or not callable(to_dict):
+    if not isinstance(model_type, str) or architectures.find(model_type) is None or not callable(to_dict):
         return None
     values: Any = to_dict()
-    if is_part({**values, "architectures": [class_name]}, family):
-        return None
+    source = type(config).__name__
     try:
-        return ledger_from_config(values, {}, source=type(config).__name__)
+        family = native(values, {}, source)
+        if family is None or is_part({**values, "architectures": [class_name]}, family):
+            return None
+        return ledger_from_config(values, {}, source=source)
     except BadInput:
         return None  # the module itself is counted; its config is only a help
 
