@@ -10,11 +10,11 @@ import pytest
 
 from drawing import nested, some
 from hostile import mutations, rewritten, survives
+from native import NATIVE, small
 from tallystick import architectures
 from tallystick.config import Key
 from tallystick.sources.config import ledger_from_config
 from tallystick.sources.files import read_json
-from test_architectures import NATIVE, small
 
 
 def every_key(model_type: str) -> dict[str, Any]:
