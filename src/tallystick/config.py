@@ -110,7 +110,7 @@ class Config:
             raise self.refuse(f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one")
         if isinstance(default, bool):  # which is an integer too
             return self._flag(name, key if isinstance(key, Key) else Key(key))
-        if isinstance(key, Key) and key.listed and isinstance(self._values.get(name), list | tuple):
+        if isinstance(key, Key) and key.listed and isinstance(stated, list | tuple):
             return self._for_layers(name, key)
         if isinstance(key, Key | int):
             return self._integer(name, key if isinstance(key, Key) else Key(key))

@@ -76,9 +76,7 @@ class Entry(NamedTuple):
     buffer: bool = False
     active: Fraction | None = None  # the share that one token uses; None is all
     axes: tuple[Axis, ...] = ()
-    packed: int | None = (
-        None  # bytes of one in the files, of packed values or of scales beside them; None is of neither
-    )
+    packed: int | None = None  # bytes of one in the files: of packed values, or of scales beside them
 
     @property
     def size(self) -> int:

@@ -76,7 +76,7 @@ def deepseek_v4(c: Config) -> Model:
     model = decoder(c, layers, hc_head=stream_head(c))
     if c.published:
         model.children["head"] = model.children.pop("lm_head")
-        model.ties = dict.fromkeys(("head.weight",), *model.ties.values()) if model.ties else {}
+        model.ties = {tied.removeprefix("lm_"): to for tied, to in model.ties.items()}
     return model
 
 

@@ -199,14 +199,14 @@ def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str],
     """The packed weights of a checkpoint; a format with names of its own packs in ways of its own."""
     if contents.own_names:
         return Found()
-    tensors = [tensor[:3] for _, header in contents.files for tensor in header.tensors]
+    tensors = [tensor[:3] for tensor in contents.tensors]
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
     return find_packed(tensors, quantisation_in(config), metadata, peek)
 
 
 def _stored(contents: Contents) -> tuple[int, int]:
     """Elements and bytes in the files, what several names share once."""
-    tensors = [tensor for _, header in contents.files for tensor in header.tensors]
+    tensors = contents.tensors
     shared = [tensor for tensor in tensors if tensor.name in contents.sharing] if contents.sharing else []
     alone = Counter((tensor.dtype, tensor.shape) for tensor in tensors)  # a large checkpoint has a few shapes
     alone.subtract((tensor.dtype, tensor.shape) for tensor in shared)
@@ -238,7 +238,7 @@ def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
 
 def _rolled(contents: Contents, packed: Found) -> Iterator[Entry]:
     """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
-    tensors = [tensor[:3] for _, header in contents.files for tensor in header.tensors]
+    tensors = [tensor[:3] for tensor in contents.tensors]
     if packed.weights:
         tensors = [
             (name, held.dtype, held.shape) if (held := packed.weights.get(name)) else (name, dtype, shape)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tallystick.errors import BadInput
 from tallystick.sources.names import role_of
 from tallystick.sources.remote import Location
-from tallystick.sources.safetensors import LARGEST_TENSOR, MOST_DIMENSIONS, Header
+from tallystick.sources.safetensors import LARGEST_TENSOR, MOST_DIMENSIONS, Header, StoredTensor
 
 NOWHERE = -1  # where a tensor begins and ends that is not stored in one piece: its values are not compared
 
@@ -35,6 +35,11 @@ class Contents(NamedTuple):
     role: Callable[[str], str] = role_of  # of a tensor, by its name
     experts_used: Fraction | None = None  # the share of them that a token uses, where the file tells
     notes: tuple[str, ...] = ()
+
+    @property
+    def tensors(self) -> list[StoredTensor]:
+        """All that is stored, file after file."""
+        return [tensor for _, header in self.files for tensor in header.tensors]
 
 
 def check_shape(shape: tuple[int, ...]) -> None:
