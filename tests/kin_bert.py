@@ -216,7 +216,7 @@ KIN: dict[str, Kin] = {
         SMALL,
         needs=NEEDS,
         beside=("bert.pooler.", *CLS),
-        attends=False,
+        counted=False,
     ),
     "xlnet": Kin(xlnet(), {"vocab_size": 40, "d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 12}, attends=False),
     "xlm": Kin(
@@ -269,7 +269,8 @@ KIN: dict[str, Kin] = {
             "prompt_length": 3,
             "segment_types": 4,
         },
-        attends=False,
+        counted=False,
+        runs={"prompt_types": 3},
         any_width=True,
     ),
 }

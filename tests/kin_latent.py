@@ -75,6 +75,7 @@ MLA = {
     "num_hidden_layers": 4, "n_routed_experts": 8, "q_lora_rank": 10, "kv_lora_rank": 12, "qk_nope_head_dim": 4,
     "qk_rope_head_dim": 2, "v_head_dim": 6,
 }  # fmt: skip
+ONE_GROUP = {"n_group": 1, "topk_group": 1}
 INDEXED = {**MLA, "index_n_heads": 3, "index_head_dim": 4}
 ONE_SPARSE = {"mlp_layer_types": [["dense", "dense", "sparse", "dense"]]}
 
@@ -262,7 +263,7 @@ DOTS3 = Kin(
     experts=True,
     aliases={"moe_shared_expert_intermediate_size": "shared_experts_intermediate_size"},
     any_width=True,
-    attends=False,
+    counted=False,
 )
 
 
@@ -317,7 +318,8 @@ KIN: dict[str, Kin] = {
         experts=True,
         aliases={"num_experts": "n_routed_experts"},
         any_width=True,
-        attends=False,
+        counted=False,
+        runs=ONE_GROUP,
     ),
     "youtu": Kin(latent("youtu", q_lora_rank=nullable(WAIST)), MLA, any_width=True),
     "minicpm3": Kin(
@@ -360,7 +362,8 @@ KIN: dict[str, Kin] = {
         experts=True,
         aliases={"num_experts": "n_routed_experts"},
         any_width=True,
-        attends=False,
+        counted=False,
+        runs=ONE_GROUP,
     ),
     "longcat_flash": Kin(
         longcat_flash(),
@@ -374,7 +377,8 @@ KIN: dict[str, Kin] = {
         },
         experts=True,
         any_width=True,
-        attends=False,
+        counted=False,
+        runs={"head_dim": 2},  # elements that are turned
     ),
     "cohere2_moe": Kin(
         listing(
@@ -445,7 +449,8 @@ KIN: dict[str, Kin] = {
         experts=True,
         beside=HYPER,
         any_width=True,
-        attends=False,
+        counted=False,
+        runs=ONE_GROUP,
     ),
     "axk1": Kin(
         listing(deepseek_v3_like("axk1", **OFTEN), mlp_layer_types=FEEDS),
@@ -454,6 +459,7 @@ KIN: dict[str, Kin] = {
         experts=True,
         any_width=True,
         counted=False,
+        runs=ONE_GROUP,
     ),
     "axk2": Kin(
         listing(
@@ -464,14 +470,13 @@ KIN: dict[str, Kin] = {
         experts=True,
         beside=GATES,
         any_width=True,
-        attends=False,
+        counted=False,
     ),
     "jetmoe": Kin(
         with_experts(
             llama_like("jetmoe", kv=16, kv_channels=sometimes(EVEN), head_dim=NO_KEY), "num_local_experts", "num_local_experts"
         ),
         {**MOE, "kv_channels": 4},
-        attends=False,
     ),
     "beam": Kin(
         listing(
@@ -487,6 +492,7 @@ KIN: dict[str, Kin] = {
         others=ONE_SPARSE,
         experts=True,
         counted=False,
+        runs=ONE_GROUP,
     ),
     "minimax_m3_vl_text": Kin(
         minimax_m3(),
@@ -503,7 +509,8 @@ KIN: dict[str, Kin] = {
             "sparse_attention_config": [{"sparse_attention_config": {"sparse_attention_freq": [0, 0, 1, 1]}}],
         },
         experts=True,
-        attends=False,
+        counted=False,
+        runs={"layer_types": ["full_attention", "minimax_m3_sparse"] * 2, "index_n_heads": 2},
     ),
     "cohere_compass_text": Kin(
         llama_like(
@@ -534,7 +541,7 @@ KIN: dict[str, Kin] = {
         },
         others={**ONE_SPARSE, "layer_types": [["hybrid"] * 4], "local_layer_ids": [[0]]},
         experts=True,
-        attends=False,
+        counted=False,
     ),
     "inkling2_text": Kin(
         inkling("inkling2_text", {"layer_types": NEAR}),
@@ -542,7 +549,7 @@ KIN: dict[str, Kin] = {
         needs=ALL_FAR,
         others={"layer_types": [["hybrid"] * 4]},
         beside=QUERIES,
-        attends=False,
+        counted=False,
     ),
     "dots3_note_text": DOTS3,
     "dots3_note": Kin(
@@ -550,7 +557,6 @@ KIN: dict[str, Kin] = {
         small({**DOTS3.small, "hidden_size": SEEN, "shared_experts_intermediate_size": 5}),
         experts=True,
         aliases={f"text_config.{alias}": f"text_config.{key}" for alias, key in DOTS3.aliases.items()},
-        attends=False,
         **within("text_config", DOTS3),
     ),
 }  # fmt: skip

@@ -212,7 +212,8 @@ KIN: dict[str, Kin] = {
             "decoder_ffn_dim": 12, "max_position_embeddings": 20,
         },
         beside=("prophetnet.decoder.ngram_embeddings.",),
-        attends=False,
+        counted=False,
+        runs={"pad_token_id": 0},
     ),
     "moshi": Kin(
         llama_like("moshi", whole=True, ffn_dim=sometimes(INNER.map(lambda half: 2 * half))),
@@ -231,5 +232,6 @@ KIN: dict[str, Kin] = {
             "model.global_transformer.token_embedding_projection.",
             "model.patcher.lm_head.",
         ),
+        attends=False,
     ),
 }  # fmt: skip

@@ -18,6 +18,7 @@ import tallystick
 from checkpoints import write, write_raw, write_sharded
 from tallystick import BadInput
 from tallystick.cli.main import main
+from tallystick.sources import fallback
 
 Refused = Callable[..., str]
 
@@ -285,6 +286,31 @@ def test_sizes_that_are_none(refused: Refused, value: Any, shown: str):
         ({"model_type": "gpt2", "dtype": "float33"}, ["float33", "nearest: float32"]),
         ({"model_type": "gpt2", "torch_dtype": 32}, ["dtype", "32"]),
         ({"model_type": "gpt2", "hidden_size": "x"}, ["hidden_size", "'x'"]),
+        (
+            {"model_type": "gpt2", "attn_pdrop": 10**400},
+            ["attn_pdrop is an integer of 1329 bits", "a number of 0 or more"],
+        ),
+        ({"model_type": "glm", "partial_rotary_factor": 1e308}, ["partial_rotary_factor is 1e+308", "from 0 to 1"]),
+        ({"model_type": "glm", "rope_parameters": {"partial_rotary_factor": float("nan")}}, ["is nan", "from 0 to 1"]),
+        ({"model_type": "gpt_neox", "rotary_pct": 2}, ["rotary_pct is 2.0, expected a number from 0 to 1"]),
+        (
+            {"model_type": "lfm2", "block_ffn_dim_multiplier": 1e308},
+            ["block_ffn_dim_multiplier is 1e+308", "cannot be"],
+        ),
+        ({"model_type": "xlstm", "ffn_proj_factor": 1e308}, ["ffn_proj_factor is 1e+308", "cannot be"]),
+        (
+            {"model_type": "llama4_text", "moe_layers": [[1]]},
+            ["moe_layers is the list [[1]], expected a list of layers"],
+        ),
+        (
+            {"model_type": "llama4_text", "moe_layers": "N" * 5000},
+            ["moe_layers is the string 'NNN", "a list of layers"],
+        ),
+        ({"model_type": "bailing_hybrid", "num_hidden_layers": 2001}, ["num_hidden_layers is 2001", "up to 2,000"]),
+        (
+            {"model_type": "cohere2_moe", "first_k_dense_replace": 2**31, "layer_types": ["full_attention"]},
+            ["layer_types must list the kind of each of the"],
+        ),
         ({"emb_dim": 768, "n_heads": 12}, ["missing"]),
         (
             {"emb_dim": 768, "n_heads": 7, "n_layers": 1, "context_length": 4, "vocab_size": 9},
@@ -299,6 +325,13 @@ def test_values_that_make_no_sense(refused: Refused, values: dict[str, Any], wor
     assert line.startswith("config.json: ")
     assert all(word in line for word in words), line
     says_so(line.replace("config.json", "the dictionary", 1), values)
+
+
+def test_lists_for_thousands_of_layers():
+    """Each could be of another kind, with a block of its own."""
+    kinds = ["sliding_attention", "full_attention"] * 1500
+    with pytest.raises(BadInput, match="layer_types lists 3,000 values: up to 2,000 are looked at one by one"):
+        tallystick.count({"model_type": "gemma3_text", "num_hidden_layers": 3000, "layer_types": kinds})
 
 
 @pytest.mark.parametrize(
@@ -581,6 +614,18 @@ def test_a_setting_that_transformers_would_not_read(refused: Refused):
 def test_a_config_that_transformers_refuses(refused: Refused):
     Path("config.json").write_text('{"model_type": "t5", "d_model": "wide"}')
     assert "config.json: transformers cannot build it: " in refused("count", "config.json")
+
+
+def test_a_config_of_which_transformers_would_build_without_end(refused: Refused, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fallback, "MOST_BUILT", 1000)
+    for config, words in (
+        ({"model_type": "switch_transformers", "num_experts": 10**9}, "more than 1,000 modules and parameters"),
+        ({"model_type": "t5", "num_layers": 1001}, "num_layers is 1001, too many for transformers"),
+    ):
+        Path("config.json").write_text(json.dumps(config))
+        assert words in refused("count", "config.json")
+    monkeypatch.undo()
+    assert tallystick.count({"model_type": "t5", "num_layers": 1, "vocab_size": 10}).total
 
 
 @pytest.mark.parametrize(

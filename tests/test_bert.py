@@ -94,7 +94,7 @@ def test_a_checkpoint_without_the_head_lacks_nothing(name: str, tmp_path: Path):
     model = saved(name, tmp_path)
     ledger = tallystick.count(tmp_path)
     assert ledger.total == elements(model)
-    assert "missing" not in ledger.mismatches
+    assert ledger.mismatches == {}
     assert tallystick.ties(tmp_path).verdict == "consistent"
 
 
@@ -118,8 +118,7 @@ def test_a_checkpoint_with_the_first_names_of_the_norms(first: bool, tmp_path: P
     save_file({name: t for name, t in tensors.items() if ".decoder." not in name}, file, metadata={"format": "pt"})
     ledger = tallystick.count(tmp_path)
     assert ledger.total == elements(model)
-    assert set(ledger.mismatches) == {"unexpected"}
-    assert {name.split(".")[1] for name in ledger.mismatches["unexpected"]} == {"pooler", "seq_relationship"}
+    assert ledger.mismatches == {}
     assert {entry.role for entry in ledger.entries if "LayerNorm" in entry.name} == {"norm"}
     assert tallystick.ties(tmp_path).verdict == "consistent"
 

@@ -319,6 +319,18 @@ def test_an_index_without_a_weight_map(tmp_path: Path, index: Any):
         count(path)
 
 
+def test_sums_of_thousands_of_digits_in_an_index_are_said_in_few_words(tmp_path: Path):
+    index = write_sharded(tmp_path, {"a.weight": (2,)})
+    said = {"total_size": 10**4000, "total_parameters": 10**4000}
+    index.write_text(json.dumps({**json.loads(index.read_text()), "metadata": said}))
+    notes = count(index).notes
+    assert (
+        "model.safetensors.index.json says total_size an integer of 13288 bits, and its files hold 8 bytes of tensors"
+        in notes
+    )
+    assert max(map(len, notes)) < 200
+
+
 @pytest.mark.parametrize("changes", [mutations, rewritten])
 def test_a_changed_index_is_counted_or_refused(tmp_path: Path, changes: Any):
     index = write_sharded(tmp_path, {"a.0.weight": (2, 3), "a.1.weight": (2, 3)}, {"b.weight": (3,)}, {"c.weight": ()})

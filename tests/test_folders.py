@@ -403,6 +403,8 @@ def test_an_adapter_whose_config_says_another_rank(tmp_path: Path):
     config = tmp_path / "adapter_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "r": 16}))
     assert noted(count(tmp_path), "adapter_config.json says rank 16, and the tensors have rank 4")
+    config.write_text(json.dumps({**json.loads(config.read_text()), "r": 10**4000}))
+    assert noted(count(tmp_path), "adapter_config.json says rank an integer of 13288 bits, and the tensors have rank 4")
 
 
 @pytest.mark.parametrize(

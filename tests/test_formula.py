@@ -1,15 +1,19 @@
 """The formula against SymPy and against other configs: it must hold at values that it was not derived from."""
 
 import json
+import math
+import operator
 
 import pytest
 import sympy
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import configs
 import tallystick
 from drawing import drawn, some
+from tallystick.dims import Dim, ceil, floor
+from tallystick.ledger import Entry, Ledger
 from tallystick.presets import PRESETS
 from tallystick.sources.config import ledger_from_config
 
@@ -125,6 +129,32 @@ def test_parentheses_where_a_difference_is_multiplied():
     assert "(num_hidden_layers - first_k_dense_replace)*(" in formula.expression
     assert formula.value == 671_026_404_352
     assert formula.latex.count(r"\left(") == 3  # each of the two sums, and the difference before the second
+
+
+# Values far apart, so that a formula in the wrong keys is off.
+KEYS = {"a": 7, "b": 60, "c": 500}
+SIZES = st.recursive(
+    st.sampled_from([1, 2, 96, *(Dim(value, key) for key, value in KEYS.items())]),
+    lambda inner: st.builds(
+        lambda make, left, right: make(left, right or 1),
+        st.sampled_from([operator.add, operator.mul, floor, ceil]),
+        inner,
+        inner,
+    ),
+    max_leaves=5,
+)
+
+
+@given(sizes=st.lists(SIZES, min_size=1, max_size=3))
+@example(sizes=[ceil(1 * Dim(500, "c"), 96)])
+@example(sizes=[2 * floor(Dim(500, "c"), 1 * Dim(7, "a"))])
+@drawn(50)
+def test_sizes_computed_in_any_way_have_a_formula_that_python_can_read(sizes):
+    value = math.prod(map(int, sizes))
+    assume(value)
+    entry = Entry("weight", tuple(sizes), "mlp", "float32", "weight", value)
+    formula = tallystick.formula(Ledger([entry], source="drawn", kind="config", symbols=KEYS))
+    assert eval(formula.expression, {}, dict(KEYS)) == formula.value == value
 
 
 def test_a_live_module_has_its_formula_in_plain_numbers():

@@ -235,6 +235,13 @@ def test_the_language_inside_of_a_type_that_nobody_knows(part: str):
     assert noted(ledger, f"the language part alone, {part}: a model of type llama")
 
 
+def test_the_language_says_its_type_where_the_whole_does_not():
+    alone = tallystick.count({"model_type": "llama", **TEXT}).total
+    values = {"text_config": {"model_type": "llama", **TEXT}, "vision_config": EYES}
+    assert tallystick.count(values, part="text").total == alone
+    assert tallystick.count({**values, "architectures": ["LlavaForConditionalGeneration"]}, part="text").total == alone
+
+
 def test_keys_are_set_in_the_part_by_either_name():
     wider = tallystick.count({"model_type": "gemma3_text", **TEXT, "hidden_size": 32}).total
     assert tallystick.count(GEMMA_3, part="text", hidden_size=32).total == wider
@@ -273,6 +280,9 @@ def test_other_commands_take_the_part_too(tmp_path: Path, command: str, capsys: 
         ({"model_type": "llama"}, "the dictionary has no part for its language alone: none of text_config, llm_config"),
         ({"model_type": "unheard_of", "text_config": TEXT}, "the dictionary: text_config.model_type is missing; say"),
         ({"model_type": "gemma3", "text_config": {"hidden_size": -1}}, "the dictionary: hidden_size is -1, expected"),
+        ({**GEMMA_3, "text_config": 5}, "the dictionary: text_config is 5, expected an object"),
+        ({"model_type": 7, "text_config": TEXT}, "the dictionary: model_type is 7, expected a word"),
+        ({"text_config": TEXT}, "the dictionary: text_config.model_type is missing; say"),
         (3, "3 is no config, of which the language part could be counted"),
         ("gpt2", "gpt2 has no part for its language alone"),
     ],

@@ -12,7 +12,7 @@ from typing import Any
 import peft
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torchao.prototype.mx_formats.mx_tensor import MXTensor
 from torchao.prototype.mx_formats.nvfp4_tensor import NVFP4Tensor
 from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
@@ -39,6 +39,8 @@ from packings import (
     Layout,
     Stored,
     bitsandbytes,
+    exl2,
+    exl3,
     folder_of,
     gptq,
     mlx,
@@ -161,6 +163,124 @@ def test_mxfp4_as_gpt_oss_has_it(tmp_path: Path):
     assert ledger.by("role") == count(config).by("role")
     assert ledger.totals["active"] == count(config).totals["active"]
     assert ledger.by("dtype")["float4_e2m1fn"] == 3 * 64 * 64 + 3 * 32 * 64
+    assert weights_of(ledger) == data_bytes(tmp_path / "model.safetensors")
+    expert = (64 * 2 + 64) * (16 + 1) + (64 + 64) * 2  # its blocks and scales, and its biases
+    assert weights_of(ledger) - weights_of(ledger, ep=3) == 2 * expert
+
+
+def test_sizes_that_a_library_fills_up_are_those_of_the_config(tmp_path: Path):
+    """EXL2 stores 128 rows of a head of 100; EXL3 fills 64 and 96 up to 128."""
+    rest = folder_of(tmp_path / "exl2", LAYOUTS["EXL2"][0])
+    tensors = load_file(rest / "model.safetensors")
+    del tensors["lm_head.weight"]
+    head = {f"lm_head.{name}": torch.zeros(shape, dtype=dtype) for name, (dtype, shape, _) in exl2(128, 64).items()}
+    save_file({**tensors, **head}, rest / "model.safetensors")
+    filled = folder_of(tmp_path / "exl3", lambda out, inputs: exl3()(-(-out // 128) * 128, -(-inputs // 128) * 128))
+    for folder in (rest, filled):
+        ledger = count(folder)
+        assert (ledger.total, ledger.mismatches) == (OWN, {})
+        assert weights_of(ledger) == data_bytes(folder / "model.safetensors")
+
+
+def saved_by_hqq(folder: Path, *, nested: bool, **said: Any) -> dict[str, dict[str, Any]]:
+    """`qmodel.pt` as hqq writes it: a dictionary for each module, how it is packed among its tensors or in a `meta`."""
+    plain = load_file(folder_of(folder, LAYOUTS["HQQ 4"][0]) / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    modules: dict[str, dict[str, Any]] = {}
+    for name, tensor in plain.items():
+        module, _, last = name.rpartition(".")
+        values = (
+            {"shape": torch.Size(tensor.tolist()), "nbits": 4, "packing": "4bit_u8"}
+            if last == "shape"
+            else {last: tensor}
+        )
+        if last not in ("nbits", "group_size", "axis", "packing"):
+            modules.setdefault(module, {}).update(values)
+    for module, held in modules.items():
+        if "W_q" in held:
+            held.update(said)
+        if "W_q" in held and nested:
+            modules[module] = {"W_q": held.pop("W_q"), "meta": held}
+    torch.save(modules, folder / "qmodel.pt")
+    return modules
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["flat", "in a meta"])
+def test_what_hqq_pickles_itself(tmp_path: Path, nested: bool):
+    modules = saved_by_hqq(tmp_path, nested=nested)
+    ledger = count(tmp_path)
+    assert (ledger.total, ledger.mismatches) == (OWN, {})
+    assert noted(ledger, "14 weights are packed in int4 (HQQ)")
+    assert not noted(ledger, "left out")
+    parts = [one for held in modules.values() for one in (*held.values(), *held.get("meta", {}).values())]
+    assert weights_of(ledger) == sum(one.nbytes for one in parts if isinstance(one, torch.Tensor))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"shape": "four"}, "a shape that is none"),
+        ({"shape": (3, 5)}, "W_q' holds up to"),
+        ({"shape": (-1,)}, "a shape that"),
+    ],
+)
+def test_a_pickle_of_hqq_that_cannot_be_true_is_refused(tmp_path: Path, said: dict[str, Any], words: str):
+    saved_by_hqq(tmp_path, nested=False, **said)
+    with pytest.raises(BadInput, match=words):
+        count(tmp_path)
+
+
+def test_embeddings_of_gemma_are_packed_as_its_layers(tmp_path: Path):
+    folder = folder_of(tmp_path, *LAYOUTS["Gemma 4"][:1], **LAYOUTS["Gemma 4"][2])
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["model.embed_tokens.weight"]
+    tensors["model.embed_tokens.embedding_quantized"] = torch.zeros(100, 32, dtype=torch.uint8)
+    tensors["model.embed_tokens.embedding_scale"] = torch.zeros(100, 1)
+    save_file(tensors, folder / "model.safetensors")
+    ledger = count(folder)
+    assert (ledger.total, ledger.mismatches) == (OWN, {})
+    assert ledger.by("role") == count({"model_type": "llama", **SIZES}).by("role")
+
+
+def test_floats_of_four_bits_in_signed_bytes(tmp_path: Path):
+    """DeepSeek's experts: two values to a byte, and an exponent for 32 of them."""
+    shapes = {"a.weight": (64, 48), "a.weight_scale_inv": (64, 3)}
+    dtypes = {"a.weight": "I8", "a.weight_scale_inv": "F8_E8M0"}
+    ledger = count(write(tmp_path / "model.safetensors", shapes, dtypes=dtypes))
+    assert ledger.by("dtype") == {"float4_e2m1fn": 64 * 96}
+
+
+UNKNOWN: dict[str, tuple[Layout, dict[str, Any]]] = {
+    "fouroversix": (lambda out, inputs: {
+        "quantized_weight_values": (torch.uint8, (out, inputs // 2), None),
+        "quantized_weight_scale_factors": (torch.float8_e4m3fn, (out, inputs // 16), None),
+    }, {"quant_method": "fouroversix"}),
+    "sinq": (lambda out, inputs: {
+        "W_q": (torch.uint8, (out * inputs // 128, 64), None),
+        "meta.scale": (torch.float16, (out * inputs // 64, 1), None),
+    }, {"quant_method": "sinq", "nbits": 4}),
+    "gemma": (LAYOUTS["Gemma 4"][0], {"quant_method": "gemma", "num_bits": 4, "module_quant_configs": {"mlp": {"num_bits": 2}}}),
+    "vptq": (LAYOUTS["VPTQ"][0], {"quant_method": "vptq"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", UNKNOWN)
+def test_a_way_of_packing_that_is_not_known_is_said_and_counted_as_stored(tmp_path: Path, method: str):
+    layout, said = UNKNOWN[method]
+    ledger = count(folder_of(tmp_path, layout, {"model_type": "never_heard_of"}, quantization_config=said))
+    assert noted(
+        ledger, f"the config says that weights are quantised by '{method}', and none is packed in a way that is"
+    )
+    assert noted(ledger, "tensors hold integers, as packed quantised weights do: they are counted as stored elements")
+    assert weights_of(ledger) == data_bytes(tmp_path / "model.safetensors")
+
+
+def test_names_of_packed_values_that_a_plain_parameter_has_too(tmp_path: Path):
+    """By themselves they are what they are called."""
+    shapes = {"h.0.attn.W_q": (8, 8), "vq.codes": (4, 4), "vq.indices": (5,), "h.0.trellis": (2, 2, 2)}
+    ledger = count(write(tmp_path / "model.safetensors", shapes))
+    assert ledger.total == ledger.totals["stored"] == 64 + 16 + 5 + 8
+    assert [entry.called for entry in ledger.entries] == list(ledger.tensors)
 
 
 # -- torchao --------------------------------------------------------------------------------------
@@ -255,8 +375,9 @@ def test_a_quantised_head_is_not_said_to_differ_from_its_embedding(tmp_path: Pat
     ]
 
 
-def test_other_answers_take_what_is_packed_for_what_it_stands_for(tmp_path: Path):
-    packed, plain = folder_of(tmp_path / "gptq", gptq(4)), {"model_type": "llama", **SIZES}
+@pytest.mark.parametrize("name", ["GPTQ 4", "HQQ 4", "quanto 4", "AQLM 2x8", "EXL2"])
+def test_other_answers_take_what_is_packed_for_what_it_stands_for(tmp_path: Path, name: str):
+    packed, plain = folder_of(tmp_path / "packed", LAYOUTS[name][0]), {"model_type": "llama", **SIZES}
     assert sum(cause.parameters for cause in compare(plain, packed).causes) == 0
     assert compute(packed, sequence=8).forward == compute(plain, sequence=8).forward
     answer = check("Down projection of a layer: 64 × 96 = 6,144", against=packed)
@@ -300,6 +421,7 @@ def test_memory_of_torchao_is_what_its_tensors_hold(tmp_path: Path, llama: Llama
         save_file(tensors, tmp_path / "model.safetensors", metadata=metadata)
         held = sum(part.nbytes for one in model.state_dict().values() for part in parts_of(one).tensors)
         assert weights_of(count(tmp_path / "model.safetensors")) == held, name
+        assert weights_of(count(model)) == held, name
 
 
 def test_fit_takes_what_is_stored(tmp_path: Path):
@@ -307,6 +429,9 @@ def test_fit_takes_what_is_stored(tmp_path: Path):
     takes = data_bytes(tmp_path / "model.safetensors") + memory(ledger, sequence=8).total - weights_of(ledger)
     assert fit(ledger, device=takes, sequence=8).fits
     assert not fit(ledger, device=takes - 1, sequence=8).fits
+    assert any(
+        "widest dtype is one of weights unpacked" in note for note in fit(ledger, device=10**9, sequence=8).notes
+    )
 
 
 def test_a_dtype_unpacks_and_says_so(tmp_path: Path):
@@ -337,10 +462,11 @@ def test_a_quantiser_leaves_a_packed_head_as_it_is_stored(tmp_path: Path):
     assert weights_of(count(tmp_path), dtype="nf4") == 64 * (8 * 4 + 2 * 2 * 2) + in_nf4
 
 
-def test_a_rank_holds_its_share_of_what_is_packed(tmp_path: Path):
-    ledger = count(folder_of(tmp_path, LAYOUTS["AWQ"][0]))
-    norms = 5 * 64 * 2  # on each rank, as in every plan
-    assert weights_of(ledger, tp=2) == (data_bytes(tmp_path / "model.safetensors") - norms) // 2 + norms
+@pytest.mark.parametrize(("name", "scalars"), [("AWQ", 0), ("FP8 with one scale", 14 * 4)])
+def test_a_rank_holds_its_share_of_what_is_packed(tmp_path: Path, name: str, scalars: int):
+    ledger = count(folder_of(tmp_path, LAYOUTS[name][0]))
+    whole = 5 * 64 * 2 + scalars  # on each rank: norms, as in every plan, and single numbers
+    assert weights_of(ledger, tp=2) == (data_bytes(tmp_path / "model.safetensors") - whole) // 2 + whole
 
 
 @cache
@@ -356,7 +482,7 @@ def trained_by_peft(targets: tuple[str, ...]) -> int:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_adapters_beside_packed_weights_are_those_of_peft(tmp_path: Path, name: str, targets: tuple[str, ...]):
     layout, _, more = LAYOUTS[name]
-    ledger = count(folder_of(tmp_path, layout, {"model_type": "never_heard_of"}, **more))
+    ledger = count(folder_of(tmp_path, layout, **more))
     answer = memory(ledger, mode="training", sequence=8, lora=3, targets=targets)
     adapters = next(line for line in answer.lines if line.what.startswith("LoRA adapters"))
     assert adapters.bytes == 4 * trained_by_peft(targets)
@@ -391,6 +517,7 @@ def says(text: str, kind: str = "nf4") -> Callable[[Stored], object]:
         ("GPTQ 4", reshaped("qzeros", 3, 1), "qzeros' of shape"),
         ("GPTQ 4", reshaped("qweight", 7), r"qweight' of shape \(7,\) cannot belong to a packed weight"),
         ("AWQ", reshaped("scales", 0, 0), "cannot belong"),
+        ("AWQ gemv_fast", reshaped("scales", 8, 7), "scales' of shape"),
         ("bitsandbytes nf4", reshaped("weight.absmax", 1), "absmax' of shape"),
         ("bitsandbytes nf4", says("{"), "quant_state.bitsandbytes__nf4' holds"),
         ("bitsandbytes nf4", says("[" * 4000), "quant_state.bitsandbytes__nf4' holds"),
@@ -406,6 +533,22 @@ def says(text: str, kind: str = "nf4") -> Callable[[Stored], object]:
         ("MLX 4", reshaped("biases", 1, 1), "biases' of shape"),
         ("MLX 4", reshaped("scales", 64, 5), "scales' of shape|with scales of shape"),
         ("MLX mxfp4", reshaped("scales", 64, 5), "scales' of shape"),
+        ("Metal", reshaped("qbiases", 1, 1), "qbiases' of shape"),
+        ("FP-Quant mxfp4", reshaped("scales", 64, 5), "scales' of shape"),
+        ("Gemma 4", reshaped("weight_scale", 7, 1), "weight_scale' of shape"),
+        ("EETQ", reshaped("weight_scales", 7), "weight_scales' of shape"),
+        ("HQQ 4", reshaped("W_q", 3, 32), "W_q' holds up to 192 packed values, and its shape says"),
+        ("HQQ 3", reshaped("W_q", 0, 0), "W_q' of shape"),
+        ("HQQ 4", lambda stored: stored.update(shape=(torch.int64, (2,), b"\xff" * 16)), "its shape says"),
+        ("quanto 4", reshaped("weight._scale", 7, 1), "_scale' of shape"),
+        ("AQLM 2x8", reshaped("codebooks", 3, 256, 1, 8), "codebooks' of shape"),
+        ("VPTQ", reshaped("perm", 7), "perm' of shape"),
+        ("VPTQ", reshaped("indices", 1, 7, 7), "indices' of shape"),
+        ("HIGGS 4", reshaped("scales", 7, 2), "scales' of shape"),
+        ("HIGGS 4", lambda stored: stored.pop("tables"), "tables' is not there"),
+        ("SpQR", reshaped("dense_weights", 7, 7), "dense_weights' of shape"),
+        ("EXL2", reshaped("q_scale", 1, 7), "q_scale' of shape"),
+        ("EXL3", reshaped("svh", 7), "svh' of shape"),
     ],
 )
 def test_parts_that_contradict_each_other_are_refused(

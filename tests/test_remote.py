@@ -8,12 +8,12 @@ import random
 import re
 import socket
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from functools import cache, partial
 from io import BytesIO
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
-from urllib.request import HTTPHandler, Request
+from urllib.request import Request
 
 import pytest
 import torch
@@ -161,6 +161,21 @@ def test_a_shard_that_is_not_beside_its_index_is_named(
     }
     said = refused(f"{host.address}/model.safetensors.index.json", capsys)
     assert said.endswith("names 2 shards, of which 1 are not beside it: 'model-00002-of-00002.safetensors'")
+
+
+@pytest.mark.parametrize("there", [0, 1])
+def test_a_folder_whose_shards_are_not_all_there_is_counted_from_its_config(
+    hub: Host, storage: Host, folder: Path, there: int
+) -> None:
+    shards = sorted(folder.glob("*.safetensors"))
+    for shard in shards[there:]:
+        shard.unlink()
+    publish(hub, storage, "org/name", contents(folder))
+    ledger, local = count("hf://org/name"), count(folder)
+    same(ledger, local)
+    assert ledger.total == count(CONFIG).total
+    assert ledger.notes[0] == local.notes[0]
+    assert ledger.notes[0].startswith(f"{there} of 2 files of weights are there, and not ")
 
 
 def test_a_config_alone_is_counted(host: Host) -> None:
@@ -476,6 +491,19 @@ def test_a_host_that_sends_byte_after_byte_is_given_up(
     assert "too slow to wait for" in refused(f"{host.address}/config.json", capsys)
 
 
+def endless_continue(ask: Handler) -> None:
+    while True:
+        ask.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+
+
+def test_a_host_whose_head_has_no_end_is_given_up(
+    host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ranges, "DEADLINE", 0.05)
+    host.answers["/config.json"] = endless_continue
+    assert "too slow to wait for" in refused(f"{host.address}/config.json", capsys)
+
+
 @pytest.mark.parametrize(
     ("status", "said"),
     [
@@ -538,19 +566,24 @@ class Wire:
     def __init__(self) -> None:
         self.host = Host("http://host")
         self.handler = type("Bound", (Handler,), {"host": self.host})
+        self.said = cache(self._said)
+        self.asked: list[bytes] = []
         self.told: list[bytes] = []  # what the handler answered since an input was taken
         self.place, self.other = -1, b""
 
     def take(self, changed: bytes) -> None:
         """An input: the place of an answer, and what is answered there."""
-        self.told, self.place, self.other = [], changed[0], changed[1:]
-        self.host.requests.clear()
+        self.asked, self.told, self.place, self.other = [], [], changed[0], changed[1:]
 
     def answer(self, asked: bytes) -> bytes:
+        self.asked.append(asked)
+        self.told.append(self.said(asked))
+        return self.other if len(self.told) == self.place + 1 else self.told[-1]
+
+    def _said(self, asked: bytes) -> bytes:
         mouth = Mouth(asked)
         self.handler(mouth, ("host", 0), None)
-        self.told.append(mouth.said)
-        return self.other if len(self.told) == self.place + 1 else mouth.said
+        return mouth.said
 
 
 class Mouth:
@@ -566,7 +599,7 @@ class Mouth:
         self.said += content
 
 
-class Ear(HTTPConnection):
+class Ear(ranges.Plain):
     """A connection, and what it takes for its socket."""
 
     wire: Wire
@@ -592,12 +625,9 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     wire = Wire()
     ear = type("Bound", (Ear,), {"wire": wire})
 
-    class Wired(HTTPHandler):
-        def http_open(self, request: Request) -> Any:
-            return self.do_open(ear, request)
-
-    monkeypatch.setattr(ranges, "HTTPHandler", Wired)
-    monkeypatch.setattr(ranges, "HTTPSHandler", Wired)  # nothing is asked beyond this process
+    monkeypatch.setattr("urllib.request.getproxies", dict)
+    monkeypatch.setattr(ranges, "Plain", ear)
+    monkeypatch.setattr(ranges, "Secure", ear)  # nothing is asked beyond this process
     monkeypatch.setattr(constants, "ENDPOINT", wire.host.address)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
@@ -643,20 +673,32 @@ def other_answers(answers: list[bytes], *, most: int) -> Iterator[bytes]:
             yield from (bytes([place]) + fixed + other for other in rewritten(json.loads(body), most=most))
 
 
+def one_request(wire: Wire, web: ranges.Web, requests: list[bytes]) -> None:
+    """Send again the one request whose answer is another, of all that a count sends, and make nothing of it."""
+    wire.told = [b""] * wire.place
+    request = requests[wire.place].decode()
+    url = wire.host.address + request.split()[1]
+    if span := re.search(r"Range: bytes=(\d+)-(\d+)", request):
+        start, last = map(int, span.groups())
+        web.piece(url, start, last + 1 - start, url)
+    else:
+        web.document(url, url)
+
+
 @pytest.mark.parametrize(
     "source", ["model.safetensors", "model.safetensors.index.json", "model.gguf", "pytorch_model.bin", "hf://org/name"]
 )
 def test_a_changed_answer_is_counted_or_refused(
     wire: Wire, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "FIRST_PIECE", 256)  # so that small files are read in several pieces
+    monkeypatch.setattr(remote, "FIRST_PIECE", 512)  # so that small files are read in several pieces
     folder = tmp_path / "folder"
     folder.mkdir()
-    write(folder / "model.safetensors", {f"h.{layer}.w": (2, 3) for layer in range(9)})
+    write(folder / "model.safetensors", {f"h.{layer}.w": (2, 3) for layer in range(7)})
     write_sharded(folder, {"h.0.w": (2, 3)}, {"h.1.w": (2, 3)})
     (folder / "model.gguf").write_bytes(gguf(llama(), LLAMA))
     torch.save({"h.0.w": torch.zeros(2)}, folder / "pytorch_model.bin")
-    write_config(folder, {"model_type": "some_type"})
+    write_config(folder, {"model_type": "gpt2", "n_layer": 1, "n_embd": 4, "n_head": 1})
     if source.startswith("hf:"):
         kept = {
             name: content for name, content in contents(folder).items() if name in ("model.safetensors", "config.json")
@@ -666,7 +708,9 @@ def test_a_changed_answer_is_counted_or_refused(
         wire.host.files = {f"/{name}": content for name, content in contents(folder).items()}
         source = f"{wire.host.address}/{source}"
     assert refusal(source) == ""
-    assert survives(tmp_path / "answer", other_answers(wire.told, most=6), source=source, put=wire.take, read=None)
+    inputs = other_answers(list(wire.told), most=4)
+    alone = partial(one_request, wire, ranges.Web(Tally(), "hf_secret"), list(wire.asked))
+    assert survives(tmp_path / "answer", inputs, source=source, put=wire.take, read=lambda _: alone())
 
 
 # -- object stores --------------------------------------------------------------------------------

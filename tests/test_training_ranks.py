@@ -16,17 +16,43 @@ from tallystick.models import load_pretrained
 from training import small
 from training_tasks import trained
 
+SAVED = {"save_every": 3, "eval_every": 6}
 
-def together(count, folder, resume="never", **settings):
-    config = small(folder, save_every=3, eval_every=6, **settings)
-    with ranks(count, "training_tasks:trained", [asdict(config), resume]) as started:
-        return started.results()[0]
+
+def together(count, *runs):
+    """What the first of so many ranks says of each run, a config and how it resumes, one after another."""
+    with ranks(
+        count, "training_tasks:trained_in_turn", [[[asdict(config), resume] for config, resume in runs]]
+    ) as all_of:
+        return all_of.results()[0]
+
+
+def begun_elsewhere(whole, folder):
+    """The config of a run that another number of ranks began in `whole`, as it was after its third step, in `folder`."""
+    shutil.copytree(whole, folder, dirs_exist_ok=True)
+    shutil.rmtree(folder / "run" / "checkpoints" / "step-00000006")
+    shutil.rmtree(folder / "run" / "model")
+    return small(folder, **SAVED, sharding="fsdp", data=str(whole / "texts"))  # its name is part of the config
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("alone")
-    return trained(asdict(small(folder, save_every=3, eval_every=6))), folder
+    return trained(asdict(small(folder, **SAVED))), folder
+
+
+@pytest.fixture(scope="module")
+def in_two(tmp_path_factory, alone):
+    """Runs of two ranks, and their folders."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("ddp", "fsdp", "parts", "more")}
+    runs = [
+        (small(folders["ddp"], **SAVED, sharding="ddp"), "never"),
+        (small(folders["fsdp"], **SAVED, sharding="fsdp"), "never"),
+        (small(folders["parts"], **SAVED, sharding="fsdp", accumulate=2), "never"),
+        (begun_elsewhere(alone[1], folders["more"]), "auto"),
+    ]
+    found = together(2, *runs)
+    return {name: (one, folders[name]) for name, one in zip(folders, found, strict=True)}
 
 
 def assert_same(one, other):
@@ -35,35 +61,36 @@ def assert_same(one, other):
         torch.testing.assert_close(first[name], second[name], atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize(("count", "sharding"), [(2, "ddp"), (2, "fsdp"), (4, "fsdp")])
-def test_the_losses_are_those_of_one_rank(tmp_path, alone, count, sharding):
-    found = together(count, tmp_path, sharding=sharding)
+def assert_trained(found, alone):
     assert found["losses"] == pytest.approx(alone[0]["losses"], abs=1e-4)
     assert found["validation"] == pytest.approx(alone[0]["validation"], abs=1e-4)
     assert_same(found, alone[0])
 
 
-def test_gradients_are_averaged_once_a_step_where_a_batch_is_read_in_parts(tmp_path, alone):
-    found = together(2, tmp_path, sharding="fsdp", accumulate=2)
-    assert found["losses"] == pytest.approx(alone[0]["losses"], abs=1e-4)
+@pytest.mark.parametrize("sharding", ["ddp", "fsdp"])
+def test_the_losses_of_two_ranks_are_those_of_one(alone, in_two, sharding):
+    assert_trained(in_two[sharding][0], alone)
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)])
-def test_another_number_of_ranks_goes_on(tmp_path, alone, before, after):
-    if before == 1:
-        shutil.copytree(alone[1], tmp_path, dirs_exist_ok=True)
-    else:
-        together(before, tmp_path, sharding="fsdp")
-    shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-00000006")
-    shutil.rmtree(tmp_path / "run" / "model")
-    found = together(after, tmp_path, resume="auto", sharding="fsdp", data=str(data_of(alone, before, tmp_path)))
+def test_the_losses_of_four_ranks_are_those_of_one(tmp_path, alone):
+    [found] = together(4, (small(tmp_path, **SAVED, sharding="fsdp"), "never"))
+    assert_trained(found, alone)
+
+
+def test_gradients_are_averaged_once_a_step_where_a_batch_is_read_in_parts(alone, in_two):
+    assert in_two["parts"][0]["losses"] == pytest.approx(alone[0]["losses"], abs=1e-4)
+
+
+def test_two_ranks_go_on_where_one_stopped(alone, in_two):
+    found = in_two["more"][0]
     assert found["losses"] == pytest.approx(alone[0]["losses"][3:], abs=1e-4)
     assert_same(found, alone[0])
 
 
-def data_of(alone, before, folder):
-    """The text that the run began with: its name is part of the config."""
-    return (alone[1] if before == 1 else folder) / "texts"
+def test_one_rank_goes_on_where_two_stopped(tmp_path, alone, in_two):
+    [found] = together(1, (begun_elsewhere(in_two["fsdp"][1], tmp_path), "auto"))
+    assert found["losses"] == pytest.approx(alone[0]["losses"][3:], abs=1e-4)
+    assert_same(found, alone[0])
 
 
 def test_ranks_that_do_not_divide_the_batch_are_refused(tmp_path, monkeypatch):

@@ -30,6 +30,11 @@ def trained(keys: dict[str, Any], resume: str = "never") -> dict[str, Any]:
     return {"losses": losses, "model": outcome.model, "validation": outcome.validation_loss}
 
 
+def trained_in_turn(runs: list[tuple[dict[str, Any], str]]) -> list[dict[str, Any]]:
+    """Several runs in the same processes, which take longer to start than a run takes."""
+    return [trained(keys, resume) for keys, resume in runs]
+
+
 def killed_again_and_again(config: TrainConfig, kills: int, longest: float, whole: bytes) -> tuple[int, int]:
     """Runs killed at random moments, gone on with each time to the end, and begun anew.
 

@@ -63,7 +63,8 @@ def count(source: Any, /, *, part: str | None = None, **overrides: Any) -> Ledge
             config values, a transformers config, an ``nn.Module``, or ``"package.module:factory"``. A file or folder may
             be elsewhere: ``"hf://org/name@revision"``, ``"https://…"``, ``"s3://…"``, ``"gs://…"``; of weights there
             headers alone are fetched.
-        part: ``"text"`` counts the language model alone of a config that nests one; None the whole.
+        part: ``"text"`` counts the language model alone of one that also sees or hears, from its config, or of a folder from
+            its weights; None the whole.
         **overrides: config keys to set over the source's own; arguments of the factory.
 
     Raises:

@@ -12,6 +12,24 @@ Windows: TypeAlias = Sequence[tuple[int | None, int]]
 EVERYTHING: Windows = ((None, 1),)
 
 
+class Indexer(NamedTuple):
+    """What chooses the positions that each query reads (DeepSeek-AI 2025, "DeepSeek-V3.2", section 2.1)."""
+
+    heads: int  # 0 where an earlier layer's choice is read
+    size: int  # elements of a query in one head, and of the key that all heads share, which is cached too
+    chosen: int  # positions, at most
+    weighed: bool = True  # what the heads score is added up by weights of the query, one product more
+    wide: bool = False  # its keys are cached in float32, whatever the dtype of the model
+
+
+class Compressor(NamedTuple):
+    """What makes one of several tokens far away (DeepSeek-AI 2026, "DeepSeek-V4", section 2.3)."""
+
+    rate: int  # tokens that become one
+    size: int  # elements of that one, the key of an indexer among them
+    overlapping: bool  # it reads the tokens of the one before too
+
+
 class Heads(NamedTuple):
     """The heads of one attention, and which positions they see."""
 
@@ -49,6 +67,10 @@ class Heads(NamedTuple):
     tempered: bool = False  # where everything is seen, queries are scaled by their position
     causal: bool = True  # positions see none behind them; where they do, nothing can be cached
     longest: int | None = None  # tokens of a sequence, where fewer than positions are learned
+    indexer: Indexer | None = None
+    compressor: Compressor | None = None
+    hoarded: bool = False  # what a window no longer sees stays cached
+    ahead: int = 0  # positions of a prompt that the model itself puts before each sequence
 
     @property
     def value_size(self) -> int:
@@ -57,7 +79,7 @@ class Heads(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """Elements that a cache keeps of one token in one layer."""
+        """Elements that a cache keeps of one token in one layer for its keys and values."""
         if self.borrowed or not self.causal:
             return 0
         return self.keys * (self.size + self.value_size) if self.latent is None else self.latent
@@ -119,14 +141,30 @@ class Scanning(NamedTuple):
         return -(-sequence // int(self.chunk))
 
 
+class Correcting(NamedTuple):
+    """How a layer of Gated DeltaNet reads token after token, in chunks."""
+
+    heads: int
+    keys: int  # elements of a key in one head
+    values: int  # elements of a value in one head
+    chunk: int = 64  # tokens that are multiplied with each other
+
+
+class Stepping(NamedTuple):
+    """How a layer reads one token after another, without chunks."""
+
+    multiplications: int  # of each token, in products of matrices; what is multiplied element by element is none
+
+
 class Recurrence(NamedTuple):
     """What one layer that reads token after token keeps of a sequence, however long it is."""
 
     inputs: int  # elements of the last inputs of its convolution
     state: int  # elements of its state
     source: str  # where this is from
-    runs: Scanning | None = None  # None: nobody said how
+    runs: Scanning | Correcting | Stepping | None = None  # None: nobody said how
     wide: bool = True  # the state is in float32, whatever the dtype of the model
+    wide_inputs: bool = False  # those inputs are too
 
 
 class Recurring(NamedTuple):

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tallystick import anatomy
-from tallystick.anatomy import Feed, Heads, Recurrence, Routing, Scanning
+from tallystick.anatomy import Compressor, Feed, Heads, Indexer, Recurrence, Routing, Scanning
 from tallystick.config import REQUIRED, Config, Part, for_layers, maybe, natural, or_word
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "REQUIRED",
     "Attention",
     "Buffer",
+    "Chooser",
+    "Compressor",
     "Config",
     "Conv1D",
     "Dropout",
@@ -31,6 +33,7 @@ __all__ = [
     "Group",
     "Head",
     "Heads",
+    "Indexer",
     "LayerNorm",
     "Linear",
     "Mixer",
@@ -48,6 +51,7 @@ __all__ = [
     "Scan",
     "Scanning",
     "Shared",
+    "Sibling",
     "Stack",
     "Tensor",
     "Tower",
@@ -130,6 +134,10 @@ class Scan(Group):
 
 class Tower(Group):
     """What reads images or sound, and brings what it found among the tokens: no token goes through it."""
+
+
+class Chooser(Group):
+    """What chooses the positions that an attention reads: parameters, but no gradient goes through a choice."""
 
 
 class Mixer(Group):
@@ -287,6 +295,16 @@ def Buffer(*shape: int) -> Tensor:
 # -- the registry ---------------------------------------------------------------------------------
 
 
+class Sibling(NamedTuple):
+    """Another class of a type than its language model, and made of that: the same body, with another head, none, or more beside it."""
+
+    make: Callable[[Config, Model], Model]
+    head: str = ""  # what it has in place of the LM head, in words; "" where it has that one
+    keys: Mapping[str, Any] = {}  # those that it reads beside the language model's, and their other names
+    aliases: Mapping[str, str] = {}
+    parts: Mapping[str, Part] = {}  # as in `Architecture`
+
+
 class Architecture(NamedTuple):
     """One family: how a config of its `model_type` becomes a blueprint."""
 
@@ -296,7 +314,7 @@ class Architecture(NamedTuple):
     aliases: Mapping[str, str]  # other names of those keys
     build: Callable[[Config], Model]
     running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
-    scored: bool = True  # its sequence classifier is the same model, with `score` in place of `lm_head`
+    siblings: Mapping[str, Sibling] | None = None  # by how the names of the classes end; None: those of a decoder
     parts: Mapping[
         str, Part
     ] = {}  # keys that hold configs, whose own are among `keys` and `running` under dotted names
@@ -312,14 +330,14 @@ def architecture(
     *,
     aliases: Mapping[str, str] | None = None,
     running: Mapping[str, Any] | None = None,
-    scored: bool = True,
+    siblings: Mapping[str, Sibling] | None = None,
     parts: Mapping[str, Part] | None = None,
     **keys: Any,
 ) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
     """Register a family: the decorated function reads a `Config` and returns the `Model`.
 
     `keys` are the config keys that change a tensor, with the defaults of its type (see `Config`); `running` those that
-    change no tensor, and how the model runs; `scored` as in `Architecture`; `parts` are the keys that hold configs, which
+    change no tensor, and how the model runs; `siblings` as in `Architecture`; `parts` are the keys that hold configs, which
     the function reads by `Config.part`. The file ``architectures/NAME.py`` that
     holds it is found by its name: nothing else needs an edit.
     """
@@ -333,7 +351,7 @@ def architecture(
             {**(aliases or {}), **_dotted(inside, "aliases")},
             build,
             {**(running or {}), **_dotted(inside, "running")},
-            scored,
+            None if siblings is None else {ending: _flat(sibling) for ending, sibling in siblings.items()},
             inside,
         )
         return build
@@ -368,6 +386,12 @@ def part_of(
     return Part(
         keys, running, family.aliases, model_type if own_type else "", unstated=unstated or {}, family=model_type
     )
+
+
+def _flat(sibling: Sibling) -> Sibling:
+    """A class that names the keys of its parts among its own."""
+    keys, running, aliases = (_dotted(sibling.parts, field) for field in ("keys", "running", "aliases"))
+    return sibling._replace(keys={**sibling.keys, **keys, **running}, aliases={**sibling.aliases, **aliases})
 
 
 def _dotted(parts: Mapping[str, Part], field: str) -> dict[str, Any]:

@@ -84,6 +84,7 @@ class Config:
         where: str,
         aliases: Mapping[str, str] | None = None,
         published: bool = False,
+        headed: bool = True,
         within: str = "",
     ) -> None:
         self._where, self._within = where, within
@@ -98,6 +99,7 @@ class Config:
         # Some models exist in two layouts with one count: mixtures of experts are published one expert by one
         # (`experts.0.w1.weight`) and held fused by transformers 5 (`experts.gate_up_proj`), which renamed heads too.
         self.published = published
+        self.headed = headed  # it is read for the type's language model, and not for another class
 
     def __getattr__(self, name: str) -> Any:
         keys = self.__dict__.get("_keys", {})
@@ -139,6 +141,7 @@ class Config:
             where=self._where,
             aliases={alias: key.removeprefix(prefix) for alias, key in _below(prefix, self._aliases).items()},
             published=self.published,
+            headed=self.headed,
             within=self._within + prefix,
         )
         part.symbols = self.symbols

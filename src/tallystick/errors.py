@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+LONGEST_NUMBER = 200  # bits of an integer that is shown
+
 
 class BadInput(ValueError):
     """What the user gave cannot be read or makes no sense.
@@ -28,9 +30,14 @@ def shown(value: object, *, most: int = 60) -> str:
     """The user's own value as a message shows it: on one line, cut when long."""
     kinds: dict[type, str] = {str: "the string ", list: "the list ", dict: "the object "}
     kind = kinds.get(type(value), "")
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > LONGEST_NUMBER:
         return f"an integer of {value.bit_length()} bits"  # str() of it can be slow, or refused
     return kind + quoted(value, most=most)
+
+
+def grouped(number: float) -> str:
+    """A number of the user's files with its digits in threes, or how long it is where nobody would read them."""
+    return shown(number) if isinstance(number, int) and number.bit_length() > LONGEST_NUMBER else f"{number:,}"
 
 
 def quoted(value: object, *, most: int = 60) -> str:

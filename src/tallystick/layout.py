@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from tallystick import anatomy
-from tallystick.anatomy import Attending, Feed, Heads, Mixing, Part, Recurring, Routing
+from tallystick.anatomy import Attending, Heads, Mixing, Part, Recurring, Scanning
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -26,6 +26,7 @@ from tallystick.blueprint import (
     Norm,
     Parallel,
     Projection,
+    Router,
     Scan,
     Shared,
     Stack,
@@ -109,9 +110,9 @@ def mixing(model: Model) -> tuple[Mixing, ...]:
     )
 
 
-def towers(model: Model) -> tuple[str, ...]:
-    """What reads images or sound: how the names of its tensors begin."""
-    return tuple(f"{name}." for name, _, _ in _found(model, Tower))
+def under(model: Model, kind: type[Group]) -> tuple[str, ...]:
+    """How the names of all tensors begin that are in groups of a kind."""
+    return tuple(f"{name}." for name, _, _ in _found(model, kind))
 
 
 def _found(whole: Group, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
@@ -120,7 +121,7 @@ def _found(whole: Group, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
     def walk(node: Node, name: str, axis: Axis | None) -> Iterator[tuple[str, Axis, G]]:
         if isinstance(node, kind):
             yield name, axis or Axis(0, 1), node
-        elif isinstance(node, Group):
+        elif isinstance(node, Group) and not isinstance(node, Tower):
             for child, below in node.children.items():
                 yield from walk(below, _within(name, child), axis)
         elif isinstance(node, Stack):
@@ -159,9 +160,9 @@ def parts(model: Model) -> tuple[Part, ...]:
             shared = isinstance(node, Parallel) and _reads_again(node, inside)
             yield from walk(inside, _within(name, child), layers, start, shared, part_of)
 
-    found = tuple(walk(model, "", 1, None))
-    told = any(isinstance(part.what, Feed | Routing) for part in found)
-    return found if told and all(one.keeps.runs for one in recurring(model)) else ()
+    told = any(mlp.runs for *_, mlp in _found(model, MLP)) or any(router.runs for *_, router in _found(model, Router))
+    scans = all(isinstance(one.keeps.runs, Scanning) for one in recurring(model))
+    return tuple(walk(model, "", 1, None)) if told and scans else ()
 
 
 def _runs(node: Group) -> Any:

@@ -203,6 +203,7 @@ class Ledger:
         mixing: Sequence[Mixing] = (),
         irregular: str = "",
         towers: Sequence[str] = (),
+        unlearned: Sequence[str] = (),
     ) -> None:
         self.rolled = tuple(entries)
         self.source = source
@@ -227,6 +228,7 @@ class Ledger:
         self.parts = tuple(parts)  # what runs, where the source tells
         self.irregular = irregular  # which products do not take each token once, in words
         self.towers = tuple(towers)  # what reads images or sound and no token, by the names in front of its tensors
+        self.unlearned = tuple(unlearned)  # what has parameters and no gradients, by the names in front of them
         self.values = values  # reads values where a relation depends on them; None where there are none
         self.recipe = recipe  # the config that laid it out; None where none did
 

@@ -11,7 +11,7 @@ _ALWAYS = (
     (re.compile(r"_blocks$"), ""),
 )
 # Ends that a plain parameter may have too.
-_WHERE_PACKED = re.compile(r"\.(?:W_q|codes|indices|trellis|dense_weights)$")
+_WHERE_PACKED = re.compile(r"\.(?:W_q|codes|indices|trellis|dense_weights|embedding_quantized)$")
 
 
 def model_name(stored: str, *, packed: bool = False) -> str:

@@ -186,9 +186,10 @@ def _line(what: str, size: int, formula: str, source: str = "") -> Line:
 
 
 def head_of(ledger: Ledger) -> Entry | None:
-    """The matrix that gives the logits."""
-    matrices = [entry for entry in (ledger.described or ledger).parameters if len(entry.shape) == 2]
-    for role in ("head", "token_embedding"):
+    """The matrix that gives the logits. A config tells it; else the token embedding may stand for a head that is not stored."""
+    described = ledger.described or ledger
+    matrices = [entry for entry in described.parameters if len(entry.shape) == 2]
+    for role in ("head",) if described.recipe else ("head", "token_embedding"):
         for entry in matrices:
             if entry.role == role:
                 return entry

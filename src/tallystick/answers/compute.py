@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tallystick.anatomy import Attending, Mixing
+from tallystick.anatomy import Attending, Indexer, Mixing
 from tallystick.answers.devices import Device
 from tallystick.answers.parts import kind_of
 from tallystick.answers.product import Product
@@ -47,8 +47,8 @@ PALM = "Chowdhery et al. 2022, PaLM, appendix B"
 # Run only where an encoder stands beside the decoder.
 _CROSS = re.compile(r"(^|\.)(cross_?att\w*|encoder_attn)\.")
 
-# Tensors of recurrent layers with several axes that are multiplied element by element, which no product tells.
-_BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+)$")
+# Tensors with several axes that are multiplied element by element, which no product tells.
+_BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+|\w+_l2_clip\.scale)$")
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def compute(
             " does)"
         )
     entries = [entry for entry in entries if entry not in untold]
-    unscanned = any(one.keeps.runs is None for one in recurring)
+    unscanned = any(one.keeps.state and one.keeps.runs is None for one in recurring)
     if unscanned:
         notes.append("the scans of recurrent layers are not counted, only the products with their weights")
     elif not attending and not recurring:
@@ -199,8 +199,9 @@ def compute(
     if described.irregular:
         notes.append(f"each weight is counted as if it took every token once, but {described.irregular}")
     if not any(entry.role == "head" for entry in entries):
-        notes.append("no head is counted: the source shows none, as where it is tied and not stored")
-    learning = _Learning(entries)
+        why = "the model has none" if described.recipe else "the source shows none, as where it is tied and not stored"
+        notes.append(f"no head is counted: {why}")
+    learning = _Learning(entries, described.unlearned)
     products = [
         *_weights(learning.entries, learning, batch, sequence),
         *(product for one in attending for product in _attention(one, learning, batch, sequence)),
@@ -255,7 +256,8 @@ def _running(ledger: Ledger) -> Ledger:
 class _Learning:
     """Which products the backward pass takes. Where nothing is frozen, all of them."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[Entry], never: tuple[str, ...]) -> None:
+        self.never = never  # how names begin of what has no gradients
         # Stored sines and cosines are frozen too, and change nothing: what is before them in the model is trained.
         self.frozen = not all(entry.trainable or entry.role == "position_embedding" for entry in entries)
         # Layer by layer where layers can differ; rolled up where they cannot, however many there are.
@@ -264,8 +266,10 @@ class _Learning:
 
     def gradients(self, place: int) -> int:
         """Gradients that the product with this entry takes: of the weight, and of what it is multiplied with."""
-        before = not self.frozen or place > self.first
-        return int(self.entries[place].trainable) + int(before)
+        entry, before = self.entries[place], not self.frozen or place > self.first
+        if template_of(entry.name)[0].startswith(self.never):
+            return 0
+        return int(entry.trainable) + int(before)
 
     def layers(self, start: int, count: int) -> tuple[int, int]:
         """Of so many layers from `start` on, the first whose products with one another have gradients, and how many."""
@@ -328,9 +332,12 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
     """
     first, count = learning.layers(one.start, one.layers)
     heads, learned = one.heads, one._replace(start=first, layers=count).windows()
+    if heads.indexer and heads.indexer.heads:
+        yield _choosing(one, heads.indexer, batch, sequence)
     for window, layers in one.windows().items():
         pairs = batch * layers * int(heads.queries)
-        needed = visible(sequence, window, chunked=heads.chunked) if heads.causal else sequence**2
+        most = heads.indexer.chosen if heads.indexer else window
+        needed = visible(sequence, most, chunked=heads.chunked) if heads.causal else sequence**2
         factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {sequence:,} × {sequence:,}"
         for part, what, size in (
             ("attention_scores", "queries with keys", int(heads.size)),
@@ -345,6 +352,23 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
                 f"2 × {factors} × {size:,}",
                 PALM,
             )
+
+
+def _choosing(one: Attending, indexer: Indexer, batch: int, sequence: int) -> Product:
+    """Each query of an indexer with each key, and what its heads score with their weights; none of it has gradients."""
+    heads, layers = int(indexer.heads), int(one.layers)
+    size = int(indexer.size) + indexer.weighed
+    each = 2 * batch * layers * heads * size
+    factors = f"{batch:,} × {layers:,} layers × {heads:,} heads × {sequence:,} × {sequence:,}"
+    return Product(
+        "attention_scores",
+        f"{one.name}: which positions are read",
+        each * sequence**2,
+        0,
+        each * visible(sequence, None),
+        f"2 × {factors} × {size:,}",
+        "DeepSeek-AI 2025, DeepSeek-V3.2, section 2.1",
+    )
 
 
 def _mixing(one: Mixing, learning: _Learning, batch: int, sequence: int) -> Product:

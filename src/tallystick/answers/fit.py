@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tallystick.answers.devices import Device
 from tallystick.answers.memory import Memory, memory
+from tallystick.answers.model_states import is_packed
 from tallystick.answers.workload import positions
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
@@ -136,6 +137,9 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
         steps = _cheapest(ledger, device, asked.mode, options)
     changed = {step.option: step.value for step in steps}
     after = memory(ledger, **{**options, **changed}) if steps else None
+    unpacked = (
+        ["the widest dtype is one of weights unpacked: these are stored packed"] if dtype and is_packed(ledger) else []
+    )
     return Fit(
         device=device,
         asked=asked,
@@ -146,7 +150,7 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
         options=changed,
         changed=after,
         spread=None if asked.fits else _spread(ledger, device, asked.mode, options),
-        notes=tuple(dict.fromkeys((*asked.notes, *(after.notes if after else ()), NOT_COUNTED))),
+        notes=tuple(dict.fromkeys((*asked.notes, *(after.notes if after else ()), *unpacked, NOT_COUNTED))),
     )
 
 

@@ -154,8 +154,8 @@ def _step(entry: Entry, symbols: dict[str, int]) -> Step:
 
 
 def _written(entry: Entry) -> list[Expression]:
-    """What is multiplied for an entry, its shape in any case."""
-    return [expression_of(factor) for factor in (*_factors(entry), *entry.shape)]
+    """What is multiplied for an entry, its shape in any case; roundings as its product has them."""
+    return [_without_ones(expression_of(factor)) for factor in (*_factors(entry), *entry.shape)]
 
 
 def _atoms(entry: Entry) -> list[Expression]:

@@ -14,7 +14,7 @@ _RULES = tuple(
         ("biases", r"(^|_)bias(_linear)?$"),
         ("norms", r"norm|(^|_)parallel_"),
         ("indexers", r"^index|^sparse_attention_config$|^use_dsa$"),
-        ("experts", r"expert|moe|_sparse_|dense_|mlp_only_layers|mlp_layer_types|hash_layers|shared_intermediate|router|^ffn_config$"),
+        ("experts", r"expert|moe|_sparse_|dense_|mlp_only_layers|mlp_layer_types|hash_layers|shared_intermediate|router"),
         ("compressed-attention", r"^compress"),
         ("latent-attention", r"lora_rank|^o_groups$|^per_layer_config$"),
         ("positions", r"position|context_length|block_size|ngram|buckets|^axial|^d_rel$|^rel_|^local_layer_ids$|sliding_window"),
@@ -24,7 +24,7 @@ _RULES = tuple(
         ("adaptive-softmax", r"^asm"),
         ("kv-sharing", r"kv_shared|k_eq_v"),
         ("block-sharing", r"^adapter_rank$|^hybrid_layer_ids$|^num_mem_blocks$|shared_attention"),
-        ("kv-heads", r"(^|_)(kv|key_value)_(heads|groups)$|multi_query|^attn_config$"),
+        ("kv-heads", r"(^|_)(kv|key_value)_(n_)?(heads|groups)$|multi_query"),
         ("convolutions", r"^conv_kernel_size$|^cca_"),
         ("scans", r"mamba|ssm|^linear_|conv|(^|_)state_size$|expand$|time_step|attn_layer_|full_att\w*_(interval|idxs)|^lru_|^block_types$|layer_types"
                   r"|layers_block_type|hybrid|^n_?groups$"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tallystick.anatomy import Attending, Recurrence, Recurring
@@ -16,6 +16,8 @@ class Kept(NamedTuple):
     window: int | None  # how far they see, None for all
     positions: int  # tokens that each layer keeps
     elements: int  # of one token in one layer
+    what: str = "keys and values"
+    wide: bool = False  # in float32, whatever the dtype of the cache
 
     @property
     def total(self) -> int:
@@ -28,18 +30,35 @@ def kept(attending: Sequence[Attending], sequence: int) -> tuple[Kept, ...]:
 
     Keys and values of each head of keys: 2 · heads · size in each layer for each token (Shazeer 2019, "Fast
     Transformer Decoding", section 2.3); for latent attention the waist and the shared rotary key (DeepSeek-AI 2024,
-    "DeepSeek-V2", section 2.1.4); nothing in a layer that borrows them. A layer that sees `window` positions keeps the `window` - 1 before the next token.
+    "DeepSeek-V2", section 2.1.4); nothing in a layer that borrows them. A layer that sees `window` positions keeps the
+    `window` - 1 before the next token. Beside these the keys of indexers, and what compressors made of tokens.
     """
     found: dict[Kept, int] = {}
     for one in attending:
-        if not one.heads.kept:
-            continue
         for window, layers in one.windows().items():
-            width = None if window is None else int(window)
-            positions = sequence if width is None else min(sequence, max(width - 1, 0))
-            alike = Kept(one.name, 0, width, positions, int(one.heads.kept))
-            found[alike] = found.get(alike, 0) + int(layers)
+            width = None if window is None or one.heads.hoarded else int(window)
+            for what in _of_each(one, width, sequence + int(one.heads.ahead)):
+                found[what] = found.get(what, 0) + int(layers)
     return tuple(alike._replace(layers=layers) for alike, layers in found.items())
+
+
+def _of_each(one: Attending, window: int | None, sequence: int) -> Iterator[Kept]:
+    """What each layer of these keeps that sees so far."""
+    heads = one.heads
+    if heads.kept:
+        positions = sequence if window is None else min(sequence, max(window - 1, 0))
+        yield Kept(one.name, 0, window, positions, int(heads.kept))
+    if heads.indexer and heads.indexer.size:
+        size, wide = int(heads.indexer.size), heads.indexer.wide
+        yield Kept(one.name, 0, None, sequence, size, "keys of indexers", wide)
+    if heads.compressor:
+        size, overlapping = int(heads.compressor.size), heads.compressor.overlapping
+        groups, rest = divmod(sequence, int(heads.compressor.rate))
+        yield Kept(one.name, 0, None, groups, size, "compressed tokens")
+        # Each with a gate, and twice where it will be read for two groups.
+        yield Kept(one.name, 0, None, rest, 2 * size * (1 + overlapping), "tokens yet to be compressed")
+        if overlapping and groups:
+            yield Kept(one.name, 0, None, int(heads.compressor.rate), 2 * size, "tokens last compressed")
 
 
 class Carried(NamedTuple):

@@ -11,7 +11,7 @@ from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, r
 from tallystick.answers.devices import Device
 from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named, scales_of_tensors
 from tallystick.answers.gathering import gathered
-from tallystick.answers.kv_cache import carried, kept
+from tallystick.answers.kv_cache import Kept, carried, kept
 from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.lora import with_adapters
 from tallystick.answers.model_states import PRECISIONS, Precision
@@ -291,26 +291,27 @@ def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) 
             f"{ledger.source} caches one latent vector for all keys and values, which no implementation quantises to"
             f" {form}: say kv_dtype fp8, or 16 bits"
         )
+    return [_cached(one, "float32" if one.wide else form, computed, batch) for one in kept(attending, sequence)]
+
+
+def _cached(one: Kept, form: str, computed: str, batch: int) -> Line:
     source = "Shazeer 2019, Fast Transformer Decoding, section 2.3"
     width = f"{BITS[form] // 8} B" if form in BITS and form not in CACHED else form
-    return [
-        Line(
-            "kv_cache",
-            f"cached keys and values in {form}" + (f", window {one.window:,}" if one.window else ""),
-            cache_bytes(batch * one.total, form, computed) + scales_of_tensors(2 * one.layers, form),
-            f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}"
-            + (f" + {one.layers:,} layers × 2 scales × 4 B" if scales_of_tensors(1, form) else ""),
-            CACHED[form].source if form in CACHED else source,
-        )
-        for one in kept(attending, sequence)
-    ]
+    return Line(
+        "kv_cache",
+        f"cached {one.what} in {form}" + (f", window {one.window:,}" if one.window else ""),
+        cache_bytes(batch * one.total, form, computed) + scales_of_tensors(2 * one.layers, form),
+        f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}"
+        + (f" + {one.layers:,} layers × 2 scales × 4 B" if scales_of_tensors(1, form) else ""),
+        CACHED[form].source if form in CACHED else source,
+    )
 
 
 def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
     """What layers keep whatever the length, which nobody quantises."""
     for one in carried((ledger.described or ledger).recurring):
         for what, elements, dtype in (
-            ("last inputs of convolutions", one.keeps.inputs, form),
+            ("last inputs of convolutions", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
             ("states of recurrent layers", one.keeps.state, "float32" if one.keeps.wide else form),
         ):
             if not elements:
@@ -330,8 +331,15 @@ def _per_token(ledger: Ledger, form: str, computed: str) -> int | None:
     described = ledger.described or ledger
     if not (described.attending or described.recurring):
         return None
-    first, second = (sum(one.total for one in kept(described.attending, tokens)) for tokens in (1, 2))
-    return cache_bytes(second - first, form, computed)
+    first, second = (
+        {
+            wide: sum(one.total for one in kept(described.attending, tokens) if one.wide == wide)
+            for wide in (False, True)
+        }
+        for tokens in (1, 2)
+    )
+    wide = cache_bytes(second[True] - first[True], "float32", computed)
+    return cache_bytes(second[False] - first[False], form, computed) + wide
 
 
 def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:

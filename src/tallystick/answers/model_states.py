@@ -95,7 +95,7 @@ def _of_weights(what: str, entries: Sequence[Entry], form: str | None) -> Line:
 
 
 def is_packed(ledger: Ledger) -> bool:
-    """Whether some of the weights are packed in its files."""
+    """Whether some of the weights are packed."""
     return any(entry.packed is not None for entry in ledger.rolled)
 
 

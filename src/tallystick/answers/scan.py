@@ -1,20 +1,18 @@
-"""What a scan computes: the layers of Mamba 2, which read token after token, as products within and between chunks."""
+"""What a scan computes: layers that read token after token, as products within and between chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tallystick.anatomy import Recurring
+from tallystick.anatomy import Correcting, Recurring, Scanning, Stepping
 from tallystick.answers.product import Product
 
 SSD = "Dao and Gu 2024, Transformers are SSMs, section 6"
+DELTA = "Yang et al. 2024, Parallelizing Linear Transformers with the Delta Rule, section 3"
 
 
 def scan(one: Recurring, learned: int, batch: int, sequence: int) -> Iterator[Product]:
-    """The matrix products of the scans in these layers, as the chunked algorithm takes them; none where nobody said how.
-
-    Within a chunk every position is multiplied with every other, the last chunk filled up to its length; then each
-    chunk gives a state, all states are carried on, and what was carried is read.
+    """The matrix products of the scans in these layers; none where nobody said how they run.
 
     Args:
         one: the layers.
@@ -23,8 +21,28 @@ def scan(one: Recurring, learned: int, batch: int, sequence: int) -> Iterator[Pr
         sequence: tokens of each.
     """
     runs = one.keeps.runs
-    if runs is None:
-        return
+    if isinstance(runs, Scanning):
+        yield from _scanning(one, runs, learned, batch, sequence)
+    elif isinstance(runs, Correcting):
+        yield from _correcting(one, runs, learned, batch, sequence)
+    elif isinstance(runs, Stepping) and runs.multiplications:
+        layers, each = int(one.layers), 2 * batch * sequence * int(runs.multiplications)
+        factors = f"2 × {batch * sequence:,} tokens × {layers:,} layers × {int(runs.multiplications):,}"
+        yield Product(
+            "ssm",
+            f"{one.name}: states read",
+            layers * each,
+            2 * int(learned) * each,
+            layers * each,
+            factors,
+            one.keeps.source,
+        )
+
+
+def _scanning(one: Recurring, runs: Scanning, learned: int, batch: int, sequence: int) -> Iterator[Product]:
+    """Mamba 2: within a chunk every position is multiplied with every other, the last chunk filled up to its length; then
+    each chunk gives a state, all states are carried on, and what was carried is read.
+    """
     heads, size, state, chunk = int(runs.heads), int(runs.size), int(runs.rows), int(runs.chunk)
     chunks, (whole, rest) = runs.chunks(sequence), divmod(sequence, chunk)
     seen = whole * (chunk * (chunk + 1) // 2) + rest * (rest + 1) // 2
@@ -48,4 +66,35 @@ def scan(one: Recurring, learned: int, batch: int, sequence: int) -> Iterator[Pr
             2 * batch * heads * int(one.layers) * needed,
             f"2 × {batch:,} × {int(one.layers):,} layers × {heads:,} heads × {numbers}",
             SSD,
+        )
+
+
+def _correcting(one: Recurring, runs: Correcting, learned: int, batch: int, sequence: int) -> Iterator[Product]:
+    """Gated DeltaNet: within a chunk every key is multiplied with every other, for what each corrects of the state.
+
+    A triangular system gives these corrections: solving it is no product of matrices, its gradients are. Before the
+    first chunk the state is 0 and has no gradient; what the last one leaves is not read.
+    """
+    heads, keys, values, chunk = int(runs.heads), int(runs.keys), int(runs.values), int(runs.chunk)
+    chunks, (whole, rest) = -(-sequence // chunk), divmod(sequence, chunk)
+    seen = whole * (chunk * (chunk + 1) // 2) + rest * (rest + 1) // 2
+    pairs, written = chunks * chunk * chunk, chunk * keys * values
+    for what, forward, backward, needed in (
+        ("keys with keys, within chunks", pairs * keys, 2 * pairs * keys, seen * keys),
+        ("queries with keys, within chunks", pairs * keys, 2 * pairs * keys, seen * keys),
+        ("what is corrected, within chunks", 0, pairs * (keys + values), 0),
+        ("states read by keys", chunks * written, (2 * chunks - 1) * written, sequence * keys * values),
+        ("states read by queries", chunks * written, (2 * chunks - 1) * written, sequence * keys * values),
+        ("weights with values, within chunks", pairs * values, 2 * pairs * values, seen * values),
+        ("values into states", chunks * written, 2 * (chunks - 1) * written, sequence * keys * values),
+    ):
+        each, layers = 2 * batch * heads, int(one.layers)
+        yield Product(
+            "ssm",
+            f"{one.name}: {what}",
+            layers * each * forward,
+            int(learned) * each * backward,
+            layers * each * needed,
+            f"2 × {batch:,} × {layers:,} layers × {heads:,} heads × {forward:,}",
+            DELTA,
         )

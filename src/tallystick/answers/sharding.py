@@ -192,7 +192,7 @@ def _tensor_parallel(entry: Entry, ranks: int) -> Entry:
     if entry.role not in ("attention", "mlp", "experts") or name in _WHOLE or "norm" in name:
         return entry
     last = len(entry.shape) - 1
-    if last == 0 or word.endswith("bias"):
+    if last < 1 or word.endswith("bias"):
         return entry if name in _SUMMED else _over(entry, last, ranks)
     place, other = (last, last - 1) if name in _SUMMED else (last - 1, last)
     # Where the matrix is transposed the other one is meant; to the size it is one, but for padding.

@@ -79,7 +79,6 @@ def layers(
     c: Config,
     runs: Heads,
     *,
-    told: bool = True,
     bias: bool = True,
     behind: bool = True,
     attention: Mapping[str, Node] | None = None,
@@ -92,7 +91,6 @@ def layers(
     Args:
         c: the config.
         runs: the heads.
-        told: whether they are all that is to know of how the layers attend.
         bias: of queries, keys and values.
         behind: whether there is a norm behind the attention and behind the MLP.
         attention: what else the attention holds, as others hold their norm.
@@ -112,7 +110,7 @@ def layers(
 
     size = runs.size
     block = Group(
-        attention=attends(runs if told else None),
+        attention=attends(runs),
         crossattention=attends(None) if c.add_cross_attention else None,
         intermediate=MLP(dense=Linear(d, inner), **intermediate or {}),
         output=MLP(dense=Linear(inner, d), LayerNorm=norm, **output or {}),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tallystick.anatomy import Stepping
 from tallystick.blueprint import Config, Group, Linear, Node, Recurrence, RMSNorm, Scan, Scanning, Tensor, natural
 from tallystick.dims import Dim, ceil, expression_of, write
 from tallystick.errors import shown
@@ -40,7 +41,8 @@ def mamba(
 
 def mamba_keeps(inner: int, *, rows: int, kernel: int) -> Recurrence:
     """What a layer of Mamba keeps of a sequence."""
-    return Recurrence(inputs=inner * kernel, state=inner * rows, source="Gu and Dao 2023, Mamba, section 3.2")
+    source = "Gu and Dao 2023, Mamba, section 3.2"
+    return Recurrence(inputs=inner * kernel, state=inner * rows, source=source, runs=Stepping(inner * rows))
 
 
 def mamba2(

@@ -1,6 +1,10 @@
 """What brings images and sound to a language model: the towers that read them, and the model behind them."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from tallystick.architectures._decoder import plain_mlp, rounded
+from tallystick.architectures._siblings import bare
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -13,6 +17,7 @@ from tallystick.blueprint import (
     Part,
     PositionEmbedding,
     Repeat,
+    Sibling,
     Tensor,
     Tower,
 )
@@ -31,24 +36,56 @@ SIGLIP = Part(
     model_type="siglip_vision_model",
 )
 
+WHOLE = "its towers beside the text"  # what a class has that its type's causal language model leaves out
+
 
 def behind(
-    c: Config, text: Model, under: str = "language_model", /, *, apart: bool = False, **towers: Node | None
+    c: Config,
+    text: Model,
+    under: str = "language_model",
+    /,
+    *,
+    apart: bool = False,
+    tied: bool | None = None,
+    **towers: Node | None,
 ) -> Model:
     """A language model behind `towers`: what it was under `model` is `under` a name beside theirs, its head stays.
 
-    `apart`: files hold the towers on their own, and the language model as it is without them.
+    `apart`: files hold the towers on their own, and the language model as it is without them; `tied`: None is what the
+    config says at its top.
     """
+    tied = c.tie_word_embeddings if tied is None else tied
     body, head = text.children["model"], text.children["lm_head"]
     if c.published and apart:
         names = (f"{under}.lm_head.weight", f"{under}.model.embed_tokens.weight")
         whole = Group(model=body, lm_head=head)
-        return Model(**towers, **{under: whole}, tie=names if c.tie_word_embeddings else None)
+        return Model(**towers, **{under: whole}, tie=names if tied else None)
     return Model(
         model=Group(**towers, **{under: body}),
         lm_head=head,
-        tie=("lm_head.weight", f"model.{under}.embed_tokens.weight") if c.tie_word_embeddings else None,
+        tie=("lm_head.weight", f"model.{under}.embed_tokens.weight") if tied else None,
     )
+
+
+def seeing(
+    make: Callable[[Config, Model], Model], keys: Mapping[str, Any] | None = None, /, **parts: Part
+) -> dict[str, Sibling]:
+    """The classes of a type whose causal language model is its text alone, that have its towers too.
+
+    Args:
+        make: puts the towers before the text.
+        keys: what they read beside the keys of the text, at the top of the config.
+        **parts: the configs of the towers.
+    """
+
+    def headless(c: Config, text: Model) -> Model:
+        return bare(make(c, text))
+
+    read = keys or {}
+    return {
+        "ForConditionalGeneration": Sibling(make, WHOLE, read, parts=parts),
+        "Model": Sibling(headless, f"{WHOLE}, and no LM head", read, parts=parts),
+    }
 
 
 def conv(inputs: int, outputs: int, *kernel: int, bias: bool = True) -> Group:

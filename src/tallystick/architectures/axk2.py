@@ -5,14 +5,15 @@ from typing import Any
 from tallystick.architectures._decoder import decoder, gated_mlp
 from tallystick.architectures._layers import in_turns
 from tallystick.architectures.axk1 import feeds
-from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
-from tallystick.architectures.deepseek_v32 import indexer
+from tallystick.architectures.deepseek_v3 import sigmoid_mixture
+from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
 from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNorm, architecture, natural
 
 
 @architecture(
     "axk2",
     "AXK2ForCausalLM",
+    running=CHOSEN,
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=163840,
     hidden_size=2048,
@@ -70,4 +71,4 @@ def _attention(c: Config) -> Attention:
     size = c.qk_nope_head_dim + c.qk_rope_head_dim + c.v_head_dim
     fused = Linear(2 * c.q_lora_rank, c.num_attention_heads * size, bias=False)
     queries: dict[str, Any] = {"q_b_proj": fused} if c.published else {"q_b_proj": None, "q_gate_proj": fused}
-    return latent_attention(c, told=False, **queries, indexer=indexer(c))
+    return indexed_attention(c, **queries)

@@ -1,13 +1,14 @@
 """BART's decoder (Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training")."""
 
 from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.architectures._encoder_decoder import whole
 from tallystick.blueprint import Config, Model, architecture
 
 
 @architecture(
     "bart",
     "BartForCausalLM",
-    scored=False,
+    siblings=whole(12, 4096, 16, count=3),
     aliases={"hidden_size": "d_model"},
     vocab_size=50265,
     max_position_embeddings=1024,

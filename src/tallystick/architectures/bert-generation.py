@@ -1,6 +1,7 @@
 """BERT for generation (Rothe et al. 2019, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks"), its decoder."""
 
 from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_lm_head
+from tallystick.architectures._siblings import BARE
 from tallystick.blueprint import Config, Group, Model, architecture
 
 SIZES = {
@@ -13,7 +14,7 @@ SIZES = {
 OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "type_vocab_size"}
 
 
-@architecture("bert-generation", "BertGenerationDecoder", scored=False, **OWN)
+@architecture("bert-generation", "BertGenerationDecoder", siblings={"Encoder": BARE["Model"]}, **OWN)
 def bert_generation(c: Config) -> Model:
     encoder = Group(embeddings=embeddings(c, types=False), encoder=Group(layer=layers(c, heads(c))))
     return with_lm_head(c, "bert", encoder)

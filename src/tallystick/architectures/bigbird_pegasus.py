@@ -1,13 +1,21 @@
 """BigBird-Pegasus's decoder (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BART's, whose head is not tied."""
 
 from tallystick.architectures._bart import beside_encoder, learned
-from tallystick.blueprint import Config, Model, architecture
+from tallystick.architectures._encoder_decoder import whole
+from tallystick.blueprint import Attention, Config, Group, Linear, Model, architecture
+
+
+def _attention(c: Config) -> Attention:
+    """That of the encoder, BigBird's: some blocks see others by chance."""
+    d = c.d_model
+    reads = {name: Linear(d, d, bias=c.use_bias) for name in ("query", "key", "value")}
+    return Attention(self=Group(**reads), output=Linear(d, d, bias=c.use_bias))
 
 
 @architecture(
     "bigbird_pegasus",
     "BigBirdPegasusForCausalLM",
-    scored=False,
+    siblings=whole(16, 4096, 16, attention=_attention, more={"tie_word_embeddings": True}),
     aliases={"hidden_size": "d_model"},
     vocab_size=96103,
     max_position_embeddings=4096,

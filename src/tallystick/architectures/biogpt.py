@@ -1,6 +1,7 @@
 """BioGPT (Luo et al. 2022, "BioGPT: Generative Pre-trained Transformer for Biomedical Text Generation and Mining")."""
 
 from tallystick.architectures._bart import OFFSET, heads, layer
+from tallystick.architectures._siblings import OLDER
 from tallystick.blueprint import (
     Config,
     Embedding,
@@ -17,7 +18,7 @@ from tallystick.blueprint import (
 @architecture(
     "biogpt",
     "BioGptForCausalLM",
-    scored=False,
+    siblings=OLDER,
     vocab_size=42384,
     hidden_size=1024,
     num_hidden_layers=24,

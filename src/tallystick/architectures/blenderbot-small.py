@@ -1,13 +1,14 @@
 """The decoder of Blenderbot at 90M (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's."""
 
 from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.architectures._encoder_decoder import whole
 from tallystick.blueprint import Config, Model, architecture
 
 
 @architecture(
     "blenderbot-small",
     "BlenderbotSmallForCausalLM",
-    scored=False,
+    siblings=whole(8, 2048, 16, classifies=False),
     aliases={"hidden_size": "d_model"},
     vocab_size=50265,
     max_position_embeddings=512,

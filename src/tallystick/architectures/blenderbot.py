@@ -1,13 +1,14 @@
 """Blenderbot's decoder (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's, norms before."""
 
 from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.architectures._encoder_decoder import whole
 from tallystick.blueprint import Config, Model, architecture
 
 
 @architecture(
     "blenderbot",
     "BlenderbotForCausalLM",
-    scored=False,
+    siblings=whole(2, 10240, 32, classifies=False),
     aliases={"hidden_size": "d_model"},
     vocab_size=8008,
     max_position_embeddings=128,

@@ -1,6 +1,7 @@
 """BLOOM (BigScience 2022, "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model")."""
 
 from tallystick.architectures._decoder import plain_mlp
+from tallystick.architectures._siblings import OLDER
 from tallystick.blueprint import (
     Attention,
     Config,
@@ -19,6 +20,7 @@ from tallystick.blueprint import (
 @architecture(
     "bloom",
     "BloomForCausalLM",
+    siblings=OLDER,
     aliases={"n_embed": "hidden_size", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
     vocab_size=250880,
     hidden_size=64,

@@ -57,7 +57,6 @@ PATCHER = {
 @architecture(
     "blt",
     "BltForCausalLM",
-    scored=False,
     vocab_size=260,
     cross_attn_k=2,
     encoder_hash_byte_group_size=None,

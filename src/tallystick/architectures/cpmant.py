@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     Linear,
     Model,
     Repeat,
@@ -19,7 +20,6 @@ from tallystick.blueprint import (
 @architecture(
     "cpmant",
     "CpmAntForCausalLM",
-    scored=False,
     vocab_size=30720,
     hidden_size=4096,
     num_hidden_layers=48,
@@ -37,8 +37,8 @@ def cpmant(c: Config) -> Model:
     block = Group(
         self_att=Group(
             layernorm_before_attention=RMSNorm(d),
-            # How it runs is not told: a prompt that nobody wrote is read before each sequence.
             self_attention=Attention(
+                Heads(heads, heads, c.dim_head, rotary=0, ahead=c.prompt_length),
                 **{name: Linear(d, width, bias=False) for name in ("project_q", "project_k", "project_v")},
                 attention_out=Linear(width, d, bias=False),
             ),
@@ -53,6 +53,7 @@ def cpmant(c: Config) -> Model:
     )
     biases = c.segment_types * c.segment_types + c.position_bias_num_buckets
     return Model(
+        f"the layers take the {int(c.prompt_length)} positions of a prompt before each sequence too",
         cpmant=Group(
             input_embedding=Embedding(c.vocab_size + c.prompt_types * c.prompt_length, d),
             segment_embedding=Embedding(c.segment_types, d),

@@ -1,6 +1,7 @@
 """CTRL (Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model for Controllable Generation")."""
 
 from tallystick.architectures._decoder import rounded
+from tallystick.architectures._siblings import BARE, INSTEAD, product, sibling
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -16,11 +17,17 @@ from tallystick.blueprint import (
     architecture,
 )
 
+CLASSIFIER = {
+    "ForSequenceClassification": sibling(
+        f"`classifier` {INSTEAD}", lambda c: {"classifier": product(c.n_embd, c.num_labels, bias=False)}
+    )
+}
+
 
 @architecture(
     "ctrl",
     "CTRLLMHeadModel",
-    scored=False,
+    siblings=BARE | CLASSIFIER,
     aliases={"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
     vocab_size=246534,
     n_embd=1280,

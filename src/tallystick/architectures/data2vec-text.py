@@ -1,9 +1,10 @@
 """data2vec for text (Baevski et al. 2022, "data2vec: A General Framework for Self-supervised Learning"): RoBERTa's tensors."""
 
 from tallystick.architectures._bert import KEYS, PADDING, roberta_like
+from tallystick.architectures._bert_siblings import ROBERTA
 from tallystick.blueprint import Config, Model, architecture
 
 
-@architecture("data2vec-text", "Data2VecTextForCausalLM", scored=False, running=PADDING, **KEYS)
+@architecture("data2vec-text", "Data2VecTextForCausalLM", siblings=ROBERTA, running=PADDING, **KEYS)
 def data2vec_text(c: Config) -> Model:
     return roberta_like(c, "data2vec_text")

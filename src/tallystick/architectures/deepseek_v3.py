@@ -1,5 +1,6 @@
 """DeepSeek-V3 and R1 (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report"), without the multi-token prediction module."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tallystick.architectures._decoder import SILU, decoder, experts_used, gated_mlp, mixture, pre_norm
@@ -76,7 +77,12 @@ def dense_first(c: Config, moe: Group, attends: Attention, mlp: Group | None = N
 
 
 def latent_attention(
-    c: Config, *, size: int | None = None, values: int | None = None, told: bool = True, **more: Node | None
+    c: Config,
+    *,
+    size: int | None = None,
+    values: int | None = None,
+    how: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Attention:
     """Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist.
 
@@ -84,7 +90,7 @@ def latent_attention(
         c: the config.
         size: of one query, where its keys do not say it.
         values: the size of one value, where they do not.
-        told: whether it attends to all before, and keeps of them what DeepSeek-V3 does.
+        how: fields of `Heads` that are other than DeepSeek-V3's.
         more: what is in it beside, or instead of the child of that name.
     """
     d, heads, rank, bias = c.hidden_size, c.num_attention_heads, c.q_lora_rank, c.attention_bias
@@ -101,5 +107,5 @@ def latent_attention(
         "kv_b_proj": Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + values), bias=False),
         "o_proj": Linear(heads * values, d, bias=bias),
     }
-    runs = Heads(heads, heads, size, values, latent=kept, rotary=turned, joined=True) if told else None
-    return Attention(runs, **(children | more))
+    runs = Heads(heads, heads, size, values, latent=kept, rotary=turned, joined=True)
+    return Attention(runs._replace(**(how or {})), **(children | more))

@@ -1,14 +1,29 @@
 """DeepSeek-V3.2 (DeepSeek-AI 2025, "DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models"): an indexer chooses the tokens that latent attention reads."""
 
+from typing import Any
+
 from tallystick.architectures._decoder import decoder
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
 from tallystick.architectures.glm4_moe_lite import some_dense
-from tallystick.blueprint import Config, Group, LayerNorm, Linear, Model, architecture, natural
+from tallystick.blueprint import (
+    Attention,
+    Chooser,
+    Config,
+    Indexer,
+    LayerNorm,
+    Linear,
+    Model,
+    architecture,
+    natural,
+)
+
+CHOSEN = {"index_topk": natural(2048)}
 
 
 @architecture(
     "deepseek_v32",
     "DeepseekV32ForCausalLM",
+    running=CHOSEN,
     aliases={"num_local_experts": "n_routed_experts", "num_experts": "n_routed_experts"},
     vocab_size=129280,
     hidden_size=7168,
@@ -32,14 +47,23 @@ from tallystick.blueprint import Config, Group, LayerNorm, Linear, Model, archit
     tie_word_embeddings=False,
 )
 def deepseek_v32(c: Config) -> Model:
-    attends = latent_attention(c, told=False, indexer=indexer(c))
-    return decoder(c, some_dense(c, c.first_k_dense_replace, attends, sigmoid_mixture(c, scoring=None)))
+    return decoder(c, some_dense(c, c.first_k_dense_replace, indexed_attention(c), sigmoid_mixture(c, scoring=None)))
 
 
-def indexer(c: Config) -> Group:
+def indexed_attention(c: Config, *, own: bool = True, wide: bool = False, **more: Any) -> Attention:
+    """Latent attention to what an indexer chooses: one of its `own`, or the last one of the layers below.
+
+    `wide` is whether its keys are in float32; `more` is what else is in it.
+    """
+    heads, size = (c.index_n_heads, c.index_head_dim) if own else (0, 0)
+    runs = Indexer(heads, size, c.index_topk, wide=wide)
+    return latent_attention(c, how={"indexer": runs}, indexer=_indexer(c) if own else None, **more)
+
+
+def _indexer(c: Config) -> Chooser:
     """Scores all tokens before the own by small heads (section 2.1): attention reads those that score highest."""
     d, heads, size = c.hidden_size, c.index_n_heads, c.index_head_dim
-    return Group(
+    return Chooser(
         wq_b=Linear(c.q_lora_rank, heads * size, bias=False),
         wk=Linear(d, size, bias=False),
         k_norm=LayerNorm(size),

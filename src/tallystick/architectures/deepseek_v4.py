@@ -8,8 +8,10 @@ from tallystick.blueprint import (
     MLP,
     Attention,
     Buffer,
+    Compressor,
     Config,
     Group,
+    Heads,
     Linear,
     Model,
     RMSNorm,
@@ -44,6 +46,7 @@ PUBLISHED = {
 @architecture(
     "deepseek_v4",
     "DeepseekV4ForCausalLM",
+    running={"sliding_window": 128},
     aliases={"num_local_experts": "n_routed_experts", "intermediate_size": "moe_intermediate_size"},
     vocab_size=129280,
     hidden_size=4096,
@@ -74,6 +77,7 @@ def deepseek_v4(c: Config) -> Model:
     routing = listed(c, "mlp_layer_types", ROUTING, lambda layer: ROUTING[layer >= hashed], longer=True)
     layers = in_turns(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
     model = decoder(c, layers, hc_head=stream_head(c))
+    model.irregular = "how it attends to compressed tokens is not counted, nor which waists read which heads"
     if c.published:
         model.children["head"] = model.children.pop("lm_head")
         model.ties = {tied.removeprefix("lm_"): to for tied, to in model.ties.items()}
@@ -126,7 +130,7 @@ def stream_head(c: Config, prefix: str = "hc_") -> Group:
 
 
 def _attention(c: Config, kind: str) -> Attention:
-    """One head that is key and value at once, of the tokens nearby and of compressed ones; what it keeps is not told."""
+    """One head that is key and value at once, of the tokens nearby and of compressed ones."""
     d, queries, groups = c.hidden_size, c.num_attention_heads * c.head_dim, c.o_groups
     children = as_published(
         c,
@@ -141,7 +145,17 @@ def _attention(c: Config, kind: str) -> Attention:
         o_a_proj=Linear(rounded(queries, groups), groups * c.o_lora_rank, bias=False),
         o_b_proj=Linear(groups * c.o_lora_rank, d, bias=False),
     )
-    return Attention(**children, **_compressed(c, kind))
+    return Attention(_heads(c, kind), **children, **_compressed(c, kind))
+
+
+def _heads(c: Config, kind: str) -> Heads:
+    """A layer that sees a window alone caches key and value, though they are one; the others cache them as one."""
+    size, window = c.head_dim, ((c.sliding_window, 1),)
+    if kind == WINDOW:
+        return Heads(c.num_attention_heads, 1, size, windows=window)
+    sparse = kind == SPARSE
+    makes = Compressor(_rate(c, kind), size + c.index_head_dim if sparse else size, overlapping=sparse)
+    return Heads(c.num_attention_heads, 1, size, latent=size, windows=window, compressor=makes)
 
 
 def _compressed(c: Config, kind: str) -> dict[str, Group]:

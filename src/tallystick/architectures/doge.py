@@ -4,12 +4,25 @@ import math
 from typing import Any
 
 from tallystick.architectures._decoder import attention, decoder, experts_used, gated_mlp, head_norms, heads, router
-from tallystick.blueprint import MLP, Config, Experts, Group, Linear, Model, RMSNorm, Tensor, architecture, maybe
+from tallystick.blueprint import (
+    MLP,
+    Config,
+    Experts,
+    Group,
+    Linear,
+    Model,
+    RMSNorm,
+    Tensor,
+    architecture,
+    maybe,
+    natural,
+)
 
 
 @architecture(
     "doge",
     "DogeForCausalLM",
+    running={"sliding_window": natural(None, nullable=True)},
     vocab_size=32768,
     hidden_size=1024,
     intermediate_size=2048,
@@ -25,7 +38,7 @@ from tallystick.blueprint import MLP, Config, Experts, Group, Linear, Model, RMS
     tie_word_embeddings=False,
 )
 def doge(c: Config) -> Model:
-    d, runs, bias = c.hidden_size, heads(c), c.attention_bias
+    d, runs, bias = c.hidden_size, heads(c, windows=((c.sliding_window, 1),)), c.attention_bias
     mask: dict[str, Any] = {"A": Tensor((runs.keys,)), "dt_proj": Linear(runs.keys * runs.size, runs.keys, bias=bias)}
     block = Group(
         input_residual=Tensor((d,)),  # scales what goes past the attention

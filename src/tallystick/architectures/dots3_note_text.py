@@ -1,18 +1,20 @@
 """dots3.note without eyes and ears (Dots Studio 2026): latent attention that an indexer chooses for, or, in other sizes, a window."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from tallystick.architectures._decoder import decoder, experts_used, gated_mlp, mixture, pre_norm
 from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
 from tallystick.architectures.deepseek_v3 import latent_attention
-from tallystick.architectures.deepseek_v32 import indexer
+from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
 from tallystick.blueprint import Attention, Buffer, Config, Group, Linear, Model, RMSNorm, architecture, maybe, natural
 from tallystick.errors import shown
 
 INDEXED, WINDOW, FULL = "indexed_attention", "sliding_attention", "full_attention"
 SIZES = ("num_attention_heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-NO_SHAPES = ("num_key_value_heads", "head_dim", "sliding_window")  # what else layers may state on their own
+SEEN = "sliding_window"
+NO_SHAPES = ("num_key_value_heads", "head_dim")  # what else layers may state on their own
 UNSET = "unset"  # null is something else
 
 
@@ -22,7 +24,9 @@ UNSET = "unset"  # null is something else
     aliases={
         "num_local_experts": "n_routed_experts",
         "moe_shared_expert_intermediate_size": "shared_experts_intermediate_size",
+        "sliding_window_size": SEEN,
     },
+    running={**CHOSEN, SEEN: natural(None, nullable=True)},
     vocab_size=152064,
     hidden_size=5120,
     intermediate_size=13824,
@@ -102,11 +106,11 @@ def _feeds(c: Config) -> list[str]:
 
 def _sizes(c: Config, kinds: list[str]) -> dict[str, dict[str, int]]:
     """The sizes of each kind of layer: a window's have keys of their own, unless layers state theirs one by one."""
-    own = {key: getattr(c, key) for key in SIZES}
+    own = {key: getattr(c, key) for key in SIZES} | {SEEN: 512 if c.sliding_window is None else c.sliding_window}
     if c.per_layer_config == UNSET:
-        return {kind: _of_windows(c) if kind == WINDOW else own for kind in kinds}
+        return {kind: own | _of_windows(c) if kind == WINDOW else own for kind in kinds}
     found: dict[str, dict[str, int]] = {}
-    stated = _stated(c, len(kinds))
+    stated = stated_sizes(c, len(kinds), (*SIZES, SEEN), NO_SHAPES)
     for layer, kind in enumerate(kinds):
         sizes = own | stated.get(layer, {})
         if found.setdefault(kind, sizes) != sizes:
@@ -114,7 +118,7 @@ def _sizes(c: Config, kinds: list[str]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _stated(c: Config, layers: int) -> dict[int, dict[str, int]]:
+def stated_sizes(c: Config, layers: int, sizes: Sequence[str], others: Sequence[str] = ()) -> dict[int, dict[str, int]]:
     """The sizes that `per_layer_config` states, by the number of the layer, which files may write as ``"02"``."""
     stated = c.per_layer_config or {}
     if not isinstance(stated, dict) or not all(isinstance(each, dict) for each in stated.values()):
@@ -124,9 +128,9 @@ def _stated(c: Config, layers: int) -> dict[int, dict[str, int]]:
         if not str(name).isdecimal() or int(name) >= layers:
             raise c.refuse(f"per_layer_config names {shown(name)}, expected the number of one of {layers} layers")
         for key, value in each.items():
-            if not (type(value) is int and value > 0 if key in SIZES else key in NO_SHAPES):
+            if not (type(value) is int and value > 0 if key in sizes else key in others):
                 raise c.refuse(f"per_layer_config gives layer {name} {key} = {shown(value)}, which cannot be counted")
-        found[int(name)] = {key: value for key, value in each.items() if key in SIZES}
+        found[int(name)] = {key: value for key, value in each.items() if key in sizes}
     return found
 
 
@@ -143,21 +147,22 @@ def _of_windows(c: Config) -> dict[str, int]:
 
 
 def _attention(c: Config, kind: str, sizes: dict[str, int]) -> Attention:
-    """Latent attention with a norm of the key that is turned, and a gate for each head; what it keeps is not told."""
+    """Latent attention with a norm of the key that is turned, and a gate for each head."""
     layer: Any = SimpleNamespace(
         hidden_size=c.hidden_size,
         attention_bias=c.attention_bias,
         index_n_heads=c.index_n_heads,
         index_head_dim=c.index_head_dim,
+        index_topk=c.index_topk,
         **sizes,
     )
-    return latent_attention(
-        layer,
-        told=False,
-        k_rope_only_layernorm=RMSNorm(layer.qk_rope_head_dim),
-        g_proj=Linear(c.hidden_size, layer.num_attention_heads, bias=False),
-        indexer=indexer(layer) if kind == INDEXED else None,
-    )
+    more: dict[str, Any] = {
+        "k_rope_only_layernorm": RMSNorm(layer.qk_rope_head_dim),
+        "g_proj": Linear(c.hidden_size, layer.num_attention_heads, bias=False),
+    }
+    if kind == INDEXED:
+        return indexed_attention(layer, wide=True, **more)
+    return latent_attention(layer, how={"windows": ((layer.sliding_window, 1),)} if kind == WINDOW else None, **more)
 
 
 def _mixture(c: Config) -> Group:

@@ -1,14 +1,29 @@
 """ELECTRA (Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators"), its generator: a narrow embedding."""
 
 from tallystick.architectures._bert import KEYS, embeddings, heads, layers, transform
+from tallystick.architectures._bert_siblings import SPANS, UNPOOLED
 from tallystick.architectures._decoder import rounded
+from tallystick.architectures._siblings import INSTEAD, product, sibling
 from tallystick.blueprint import Config, Group, Head, Linear, Model, architecture
+
+# It tells of each token whether the generator put it there: most of what is published is of this class.
+DISCRIMINATOR = {
+    "ForPreTraining": sibling(
+        f"`discriminator_predictions` {INSTEAD}",
+        lambda c: {
+            "discriminator_predictions": Group(
+                dense=product(c.hidden_size, c.hidden_size), dense_prediction=product(c.hidden_size, 1)
+            )
+        },
+        keys={},
+    )
+}
 
 
 @architecture(
     "electra",
     "ElectraForCausalLM",
-    scored=False,
+    siblings=UNPOOLED | SPANS | DISCRIMINATOR,
     **KEYS | {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
     embedding_size=128,
 )

@@ -1,5 +1,7 @@
-"""Emu3 (BAAI 2024, "Emu3: Next-Token Prediction is All You Need"): the language model alone, of Llama's tensors, without what makes tokens of images."""
+"""Emu3 (BAAI 2024, "Emu3: Next-Token Prediction is All You Need"): Llama's tensors, and, in the whole, what makes tokens of images."""
 
+from tallystick.architectures._emu3_images import IMAGES, images
+from tallystick.architectures._towers import behind, seeing
 from tallystick.architectures.granite import granite
 from tallystick.blueprint import Config, Model, architecture, maybe, part_of
 
@@ -11,6 +13,16 @@ TEXT = part_of(
 )
 
 
-@architecture("emu3", "Emu3ForCausalLM", scored=False, parts={"text_config": TEXT})
+def _whole(c: Config, text: Model) -> Model:
+    return behind(c, text, "text_model", apart=True, vqmodel=images(c.part("vq_config")))
+
+
+@architecture(
+    "emu3",
+    "Emu3ForCausalLM",
+    siblings=seeing(_whole, {"tie_word_embeddings": False}, vq_config=IMAGES),
+    parts={"text_config": TEXT},
+    running={"vocabulary_map": None},
+)
 def emu3(c: Config) -> Model:
     return granite(c.part("text_config"))

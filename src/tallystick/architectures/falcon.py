@@ -1,6 +1,7 @@
 """Falcon (Almazrouei et al. 2023, "The Falcon Series of Open Language Models"), its first and its 40B design."""
 
 from tallystick.architectures._decoder import plain_mlp
+from tallystick.architectures._siblings import OLDER
 from tallystick.blueprint import (
     Attention,
     Config,
@@ -24,6 +25,7 @@ ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
 @architecture(
     "falcon",
     "FalconForCausalLM",
+    siblings=OLDER,
     aliases={"n_embed": "hidden_size"},
     running={"activation": "gelu", "alibi": maybe(False)},
     vocab_size=65024,

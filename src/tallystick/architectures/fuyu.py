@@ -10,7 +10,6 @@ TEXT = part_of("persimmon", tied_above=True, own_type=True)
 @architecture(
     "fuyu",
     "FuyuForCausalLM",
-    scored=False,
     # Published configs hold the keys of the language model beside the others.
     parts={"text_config": TEXT._replace(beside=True)},
     patch_size=30,

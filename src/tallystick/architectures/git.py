@@ -8,6 +8,7 @@ from tallystick.blueprint import (
     Config,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -36,7 +37,6 @@ EYES = Part(
 @architecture(
     "git",
     "GitForCausalLM",
-    scored=False,
     parts={"vision_config": EYES},
     vocab_size=30522,
     hidden_size=768,
@@ -52,9 +52,11 @@ def git(c: Config) -> Model:
     d, inner, eyes = c.hidden_size, c.intermediate_size, c.part("vision_config")
     each = Linear(d, d)
     block = Group(
-        # How it attends is not told: the vectors of an image stand before the tokens, and see one another.
+        # The vectors of an image stand before the tokens, if there is one, and see one another.
         attention=Attention(
-            self=Group(query=each, key=each, value=each), output=Group(dense=each, LayerNorm=LayerNorm(d))
+            Heads(c.num_attention_heads, c.num_attention_heads, d / c.num_attention_heads, rotary=0),
+            self=Group(query=each, key=each, value=each),
+            output=Group(dense=each, LayerNorm=LayerNorm(d)),
         ),
         intermediate=MLP(dense=Linear(d, inner)),
         output=MLP(dense=Linear(inner, d), LayerNorm=LayerNorm(d)),

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
 from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
-from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
-from tallystick.architectures.deepseek_v32 import indexer
+from tallystick.architectures.deepseek_v3 import sigmoid_mixture
+from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
 from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, natural
 
 INDEXERS = ("full", "shared")  # an indexer of its own, or what the one before chose
@@ -14,6 +14,7 @@ INDEXERS = ("full", "shared")  # an indexer of its own, or what the one before c
 @architecture(
     "glm_moe_dsa",
     "GlmMoeDsaForCausalLM",
+    running=CHOSEN,
     aliases={"num_local_experts": "n_routed_experts", "num_experts": "n_routed_experts"},
     vocab_size=154880,
     hidden_size=6144,
@@ -65,7 +66,5 @@ def _block(c: Config) -> Callable[[str, str], Group]:
     """The block of a layer: what feeds forward in it, and whether it has an indexer."""
     d = c.hidden_size
     feed = {"dense": gated_mlp(d, c.intermediate_size), "sparse": sigmoid_mixture(c, scoring=None)}
-    attends = {
-        kind: latent_attention(c, told=False, indexer=indexer(c) if kind == "full" else None) for kind in INDEXERS
-    }
+    attends = {kind: indexed_attention(c, own=kind == "full") for kind in INDEXERS}
     return lambda feeds, own: pre_norm(attends[own], feed[feeds], RMSNorm(d))

@@ -54,7 +54,6 @@ WHOLE = [2, 5, 8, 11]  # the layers that see the whole image, the others a windo
 @architecture(
     "got_ocr2",
     "GotOcr2ForConditionalGeneration",
-    scored=False,
     parts={"text_config": TEXT, "vision_config": EYES},
     tie_word_embeddings=True,
 )

@@ -6,6 +6,8 @@ from tallystick.blueprint import REGISTRY, Config, Model, architecture
 GPT2 = REGISTRY["gpt2"]
 
 
-@architecture("gpt-sw3", GPT2.class_name, aliases=GPT2.aliases, running=GPT2.running, **GPT2.keys)
+@architecture(
+    "gpt-sw3", GPT2.class_name, siblings=GPT2.siblings, aliases=GPT2.aliases, running=GPT2.running, **GPT2.keys
+)
 def gpt_sw3(c: Config) -> Model:
     return gpt2(c)

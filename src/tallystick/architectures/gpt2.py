@@ -1,6 +1,7 @@
 """GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners")."""
 
 from tallystick.architectures._decoder import transformer
+from tallystick.architectures._siblings import OLDER
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -20,6 +21,7 @@ from tallystick.blueprint import (
 @architecture(
     "gpt2",
     "GPT2LMHeadModel",
+    siblings=OLDER,
     aliases={
         "hidden_size": "n_embd",
         "max_position_embeddings": "n_positions",

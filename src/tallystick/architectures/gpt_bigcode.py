@@ -1,6 +1,7 @@
 """GPT-BigCode: SantaCoder and StarCoder (Li et al. 2023, "StarCoder: may the source be with you!"), one key for all queries."""
 
 from tallystick.architectures._decoder import plain_mlp, transformer
+from tallystick.architectures._siblings import OLDER
 from tallystick.blueprint import (
     Attention,
     Config,
@@ -18,6 +19,7 @@ from tallystick.blueprint import (
 @architecture(
     "gpt_bigcode",
     "GPTBigCodeForCausalLM",
+    siblings=OLDER,
     aliases={
         "hidden_size": "n_embd",
         "max_position_embeddings": "n_positions",

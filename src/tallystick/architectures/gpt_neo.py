@@ -1,6 +1,7 @@
 """GPT-Neo (Black et al. 2021, "GPT-Neo: Large Scale Autoregressive Language Modeling with Mesh-Tensorflow")."""
 
 from tallystick.architectures._decoder import plain_mlp, transformer
+from tallystick.architectures._siblings import OLDER
 from tallystick.blueprint import (
     Attention,
     Config,
@@ -18,6 +19,7 @@ from tallystick.blueprint import (
 @architecture(
     "gpt_neo",
     "GPTNeoForCausalLM",
+    siblings=OLDER,
     aliases={"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
     running={
         "activation_function": "gelu_new",

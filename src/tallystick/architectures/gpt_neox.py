@@ -1,6 +1,7 @@
 """GPT-NeoX (Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language Model"), and Pythia."""
 
 from tallystick.architectures._decoder import plain_mlp, share_of
+from tallystick.architectures._siblings import OLDER
 from tallystick.blueprint import (
     Attention,
     Config,
@@ -20,6 +21,7 @@ from tallystick.blueprint import (
 @architecture(
     "gpt_neox",
     "GPTNeoXForCausalLM",
+    siblings=OLDER,
     running={"hidden_act": "gelu", "use_parallel_residual": True, "rotary_pct": 0.25},
     vocab_size=50432,
     hidden_size=6144,

@@ -21,7 +21,6 @@ from tallystick.blueprint import (
 @architecture(
     "gpt_neox_japanese",
     "GPTNeoXJapaneseForCausalLM",
-    scored=False,
     vocab_size=32000,
     hidden_size=2560,
     num_hidden_layers=32,

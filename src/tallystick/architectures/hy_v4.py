@@ -2,9 +2,9 @@
 
 from tallystick.architectures._decoder import decoder, gated_mlp
 from tallystick.architectures._layers import FEED_FORWARD, as_published, in_turns, listed
-from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
+from tallystick.architectures.deepseek_v3 import sigmoid_mixture
 from tallystick.architectures.deepseek_v4 import hyper_connection, stream_head
-from tallystick.architectures.deepseek_v32 import indexer
+from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
 from tallystick.architectures.glm_moe_dsa import INDEXERS
 from tallystick.blueprint import MLP, Attention, Config, Group, Linear, Model, RMSNorm, Tensor, architecture, natural
 
@@ -14,6 +14,7 @@ PUBLISHED = {"sinks": "learnable_sink_param", "gate_proj": "linear_gate"}
 @architecture(
     "hy_v4",
     "HYV4ForCausalLM",
+    running=CHOSEN,
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=120832,
     hidden_size=2816,
@@ -81,4 +82,4 @@ def _attention(c: Config, indexing: str) -> Attention:
         sinks=Tensor((heads,)),
         gate_proj=Linear(c.hidden_size, heads * c.v_head_dim, bias=False),
     )
-    return latent_attention(c, told=False, indexer=indexer(c) if indexing == "full" else None, **more)
+    return indexed_attention(c, own=indexing == "full", **more)

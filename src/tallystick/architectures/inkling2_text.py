@@ -4,7 +4,16 @@ from itertools import repeat
 
 from tallystick.architectures._decoder import experts_used, mixture
 from tallystick.architectures._layers import in_turns, listed
-from tallystick.architectures.inkling_text import KINDS, Sizes, convolution, heads_of, projections, without_tie
+from tallystick.architectures.inkling_text import (
+    KINDS,
+    Sizes,
+    attends,
+    convolution,
+    heads_of,
+    kept,
+    projections,
+    without_tie,
+)
 from tallystick.blueprint import (
     Attention,
     Buffer,
@@ -51,7 +60,9 @@ def inkling2_text(c: Config) -> Model:
     layers = in_turns(
         zip(kinds, behind, strict=True), lambda kind, reads: _block(c, near=kind == KINDS[1], reads=reads)
     )
-    return without_tie(c, layers, final_input=_reading(c))
+    model = without_tie(c, layers, final_input=_reading(c))
+    model.irregular = "what weighs the blocks before multiplies it with each of them"
+    return model
 
 
 def _reading(c: Config, queries: int = 1) -> Group:
@@ -80,6 +91,7 @@ def _attention(c: Config, *, near: bool) -> Attention:
     d, sizes = c.hidden_size, heads_of(c, near=near)
     mixing = convolution(c, sizes.keys * sizes.size) if near else _moving_convolution(c, sizes)
     return Attention(
+        attends(c, sizes, near=near),
         **projections(c, sizes),
         k_sconv=mixing,
         v_sconv=mixing,
@@ -87,6 +99,7 @@ def _attention(c: Config, *, near: bool) -> Attention:
         sink_proj=Linear(d, sizes.queries, bias=False),
         q_l2_clip=Group(scale=Tensor((sizes.queries, sizes.size))),
         rel_l2_clip=Group(scale=Tensor((sizes.queries, c.d_rel))),
+        kept=kept(c, sizes),
     )
 
 

@@ -12,10 +12,14 @@ from tallystick.blueprint import (
     Experts,
     Group,
     Head,
+    Heads,
     Linear,
+    Mixer,
     Model,
     Node,
+    Recurrence,
     RMSNorm,
+    Scan,
     Stack,
     Tensor,
     architecture,
@@ -87,11 +91,13 @@ def _block(c: Config, kind: str, feeding: str) -> Group:
     d, sizes = c.hidden_size, heads_of(c, near=kind == KINDS[1])
     return Group(
         self_attn=Attention(
+            attends(c, sizes, near=kind == KINDS[1]),
             **projections(c, sizes),
             k_sconv=convolution(c, sizes.keys * sizes.size),
             v_sconv=convolution(c, sizes.keys * sizes.size),
             q_norm=RMSNorm(sizes.size),
             k_norm=RMSNorm(sizes.size),
+            kept=kept(c, sizes),
         ),
         mlp=_mixture(c) if feeding == "sparse" else _dense(c),
         input_layernorm=RMSNorm(d),
@@ -119,16 +125,30 @@ def heads_of(c: Config, *, near: bool) -> Sizes:
     return Sizes(c.num_attention_heads, c.num_key_value_heads, c.head_dim, c.rel_extent)
 
 
+def attends(c: Config, sizes: Sizes, *, near: bool) -> Heads:
+    """How these heads run."""
+    window = c.sliding_window_size if near else None
+    return Heads(sizes.queries, sizes.keys, sizes.size, rotary=0, windows=((window, 1),))
+
+
+def kept(c: Config, sizes: Sizes) -> Scan:
+    """The last inputs of all four convolutions of a layer."""
+    widths = 2 * sizes.keys * sizes.size + 2 * c.hidden_size
+    source = "Thinking Machines 2026, Inkling"
+    return Scan(Recurrence(inputs=widths * c.conv_kernel_size, state=0, source=source, wide_inputs=True))
+
+
 def projections(c: Config, sizes: Sizes) -> dict[str, Node]:
     """Queries, keys, values and what they give; and for each head of queries, what weighs the profiles of distances."""
     d, queries, keys = c.hidden_size, sizes.queries * sizes.size, sizes.keys * sizes.size
+    weighs = c.d_rel * sizes.distances  # for each head
     return {
         "q_proj": Linear(d, queries, bias=False),
         "k_proj": Linear(d, keys, bias=False),
         "v_proj": Linear(d, keys, bias=False),
         "r_proj": Linear(d, sizes.queries * c.d_rel, bias=False),
         "o_proj": Linear(queries, d, bias=False),
-        "rel_logits_proj": Group(proj=Tensor((c.d_rel, sizes.distances))),
+        "rel_logits_proj": Mixer((sizes.queries - 1) * weighs, proj=Tensor((c.d_rel, sizes.distances))),
     }
 
 

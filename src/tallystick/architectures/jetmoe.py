@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Config,
     Experts,
     Group,
+    Heads,
     Linear,
     Model,
     Node,
@@ -32,12 +33,15 @@ from tallystick.blueprint import (
 )
 def jetmoe(c: Config) -> Model:
     d, keys = c.hidden_size, c.num_key_value_heads * c.kv_channels
+    # Each expert makes as many queries as there are heads of keys, and projects what they give.
+    runs = Heads(c.num_experts_per_tok * c.num_key_value_heads, c.num_key_value_heads, c.kv_channels)
     block = Group(
         mlp=MLP(**_mixture(c, c.intermediate_size, 2 * c.intermediate_size)),
         input_layernorm=RMSNorm(d),
         post_attention_layernorm=RMSNorm(d),
-        # An expert makes as many queries as there are heads of keys, and projects what they give: how is not told.
-        self_attention=Attention(experts=Group(**_mixture(c, keys, keys)), kv_proj=Linear(d, 2 * keys, bias=False)),
+        self_attention=Attention(
+            runs, experts=Group(**_mixture(c, keys, keys)), kv_proj=Linear(d, 2 * keys, bias=False)
+        ),
     )
     return decoder(c, block)
 

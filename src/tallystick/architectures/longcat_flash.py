@@ -55,19 +55,24 @@ def longcat_flash(c: Config) -> Model:
     of = c.n_routed_experts + c.zero_expert_num
     if c.moe_topk > of:
         raise c.refuse(f"moe_topk = {int(c.moe_topk)} is more than n_routed_experts + zero_expert_num = {int(of)}")
+    # The two attentions of a layer are told as one, with the heads of both, that keeps as much as both.
+    heads, kept = 2 * c.num_attention_heads, 2 * (c.kv_lora_rank + c.qk_rope_head_dim)
+    both = {"queries": heads, "keys": heads, "latent": kept}
     layer = Group(
         mlp=Group(
             experts=_experts(c, of),
             router=Router(None, classifier=Linear(d, of, bias=c.router_bias), e_score_correction_bias=Buffer(of)),
         ),
-        # A cache has two layers for each of these, which is not told.
-        self_attn=Repeat(2, latent_attention(c, size=c.qk_head_dim, told=False)),
+        self_attn=Repeat(2, latent_attention(c, size=c.qk_head_dim, how=both)),
         mlps=Repeat(2, gated_mlp(d, c.ffn_hidden_size)),
         input_layernorm=norms,
         post_attention_layernorm=norms,
     )
     # Where the layers of the cache are stated, they are twice as many.
-    return decoder(c, Repeat(c.num_layers if c.num_hidden_layers is None else int(c.num_hidden_layers) // 2, layer))
+    model = decoder(c, Repeat(c.num_layers if c.num_hidden_layers is None else int(c.num_hidden_layers) // 2, layer))
+    if c.zero_expert_num:
+        model.irregular = "how many experts that do nothing it is sent to is up to the token"
+    return model
 
 
 def _experts(c: Config, of: int) -> Node:

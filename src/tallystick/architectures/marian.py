@@ -7,7 +7,7 @@ from tallystick.blueprint import Config, Model, architecture, maybe
 @architecture(
     "marian",
     "MarianForCausalLM",
-    scored=False,
+    siblings={},
     aliases={"hidden_size": "d_model"},
     vocab_size=58101,
     max_position_embeddings=1024,

@@ -1,13 +1,14 @@
 """mBART's decoder (Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation"): BART's, norms before."""
 
 from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.architectures._encoder_decoder import whole
 from tallystick.blueprint import Config, Model, architecture
 
 
 @architecture(
     "mbart",
     "MBartForCausalLM",
-    scored=False,
+    siblings=whole(12, 4096, 16),
     aliases={"hidden_size": "d_model"},
     vocab_size=50265,
     max_position_embeddings=1024,

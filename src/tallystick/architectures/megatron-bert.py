@@ -1,6 +1,7 @@
 """Megatron-BERT (Shoeybi et al. 2019, "Megatron-LM", section 3): BERT with norms before attention and MLP, and one at the end."""
 
 from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.architectures._bert_siblings import BERT, IN_ORDER
 from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
 
 SIZES = {
@@ -12,7 +13,7 @@ SIZES = {
 }
 
 
-@architecture("megatron-bert", "MegatronBertForCausalLM", scored=False, **KEYS | SIZES)
+@architecture("megatron-bert", "MegatronBertForCausalLM", siblings=BERT | IN_ORDER, **KEYS | SIZES)
 def megatron_bert(c: Config) -> Model:
     norm = LayerNorm(c.hidden_size)
     stack = layers(c, heads(c), behind=False, attention={"ln": norm}, ln=norm)

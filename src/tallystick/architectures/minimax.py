@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Buffer,
     Config,
     Group,
+    Heads,
     Linear,
     Model,
     Recurrence,
@@ -60,11 +61,16 @@ def _block(c: Config, *, linear: bool) -> Group:
         c, c.intermediate_size, experts_used(c, "num_local_experts"), c.num_local_experts, names=NUMBERED
     )
     return Group(
-        self_attn=_lightning(c) if linear else attention(c, heads(c, windows=((c.sliding_window, 1),))),
+        self_attn=_lightning(c) if linear else attention(c, _heads(c)),
         input_layernorm=norm,
         post_attention_layernorm=norm,
         **{"block_sparse_moe" if c.published else "mlp": moe},
     )
+
+
+def _heads(c: Config) -> Heads:
+    """A window, where one is stated, is not what transformers cuts the cache to."""
+    return heads(c, windows=((c.sliding_window, 1),), hoarded=True)
 
 
 def _lightning(c: Config) -> Scan:

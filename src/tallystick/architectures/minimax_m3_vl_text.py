@@ -8,8 +8,10 @@ from tallystick.blueprint import (
     MLP,
     Attention,
     Buffer,
+    Chooser,
     Config,
     Group,
+    Indexer,
     Linear,
     Model,
     RMSNorm,
@@ -18,13 +20,19 @@ from tallystick.blueprint import (
 from tallystick.errors import shown
 
 KINDS = ("full_attention", "minimax_m3_sparse")
-OLDER = {"index_n_heads": "sparse_num_index_heads", "index_head_dim": "sparse_index_dim"}
+OLDER = {
+    "index_n_heads": "sparse_num_index_heads",
+    "index_head_dim": "sparse_index_dim",
+    "index_block_size": "sparse_block_size",
+    "index_topk_blocks": "sparse_topk_blocks",
+}
 
 
 @architecture(
     "minimax_m3_vl_text",
     "MiniMaxM3VLForCausalLM",
     aliases={"num_experts": "num_local_experts"},
+    running={"index_block_size": 128, "index_topk_blocks": 16},
     vocab_size=200064,
     hidden_size=6144,
     intermediate_size=3072,
@@ -92,20 +100,19 @@ def _mixture(c: Config) -> Group:
 
 
 def _attention(c: Config, kind: str) -> Attention:
-    """Grouped heads; where they read chosen blocks, an indexer chooses them, and how it runs is not told."""
-    runs = heads(c)
-    return attention(c, runs, **head_norms(runs, kind="gemma"), indexer=_indexer(c) if kind == KINDS[1] else None)
-
-
-def _indexer(c: Config) -> Group:
-    d, older = c.hidden_size, _older(c)
-    heads, size = (_size(c, key, older) for key in OLDER)
-    return Group(
-        q_proj=Linear(d, heads * size, bias=False),
+    """Grouped heads; some layers read blocks alone that an indexer chooses, by the highest score in each."""
+    if kind == KINDS[0]:
+        runs = heads(c)
+        return attention(c, runs, **head_norms(runs, kind="gemma"))
+    d, (count, size, block, blocks) = c.hidden_size, (_size(c, key, _older(c)) for key in OLDER)
+    runs = heads(c, indexer=Indexer(count, size, block * blocks, weighed=False))
+    chooses = Chooser(
+        q_proj=Linear(d, count * size, bias=False),
         k_proj=Linear(d, size, bias=False),
         q_norm=RMSNorm(size, kind="gemma"),
         k_norm=RMSNorm(size, kind="gemma"),
     )
+    return attention(c, runs, **head_norms(runs, kind="gemma"), indexer=chooses)
 
 
 def _size(c: Config, key: str, older: dict[str, Any]) -> int:

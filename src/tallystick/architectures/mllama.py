@@ -1,27 +1,65 @@
-"""Llama 3.2 Vision (Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 7): the language model alone, which attends to images in some layers."""
+"""Llama 3.2 Vision (Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 7): some layers of its text attend to images.
 
-from tallystick.architectures._decoder import SILU, attention, gated_mlp, heads, rounded, two_kinds
+Its causal language model is the text alone; the whole has eyes before it.
+"""
+
+from tallystick.architectures._decoder import SILU, attention, gated_mlp, heads, plain_mlp, rounded, two_kinds
+from tallystick.architectures._towers import behind, conv, seeing
 from tallystick.blueprint import (
     Attention,
     Config,
     Embedding,
     Group,
     Head,
+    LayerNorm,
+    Linear,
     Model,
     Part,
+    PositionEmbedding,
+    Repeat,
     RMSNorm,
     Tensor,
+    Tower,
     architecture,
 )
 
+EYES = Part(
+    {
+        "hidden_size": 1280,
+        "num_hidden_layers": 32,
+        "num_global_layers": 8,
+        "attention_heads": 16,
+        "num_channels": 3,
+        "intermediate_size": 5120,
+        "vision_output_dim": 7680,
+        "image_size": 448,
+        "patch_size": 14,
+        "max_num_tiles": 4,
+        "supported_aspect_ratios": None,
+    },
+    aliases={"num_attention_heads": "attention_heads"},
+)
+RATIOS, TILES = 8, 4  # of images, and into how many they are cut, where the config says nothing
 IMAGES = 8  # rows of the embedding beside the vocabulary
 CROSSING = [3, 8, 13, 18, 23, 28, 33, 38]
+
+
+def _whole(c: Config, text: Model) -> Model:
+    eyes = c.part("vision_config")
+    return behind(
+        c,
+        text,
+        apart=True,
+        tied=False,
+        vision_model=_eyes(eyes),
+        multi_modal_projector=Tower(**Linear(eyes.vision_output_dim, c.part("text_config").hidden_size).children),
+    )
 
 
 @architecture(
     "mllama",
     "MllamaForCausalLM",
-    scored=False,
+    siblings=seeing(_whole, vision_config=EYES),
     parts={
         "text_config": Part(
             {
@@ -73,3 +111,63 @@ def _crossing(c: Config) -> list[int]:
 def _of_images(c: Config, projections: Attention, size: int) -> Attention:
     """Keys and values are of images: none of the tokens' are kept."""
     return Attention(**projections.children, q_norm=RMSNorm(size), k_norm=RMSNorm(size))
+
+
+def _eyes(c: Config) -> Tower:
+    """Tiles of an image that are read one by one, and then together, by layers behind gates."""
+    d, size = c.hidden_size, c.patch_size
+    across, ratios, tiles = rounded(c.image_size, size), _ratios(c), c.max_num_tiles
+    seen = across * across + 1
+    of_tile = Group(gate=Tensor((1,), "position_embedding"), embedding=PositionEmbedding(ratios + 1, tiles * d))
+    return Tower(
+        class_embedding=Tensor((d,)),
+        patch_embedding=conv(c.num_channels, d, size, size, bias=False),
+        gated_positional_embedding=Group(
+            gate=Tensor((1,), "position_embedding"),
+            embedding=Tensor((seen, d), "position_embedding"),
+            tile_embedding=PositionEmbedding(ratios + 1, tiles * seen * d),
+        ),
+        pre_tile_positional_embedding=of_tile,
+        post_tile_positional_embedding=of_tile,
+        layernorm_pre=LayerNorm(d),
+        layernorm_post=LayerNorm(d),
+        transformer=Group(layers=Repeat(c.num_hidden_layers, _reads(c))),
+        global_transformer=Group(
+            layers=Repeat(
+                c.num_global_layers,
+                _reads(c, gate_attn=Tensor((1,), "attention"), gate_ffn=Tensor((1,), "mlp")),
+            )
+        ),
+    )
+
+
+def _reads(c: Config, **gates: Tensor) -> Group:
+    """A layer of the eyes."""
+    d = c.hidden_size
+    across = c.attention_heads * rounded(d, c.attention_heads)
+    each = Linear(d, across, bias=False)
+    return Group(
+        self_attn=Attention(q_proj=each, k_proj=each, v_proj=each, o_proj=Linear(across, d, bias=False)),
+        mlp=plain_mlp(d, c.intermediate_size, "gelu", "fc1", "fc2"),
+        input_layernorm=LayerNorm(d),
+        post_attention_layernorm=LayerNorm(d),
+        **gates,
+    )
+
+
+def _ratios(c: Config) -> int:
+    """How many ratios of height to width images may have, so many tiles high and so many wide."""
+    listed = c.supported_aspect_ratios
+    if listed is None:
+        if c.max_num_tiles != TILES:
+            raise c.refuse(
+                f"max_num_tiles = {int(c.max_num_tiles)} needs supported_aspect_ratios of its own: the default ones are of {TILES}"
+            )
+        return RATIOS
+    if not isinstance(listed, list) or not all(_is_ratio(ratio) for ratio in listed):
+        raise c.refuse("supported_aspect_ratios must list pairs of integers, or be null")
+    return len(listed)
+
+
+def _is_ratio(value: object) -> bool:
+    return isinstance(value, list) and all(type(side) is int for side in value)

@@ -2,6 +2,7 @@
 
 from tallystick.anatomy import Windows
 from tallystick.architectures._decoder import attention, windows_of
+from tallystick.architectures._siblings import BARE, INSTEAD, product, sibling
 from tallystick.blueprint import (
     MLP,
     Config,
@@ -12,16 +13,26 @@ from tallystick.blueprint import (
     LayerNorm,
     Linear,
     Model,
+    Node,
     Stack,
     architecture,
     natural,
 )
 
 
+def _classifier(c: Config) -> dict[str, Node]:
+    d, bias = c.hidden_size, c.classifier_bias
+    head = Group(dense=product(d, d, bias=bias), norm=LayerNorm(d, bias=c.norm_bias))
+    return {"head": head, "classifier": product(d, c.num_labels, bias=bias)}
+
+
+CLASSIFIER = {"ForSequenceClassification": sibling(f"`head` and `classifier` {INSTEAD}", _classifier, once=True)}
+
+
 @architecture(
     "modernbert-decoder",
     "ModernBertDecoderForCausalLM",
-    scored=False,
+    siblings=BARE | CLASSIFIER,
     running={"local_attention": natural(128, nullable=True), "global_attn_every_n_layers": 3, "layer_types": None},
     vocab_size=50368,
     hidden_size=768,

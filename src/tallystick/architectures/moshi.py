@@ -23,7 +23,6 @@ from tallystick.blueprint import (
 @architecture(
     "moshi",
     "MoshiForCausalLM",
-    scored=False,
     running={"sliding_window": natural(3000, nullable=True)},
     vocab_size=32000,
     hidden_size=4096,

@@ -50,7 +50,6 @@ TEXT = part_of(
 @architecture(
     "moss_transcribe_diarize",
     "MossTranscribeDiarizeForConditionalGeneration",
-    scored=False,
     parts={"text_config": TEXT, "audio_config": EARS},
     audio_merge_size=4,
     projector_bias=True,

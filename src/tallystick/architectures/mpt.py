@@ -1,6 +1,7 @@
 """MPT (MosaicML 2023, "Introducing MPT-7B"): ALiBi, and no bias anywhere."""
 
 from tallystick.architectures._decoder import rounded
+from tallystick.architectures._siblings import OLDER
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -20,6 +21,7 @@ from tallystick.blueprint import (
 @architecture(
     "mpt",
     "MptForCausalLM",
+    siblings=OLDER,
     aliases={"hidden_size": "d_model", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"},
     vocab_size=50368,
     d_model=2048,

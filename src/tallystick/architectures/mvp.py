@@ -1,13 +1,27 @@
 """MVP's decoder (Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for Natural Language Generation"): BART's, without prompts."""
 
 from tallystick.architectures._bart import beside_encoder, learned
-from tallystick.blueprint import Config, Model, architecture
+from tallystick.architectures._encoder_decoder import whole
+from tallystick.architectures._siblings import product
+from tallystick.blueprint import Config, Embedding, Group, Model, architecture
+
+PROMPTS = {"use_prompt": False, "prompt_length": 100, "prompt_mid_dim": 800}
+
+
+def _prompts(c: Config, decoder: Group) -> None:
+    """Keys and values for each layer of the decoder, made of a few learned vectors; transformers builds none for the encoder."""
+    if not c.use_prompt:
+        return
+    d, waist = c.d_model, c.prompt_mid_dim
+    for name in ("self_attn_prompt", "cross_attn_prompt"):
+        trans = {"0": product(d, waist), "2": product(waist, 2 * c.decoder_layers * d)}
+        decoder.children[name] = Group(prompt_embedding=Embedding(c.prompt_length, d), prompt_trans=Group(**trans))
 
 
 @architecture(
     "mvp",
     "MvpForCausalLM",
-    scored=False,
+    siblings=whole(12, 4096, 16, prompts=_prompts, more=PROMPTS),
     aliases={"hidden_size": "d_model"},
     vocab_size=50267,
     max_position_embeddings=1024,

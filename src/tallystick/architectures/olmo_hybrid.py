@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tallystick.anatomy import Correcting
 from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads
 from tallystick.architectures._layers import FULL, LINEAR, in_turns, listed
 from tallystick.architectures._mamba import short_conv
@@ -78,12 +79,14 @@ def _delta_net(c: Config) -> Scan:
     d, of_keys = c.hidden_size, c.linear_num_key_heads or c.num_attention_heads
     of_values, size = c.linear_num_value_heads or c.num_attention_heads, c.linear_key_head_dim
     size = size or floor(3 * d, 4 * of_keys)
-    keys, values = of_keys * size, of_values * (c.linear_value_head_dim or 2 * size)
+    of_value = c.linear_value_head_dim or 2 * size
+    keys, values = of_keys * size, of_values * of_value
     return Scan(
         Recurrence(
             inputs=(2 * keys + values) * c.linear_conv_kernel_dim,
             state=values * size,
             source="Yang et al. 2024, Gated Delta Networks, section 3",
+            runs=Correcting(of_values, size, of_value),
         ),
         q_proj=Linear(d, keys, bias=False),
         k_proj=Linear(d, keys, bias=False),

@@ -1,13 +1,14 @@
 """Pegasus's decoder (Zhang et al. 2019, "PEGASUS: Pre-training with Extracted Gap-sentences"): BART's, norms before, sines for positions."""
 
 from tallystick.architectures._bart import beside_encoder, sinusoidal
+from tallystick.architectures._encoder_decoder import whole
 from tallystick.blueprint import Config, Model, architecture
 
 
 @architecture(
     "pegasus",
     "PegasusForCausalLM",
-    scored=False,
+    siblings=whole(12, 4096, 16, classifies=False),
     aliases={"hidden_size": "d_model"},
     vocab_size=50265,
     max_position_embeddings=1024,

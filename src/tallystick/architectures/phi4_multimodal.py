@@ -60,7 +60,6 @@ EARS = Part(
 @architecture(
     "phi4_multimodal",
     "Phi4MultimodalForCausalLM",
-    scored=False,
     parts={"vision_config": EYES, "audio_config": EARS},
     running={**SILU, "sliding_window": natural(None, nullable=True)},
     vocab_size=200064,

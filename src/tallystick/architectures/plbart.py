@@ -1,13 +1,14 @@
 """PLBART's decoder (Ahmad et al. 2021, "Unified Pre-training for Program Understanding and Generation"): BART's."""
 
 from tallystick.architectures._bart import beside_encoder, learned
+from tallystick.architectures._encoder_decoder import whole
 from tallystick.blueprint import Config, Model, architecture
 
 
 @architecture(
     "plbart",
     "PLBartForCausalLM",
-    scored=False,
+    siblings=whole(6, 3072, 12),
     aliases={"hidden_size": "d_model"},
     vocab_size=50005,
     max_position_embeddings=1024,

@@ -7,6 +7,7 @@ from tallystick.blueprint import (
     Embedding,
     Group,
     Head,
+    Heads,
     LayerNorm,
     Linear,
     Model,
@@ -20,7 +21,7 @@ from tallystick.blueprint import (
 @architecture(
     "prophetnet",
     "ProphetNetForCausalLM",
-    scored=False,
+    siblings={},
     vocab_size=30522,
     hidden_size=1024,
     decoder_ffn_dim=4096,
@@ -35,10 +36,12 @@ from tallystick.blueprint import (
 def prophetnet(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_decoder_attention_heads")
     d, inner, heads = c.hidden_size, c.decoder_ffn_dim, c.num_decoder_attention_heads
-    cross = _attention(d) if c.add_cross_attention else None
+    cross = _attention(d, None) if c.add_cross_attention else None
     block = Group(
-        # Each of the tokens ahead attends on its own, which is not told; distances are scored by what a token is.
-        self_attn=_attention(d, relative_pos_embeddings=Linear(d, c.num_buckets * heads)),
+        # Each of the tokens ahead attends on its own, and is not cached; distances are scored by what a token is.
+        self_attn=_attention(
+            d, Heads(heads, heads, d / heads, rotary=0), relative_pos_embeddings=Linear(d, c.num_buckets * heads)
+        ),
         self_attn_layer_norm=LayerNorm(d),
         cross_attn=cross,
         cross_attn_layer_norm=LayerNorm(d) if cross else None,
@@ -63,6 +66,6 @@ def prophetnet(c: Config) -> Model:
     )
 
 
-def _attention(d: int, **more: Group) -> Attention:
+def _attention(d: int, runs: Heads | None, **more: Group) -> Attention:
     projections = {name: Linear(d, d) for name in ("key_proj", "value_proj", "query_proj", "out_proj")}
-    return Attention(**projections, **more)
+    return Attention(runs, **projections, **more)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from tallystick.anatomy import Correcting
 from tallystick.architectures._decoder import decoder, gated_mlp, heads, key_value_heads, listable
 from tallystick.architectures.qwen2_moe import beside_shared
 from tallystick.architectures.qwen3_moe import dense_layers
@@ -122,6 +123,7 @@ def _delta_net(c: Config, reads: Mapping[str, Group]) -> Scan:
             inputs=convolved * c.linear_conv_kernel_dim,
             state=values * c.linear_key_head_dim,
             source="Yang et al. 2024, Gated Delta Networks, section 3",
+            runs=Correcting(of_values, c.linear_key_head_dim, c.linear_value_head_dim),
         ),
         conv1d=Group(weight=Tensor((convolved, 1, c.linear_conv_kernel_dim), "conv")),
         **reads,

@@ -1,5 +1,6 @@
 """RecurrentGemma (Google DeepMind 2024, "RecurrentGemma: Moving Past Transformers for Efficient Open Language Models"): Griffin's layers."""
 
+from tallystick.anatomy import Stepping
 from tallystick.architectures._decoder import attention, frame, gated_mlp, heads, listable, rounded
 from tallystick.architectures._layers import in_turns
 from tallystick.architectures._mamba import short_conv
@@ -83,6 +84,7 @@ def _recurrence(c: Config) -> Scan:
             inputs=width * (c.conv1d_width - 1),
             state=width,
             source="De et al. 2024, Griffin, section 2.4",
+            runs=Stepping(0),
         ),
         linear_y=Linear(d, width),
         linear_x=Linear(d, width),

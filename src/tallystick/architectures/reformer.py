@@ -1,6 +1,7 @@
 """Reformer (Kitaev et al. 2020, "Reformer: The Efficient Transformer"): hashed attention, two streams, positions on two axes."""
 
 from tallystick.architectures._decoder import in_runs
+from tallystick.architectures._siblings import BARE, INSTEAD, sibling, two_products
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -24,11 +25,19 @@ from tallystick.errors import shown
 KINDS = {"lsh": ("query_key", "value"), "local": ("query", "key", "value")}  # and their projections
 LISTED = ["local", "lsh"] * 3
 
+CLASSIFIER = {
+    "ForSequenceClassification": sibling(
+        f"`classifier` {INSTEAD}",
+        lambda c: {"classifier": two_products(2 * c.hidden_size, c.hidden_size, c.num_labels)},
+        once=True,
+    )
+}
+
 
 @architecture(
     "reformer",
     "ReformerModelWithLMHead",
-    scored=False,
+    siblings=BARE | CLASSIFIER,
     running={"local_num_chunks_after": natural(), "lsh_num_chunks_after": natural()},
     vocab_size=320,
     hidden_size=256,
@@ -44,7 +53,7 @@ LISTED = ["local", "lsh"] * 3
     is_decoder=False,
 )
 def reformer(c: Config) -> Model:
-    if not c.is_decoder:
+    if c.headed and not c.is_decoder:
         raise c.refuse("is_decoder is missing or false: the language model of this type is a decoder")
     d = c.hidden_size
     local = [kind == "local" for kind in _kinds(c)]
@@ -70,7 +79,7 @@ def _kinds(c: Config) -> list[str]:
     ):
         raise c.refuse(f"attn_layers is {shown(listed)}, expected a list of {' and '.join(KINDS)}")
     for kind in {*listed}:
-        if getattr(c, f"{kind}_num_chunks_after"):
+        if c.is_decoder and getattr(c, f"{kind}_num_chunks_after"):
             raise c.refuse(f"{kind}_num_chunks_after must be 0: a decoder sees nothing behind")
     layers = len(listed) if c.num_hidden_layers is None else c.num_hidden_layers
     if len({*listed}) == 1:

@@ -1,6 +1,7 @@
 """RemBERT (Chung et al. 2020, "Rethinking Embedding Coupling in Pre-trained Language Models"): a narrow embedding, a wide head."""
 
 from tallystick.architectures._bert import KEYS, embeddings, heads, layers, transform
+from tallystick.architectures._bert_siblings import BERT
 from tallystick.blueprint import Config, Group, Head, Linear, Model, architecture
 
 SIZES = {
@@ -15,7 +16,7 @@ SIZES = {
 OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "tie_word_embeddings"}  # nothing is ever tied
 
 
-@architecture("rembert", "RemBertForCausalLM", scored=False, **OWN)
+@architecture("rembert", "RemBertForCausalLM", siblings=BERT, **OWN)
 def rembert(c: Config) -> Model:
     narrow, wide = c.input_embedding_size, c.output_embedding_size
     return Model(

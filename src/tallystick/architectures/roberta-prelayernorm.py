@@ -9,13 +9,14 @@ from tallystick.architectures._bert import (
     transform,
     with_lm_head,
 )
+from tallystick.architectures._bert_siblings import ROBERTA
 from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
 
 
 @architecture(
     "roberta-prelayernorm",
     "RobertaPreLayerNormForCausalLM",
-    scored=False,
+    siblings=ROBERTA,
     running=PADDING,
     **KEYS | {"vocab_size": 50265},
 )

@@ -1,13 +1,14 @@
 """RoCBert (Su et al. 2022, "RoCBert: Robust Chinese Bert"): BERT, whose tokens also have a sound and a shape."""
 
 from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.architectures._bert_siblings import BERT
 from tallystick.blueprint import Config, Embedding, Group, Linear, Model, architecture
 
 
 @architecture(
     "roc_bert",
     "RoCBertForCausalLM",
-    scored=False,
+    siblings=BERT,
     **KEYS,
     enable_pronunciation=True,
     enable_shape=True,

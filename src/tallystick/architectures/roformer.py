@@ -1,6 +1,7 @@
 """RoFormer (Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding"): positions in a frozen table."""
 
 from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.architectures._bert_siblings import UNPOOLED
 from tallystick.architectures._decoder import rounded
 from tallystick.blueprint import Config, Group, Linear, Model, Tensor, architecture, maybe
 
@@ -8,7 +9,7 @@ from tallystick.blueprint import Config, Group, Linear, Model, Tensor, architect
 @architecture(
     "roformer",
     "RoFormerForCausalLM",
-    scored=False,
+    siblings=UNPOOLED,
     **KEYS | {"vocab_size": 50000, "max_position_embeddings": 1536},
     embedding_size=maybe(),
 )

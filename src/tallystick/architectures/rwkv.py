@@ -1,5 +1,6 @@
 """RWKV 4 (Peng et al. 2023, "RWKV: Reinventing RNNs for the Transformer Era"): a state for each channel, and no attention."""
 
+from tallystick.anatomy import Stepping
 from tallystick.blueprint import (
     MLP,
     Config,
@@ -56,7 +57,12 @@ def _mixing_times(c: Config) -> Scan:
     """
     d, inner = c.hidden_size, c.attention_hidden_size or c.hidden_size
     return Scan(
-        Recurrence(inputs=2 * d, state=3 * inner, source="Peng et al. 2023, RWKV, section 3 and appendix D"),
+        Recurrence(
+            inputs=2 * d,
+            state=3 * inner,
+            source="Peng et al. 2023, RWKV, section 3 and appendix D",
+            runs=Stepping(0),
+        ),
         time_decay=Tensor((inner,)),
         time_first=Tensor((inner,)),
         **_shares(d, "key", "value", "receptance"),

@@ -7,7 +7,7 @@ from tallystick.blueprint import Config, Model, architecture, maybe
 @architecture(
     "trocr",
     "TrOCRForCausalLM",
-    scored=False,
+    siblings={},
     aliases={
         "hidden_size": "d_model",
         "num_attention_heads": "decoder_attention_heads",

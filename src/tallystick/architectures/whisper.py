@@ -7,7 +7,7 @@ from tallystick.blueprint import Config, Model, PositionEmbedding, architecture
 @architecture(
     "whisper",
     "WhisperForCausalLM",
-    scored=False,
+    siblings={},
     aliases={"hidden_size": "d_model"},
     vocab_size=51865,
     decoder_layers=4,

@@ -7,7 +7,6 @@ from tallystick.blueprint import Config, Embedding, Group, Head, LayerNorm, Mode
 @architecture(
     "xglm",
     "XGLMForCausalLM",
-    scored=False,
     aliases={"hidden_size": "d_model", "num_attention_heads": "attention_heads", "num_hidden_layers": "num_layers"},
     vocab_size=256008,
     d_model=1024,

@@ -9,6 +9,7 @@ from tallystick.architectures._bert import (
     transform,
     with_lm_head,
 )
+from tallystick.architectures._bert_siblings import ROBERTA
 from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
 
 SIZES = {
@@ -22,7 +23,7 @@ SIZES = {
 }
 
 
-@architecture("xlm-roberta-xl", "XLMRobertaXLForCausalLM", scored=False, running=PADDING, **KEYS | SIZES)
+@architecture("xlm-roberta-xl", "XLMRobertaXLForCausalLM", siblings=ROBERTA, running=PADDING, **KEYS | SIZES)
 def xlm_roberta_xl(c: Config) -> Model:
     norm = LayerNorm(c.hidden_size)
     stack = layers(c, heads_after_padding(c), behind=False, attention={"self_attn_layer_norm": norm}, LayerNorm=norm)

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from tallystick.architectures._siblings import BARE, INSTEAD, SUMMARY, labels_of_each, sibling, spans, summary
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -21,11 +22,23 @@ from tallystick.blueprint import (
 )
 from tallystick.errors import shown
 
+CLASSES = {
+    **BARE,
+    "ForSequenceClassification": sibling(
+        f"`sequence_summary` {INSTEAD}",
+        lambda c: {"sequence_summary": summary(c, c.emb_dim)},
+        once=True,
+        keys=SUMMARY | {"summary_proj_to_labels": True},
+    ),
+    "ForTokenClassification": sibling(f"`classifier` {INSTEAD}", lambda c: labels_of_each(c, c.emb_dim)),
+    "ForQuestionAnsweringSimple": sibling(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.emb_dim)),
+}
+
 
 @architecture(
     "xlm",
     "XLMWithLMHeadModel",
-    scored=False,
+    siblings=CLASSES,
     aliases={
         "hidden_size": "emb_dim",
         "num_attention_heads": "n_heads",
@@ -66,7 +79,7 @@ def xlm(c: Config) -> Model:
             ffns=Repeat(layers, MLP(lin1=Linear(d, 4 * d), lin2=Linear(4 * d, d))),
             layer_norm2=Repeat(layers, norm),
         ),
-        pred_layer=Group(proj=_adaptive(c) if c.asm else Head(d, c.vocab_size, bias=True)),
+        pred_layer=Group(proj=_adaptive(c) if c.asm and c.headed else Head(d, c.vocab_size, bias=True)),
         tie=("pred_layer.proj.weight", "transformer.embeddings.weight") if c.tie_word_embeddings else None,
     )
 

@@ -1,5 +1,6 @@
 """XLNet (Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining"): relative positions, projections of three dimensions."""
 
+from tallystick.architectures._siblings import BARE, INSTEAD, SUMMARY, labels_of_each, product, sibling, spans, summary
 from tallystick.blueprint import (
     MLP,
     Attention,
@@ -16,11 +17,23 @@ from tallystick.blueprint import (
     natural,
 )
 
+CLASSES = {
+    **BARE,
+    "ForSequenceClassification": sibling(
+        f"`sequence_summary` and `logits_proj` {INSTEAD}",
+        lambda c: {"sequence_summary": summary(c, c.d_model), "logits_proj": product(c.d_model, c.num_labels)},
+        once=True,
+        keys=SUMMARY,
+    ),
+    "ForTokenClassification": sibling(f"`classifier` {INSTEAD}", lambda c: labels_of_each(c, c.d_model)),
+    "ForQuestionAnsweringSimple": sibling(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.d_model)),
+}
+
 
 @architecture(
     "xlnet",
     "XLNetLMHeadModel",
-    scored=False,
+    siblings=CLASSES,
     aliases={
         "n_token": "vocab_size",
         "hidden_size": "d_model",

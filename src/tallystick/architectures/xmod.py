@@ -12,6 +12,7 @@ from tallystick.architectures._bert import (
     transform,
     with_lm_head,
 )
+from tallystick.architectures._bert_siblings import ROBERTA
 from tallystick.architectures._decoder import rounded
 from tallystick.blueprint import MLP, Config, Group, LayerNorm, Linear, Model, architecture
 from tallystick.errors import shown
@@ -22,7 +23,7 @@ _NAME = re.compile(r"[\w-]+")
 @architecture(
     "xmod",
     "XmodForCausalLM",
-    scored=False,
+    siblings=ROBERTA,
     running=PADDING,
     **KEYS,
     pre_norm=False,

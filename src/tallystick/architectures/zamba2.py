@@ -58,7 +58,10 @@ def zamba2(c: Config) -> Model:
     places = {number: place % blocks for place, number in enumerate(held)}
     # A layer that others share its block with is alone.
     each = ((places.get(number), number in held[:blocks]) for number in range(len(kinds)))
-    return frame(c, in_turns(each, lambda place, _: layer(place), depth=c.num_hidden_layers))
+    model = frame(c, in_turns(each, lambda place, _: layer(place), depth=c.num_hidden_layers))
+    if len(held) > blocks:
+        model.irregular = "of the adapters of a shared block each layer runs its own alone"
+    return model
 
 
 def _kinds(c: Config) -> list[str]:

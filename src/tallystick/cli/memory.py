@@ -49,7 +49,10 @@ def add_run(command: argparse.ArgumentParser, *, more_lengths: str = "") -> None
     """How the model is run: what `memory` and `fit` have in common. What is not said is left to `memory`."""
     add = command.add_argument
     add("--mode", help="inference (default) or training")
-    add("--dtype", help="of the weights: float32, bfloat16, float16, fp8, int8, int4, nf4 (default: each tensor's own)")
+    add(
+        "--dtype",
+        help="of the weights: float32, bfloat16, float16, fp8, int8, int4, nf4 (default: each tensor's own, or packed as stored)",
+    )
     add("--batch", type=int, metavar="N", help="sequences at once (default: 1)")
     add(
         "--sequence",

@@ -49,7 +49,7 @@ def add_part(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--part",
         choices=("text",),
-        help="text: the language model alone of a config that nests one (default: the whole)",
+        help="text: the language model alone of one that also sees or hears (default: the whole)",
     )
 
 

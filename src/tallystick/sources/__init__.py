@@ -132,7 +132,7 @@ def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> L
     names = names_in(folder)
     if _PIPELINE in names:
         raise BadInput(f"{name} is a pipeline of diffusers, and not one model{_inside(folder, names)}")
-    if isinstance(folder, Path) and CONFIG in names:
+    if CONFIG in names:
         from tallystick.sources.absent import absent_from, ledger_without_weights
 
         if absent := absent_from(folder, names):

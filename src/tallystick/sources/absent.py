@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,10 +12,11 @@ from tallystick.errors import quoted
 from tallystick.ledger import Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER
 from tallystick.sources.classes import without_head
-from tallystick.sources.config import ledger_from_config, model_type_of
+from tallystick.sources.config import layouts, ledger_from_config, model_type_of
 from tallystick.sources.files import LFS_POINTER, read_json
 from tallystick.sources.formats import is_main
 from tallystick.sources.names import is_buffer
+from tallystick.sources.remote import Location, Remote
 from tallystick.sources.rollup import roll_up
 from tallystick.sources.shards import named_in
 from tallystick.sources.told import told_by_config
@@ -36,7 +36,7 @@ class Absent(NamedTuple):
     names: frozenset[str] = frozenset()  # of the tensors, where an index lists them
 
 
-def absent_from(folder: Path, names: Sequence[str]) -> Absent | None:
+def absent_from(folder: Location, names: Sequence[str]) -> Absent | None:
     """What of the checkpoint in a folder is not there; None where all is, or where there is none.
 
     Args:
@@ -45,15 +45,30 @@ def absent_from(folder: Path, names: Sequence[str]) -> Absent | None:
     """
     if ADAPTER in names:  # whose base the config would be
         return None
+    if isinstance(folder, Remote) and _all_numbered(names):  # so its index need not be fetched for this
+        return None
     formats = (_files_of(folder, names, ending) for ending in (".safetensors", ".bin"))
     index, files = next((found for found in formats if found[1]), (None, []))
     tensors = frozenset(name for held in index.values() for name in held) if index else frozenset()
-    missing = tuple(name for name in files if not os.path.lexists(folder / name))  # opening a link to nothing names it
-    pointers = {name: size for name in files if (size := _pointed(folder / name)) is not None}
+    there = frozenset(names)
+    missing = tuple(name for name in files if name not in there)
+    here = [folder / name for name in files] if isinstance(folder, Path) else []  # elsewhere nobody serves pointers
+    pointers = {path.name: size for path in here if (size := _pointed(path)) is not None}
     return Absent(tuple(files), pointers, missing, tensors) if missing or pointers else None
 
 
-def _files_of(folder: Path, names: Sequence[str], ending: str) -> tuple[dict[str, set[str]] | None, list[str]]:
+def _all_numbered(names: Sequence[str]) -> bool:
+    """Whether there are shards with numbers, and of each such checkpoint all of them."""
+    there = frozenset(names)
+    kinds = {(found[1], found[3], found[4]) for one in names if (found := _NUMBERED.fullmatch(one))}
+    return bool(kinds) and all(
+        f"{stem}{number:05}-of-{count}{ending}" in there
+        for stem, count, ending in kinds
+        for number in range(1, int(count) + 1)
+    )
+
+
+def _files_of(folder: Location, names: Sequence[str], ending: str) -> tuple[dict[str, set[str]] | None, list[str]]:
     """The files of a checkpoint in one format, there or not, and the index that lists them where there is one."""
     single = f"{'model' if ending == '.safetensors' else 'pytorch_model'}{ending}"
     indexes = sorted((one for one in names if one.endswith(f"{ending}.index.json")), key=lambda one: single not in one)
@@ -81,7 +96,7 @@ def _pointed(path: Path) -> int | None:
     return int(size[1]) if size else None
 
 
-def ledger_without_weights(config: Path, absent: Absent, overrides: Mapping[str, Any], *, source: str) -> Ledger:
+def ledger_without_weights(config: Location, absent: Absent, overrides: Mapping[str, Any], *, source: str) -> Ledger:
     """The ledger of a config whose weights are not there, with what pointers and index say of them."""
     values = read_json(config)
     ledger = ledger_from_config(values, overrides, source=source)
@@ -135,12 +150,11 @@ def _names_said(absent: Absent, values: Mapping[str, Any], overrides: Mapping[st
     family = architectures.find(model_type_of({**values, **overrides}, source))
     if not absent.names or family is None:
         return []
-    layouts = [ledger_from_config(values, overrides, source=source, published=published) for published in (False, True)]
     rolled = [
         entry._replace(buffer=is_buffer(entry.name, (1, 1, 1, 1)))  # of masks, which have four dimensions, too
         for entry in roll_up((name, "float32", ()) for name in sorted(absent.names))
     ]
-    told = told_by_config(rolled, layouts, headless=without_head(values, family))
+    told = told_by_config(rolled, layouts(values, overrides, source=source), headless=without_head(values, family))
     found = {kind: names for kind, names in told.mismatches.items() if kind != "misshaped" and names}
     stored_twice = [note.partition(":")[0] for note in told.notes if "is stored although" in note]
     said = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tallystick.errors import BadInput, quoted, shown
+from tallystick.errors import BadInput, grouped, quoted, shown
 from tallystick.ledger import Entry
 from tallystick.sources.files import exists, read_json
 from tallystick.sources.remote import Location
@@ -46,7 +46,9 @@ def adapter_notes(config: Location, entries: Iterable[Entry]) -> tuple[str, ...]
     notes = [f"{said}, for {whose}, whose parameters are not here"]
     stated = values.get("r")
     if ranks and not values.get("rank_pattern") and isinstance(stated, int) and set(ranks.values()) != {stated}:
-        notes.append(f"{CONFIG} says rank {stated:,}, and the tensors have rank {_listed(sorted(set(ranks.values())))}")
+        notes.append(
+            f"{CONFIG} says rank {grouped(stated)}, and the tensors have rank {_listed(sorted(set(ranks.values())))}"
+        )
     whole = [single for single in singles if not _ADAPTER.search(single.name)]
     if whole:
         parameters = sum(single.unique for single in whole)

@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from tallystick.sources.config import (
     CONFIG,
     FLAG,
     TEXT_PARTS,
-    ledger_from_config,
+    layouts,
     model_type_of,
     refuse_odd_flag,
 )
@@ -31,6 +30,7 @@ from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, is_quantisation, role_of
 from tallystick.sources.notes import dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.packed import Found, find_packed, quantisation_in
+from tallystick.sources.part import left_out, names_described
 from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
 from tallystick.sources.rollup import roll_up
 from tallystick.sources.safetensors import Header, parse_header
@@ -97,20 +97,67 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
         beside = _Beside()
     else:
         beside = _beside(config, overrides) if exists(config) or overrides else _Beside()
-    values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
-    packed = _packed(contents, beside.values, values.peek)
-    values.packed = packed.weights
-    entries = _entries(contents, packed)
+    checkpoint = _laid_out(path, contents, beside, source)
     if adapter:
-        beside = beside._replace(notes=adapter_notes(path.parent / ADAPTER_CONFIG, entries))
-    checkpoint = _Checkpoint(path, source, contents, packed, entries, beside, values)
+        beside = beside._replace(notes=adapter_notes(path.parent / ADAPTER_CONFIG, checkpoint.entries))
+        checkpoint = checkpoint._replace(beside=beside)
     if beside.ledgers:
         ledger = checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
     else:
-        ledger = checkpoint.ledger(None, ask=partial(checkpoint.asked, values) if beside.foreign else None)
+        ledger = checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
     if path.name.endswith(".json") and not isinstance(path, Remote):  # an index elsewhere is fetched once
         ledger.notes += claim_notes(path, ledger)
     return ledger
+
+
+@uncollected()
+def ledger_of_part(path: Location, layouts: Sequence[Ledger], config: Mapping[str, Any], *, source: str) -> Ledger:
+    """The ledger of what is stored of the language part of a model.
+
+    Args:
+        path: a file of weights, or the index of a sharded checkpoint.
+        layouts: the ledger of the part, once for each way to name its tensors; none where only transformers knows it.
+        config: that of the whole.
+        source: what the user named, for messages.
+
+    Raises:
+        BadInput: when the checkpoint cannot be read, or its language part cannot be told from the rest.
+    """
+    beside = _Beside(values=config)
+    whole = _laid_out(path, contents_of(path), beside, source)
+    names = names_described(whole.entries, layouts)
+    told = None
+    if not names:
+        assert whole.values is not None  # noqa: S101  # the files are at hand
+        try:
+            told = told_by_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
+        except BadInput as error:
+            raise BadInput(f"{source}: names alone do not tell its language part from the rest; {error}") from None
+        names = frozenset(stored.name for stored, _ in told.found.pairs)
+    beside = beside._replace(notes=left_out(whole.entries, names))
+    part = _laid_out(path, _only(whole, names), beside, source)
+    return part.ledger(told or told_by_config(part.entries, layouts))
+
+
+def _only(whole: _Checkpoint, names: frozenset[str]) -> Contents:
+    """What a checkpoint holds under some names, and beside the packed weights among them."""
+    modules = {name.rpartition(".")[0] for name in names & whole.packed.weights.keys()}
+    # Some are beside the weight, `proj.scales`; some are below it, `proj.weight.absmax`.
+    scales = {name for name in whole.packed.beside if modules & {name.rsplit(".", 1)[0], name.rsplit(".", 2)[0]}}
+    files = [
+        (file, header._replace(tensors=[tensor for tensor in header.tensors if tensor.name in names | scales]))
+        for file, header in whole.contents.files
+    ]
+    sharing = {name: shared for name, shared in whole.contents.sharing.items() if {name, shared.owner} <= names}
+    return whole.contents._replace(files=files, sharing=sharing)
+
+
+def _laid_out(path: Location, contents: Contents, beside: _Beside, source: str) -> _Checkpoint:
+    """What a checkpoint holds, with its packed weights found and its values at hand."""
+    values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
+    packed = _packed(contents, beside.values, values.peek)
+    values.packed = packed.weights
+    return _Checkpoint(path, source, contents, packed, _entries(contents, packed), beside, values)
 
 
 @uncollected()
@@ -156,7 +203,8 @@ class _Checkpoint(NamedTuple):
             source=self.source,
             kind=self.contents.kind,
             architecture=told.described.architecture if told else self.contents.architecture,
-            notes=notes + packed_notes(entries, self.packed.weights),
+            notes=notes
+            + packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method")),
             relations={**self._overlaps(), **(told.relations if told else {})},
             stored=_stored(self.contents),
             described=told.described if told else None,
@@ -172,10 +220,11 @@ class _Checkpoint(NamedTuple):
         """The memories of which a file holds several views that are not the same."""
         return {one.owner: "aliased" for one in self.contents.sharing.values() if not one.whole}
 
-    def asked(self, values: Values) -> Ledger:
+    def asked(self) -> Ledger:
         """The ledger with the ties of a type that is not native: transformers', or those of the flag alone."""
+        assert self.values is not None  # noqa: S101  # a config is read only where the files are
         try:
-            return self.ledger(told_by_transformers(self.entries, self.beside.foreign, values, source=CONFIG))
+            return self.ledger(told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG))
         except BadInput as error:
             return self.ledger(None, [f"what is tied was told by the flag {FLAG} alone: {error}"])
 
@@ -224,7 +273,10 @@ def _entries(contents: Contents, packed: Found) -> list[Entry]:
 
 
 def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
-    """A stored tensor with what is known of it: by the format or the way of packing, which know single names, or by the well-known ones."""
+    """A stored tensor with what is known of it without a config.
+
+    The format and the way of packing know single names; else well-known ones tell.
+    """
     role, name = contents.role(entry.name), next(entry.unrolled()).name
     named = not contents.own_names and is_buffer(entry.name, entry.shape)
     beside = name in packed.beside or (named and is_quantisation(entry.name))
@@ -292,9 +344,7 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
             refuse_odd_flag(values, source)
             return beside._replace(notes=(f"{unknown}: roles by name",), foreign=values)
-        ledgers = tuple(
-            ledger_from_config(values, overrides, source=source, published=published) for published in (False, True)
-        )
+        ledgers = layouts(values, overrides, source=source)
         if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
             raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors")
         return beside._replace(ledgers=ledgers, headless=without_head(values, family))

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
-from tallystick.blueprint import Architecture, Model
-from tallystick.config import Config, flat, merged, whole
+from tallystick.blueprint import Architecture, Chooser, Model, Sibling, Tower
+from tallystick.config import Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, shown
-from tallystick.layout import attending, lay_out, mixing, parts, recurring, towers
+from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
 from tallystick.ledger import Entry, Ledger
-from tallystick.sources.classes import LABELS, as_classifier, classes_of, is_classifier, labels_of, note_of, type_of
+from tallystick.sources.classes import classes_of, foreign_class, labels_of, named_type, note_of, sibling_of
 
 CONFIG = "config.json"
 FLAG = "tie_word_embeddings"
@@ -48,23 +48,23 @@ def ledger_from_config(
     """
     if not isinstance(values, Mapping):
         raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
+    stated = {**values, **overrides}
     family = native(values, overrides, source)
-    if family is None:
+    if family is None or _has_class(family, foreign_class(stated, family)):
         from tallystick.sources.fallback import ledger_by_transformers
 
-        model_type = model_type_of({**values, **overrides}, source)
-        refuse_odd_flag({**values, **overrides}, source)
-        return ledger_by_transformers(model_type, values, overrides, source=source)
-    values, overrides = (flat(given, family.parts, source) for given in (whole(values, family.parts), overrides))
-    labelled = {LABELS: 2} if is_classifier(values, family) else {}
-    keys = {**family.keys, **family.running, **labelled}
-    stated = {**values, **labels_of(values)} if labelled else values
-    typed = (f"{name}.model_type" for name, part in family.parts.items() if part.model_type)
-    known = {*keys, *family.parts, *typed}
-    settings = merged(stated, overrides, known=known, aliases=family.aliases, where=source)
-    config = Config(settings, keys, where=source, aliases=family.aliases, published=published)
-    dtype = config.dtype or next((found for part in family.parts if (found := config.part(part).dtype)), "float32")
-    model = _built(family, config, bool(labelled))
+        refuse_odd_flag(stated, source)
+        return ledger_by_transformers(model_type_of(stated, source), values, overrides, source=source)
+    recipe = _Recipe(family, published=published, sibling=sibling_of(stated, family))
+    inside = recipe.parts
+    values, overrides = (flat(given, inside, source) for given in (whole(values, inside), overrides))
+    keys, aliases = {**recipe.keys, **family.running}, recipe.aliases
+    stated = {**values, **labels_of(values)} if "num_labels" in recipe.keys else values
+    typed = (f"{name}.model_type" for name, part in inside.items() if part.model_type)
+    settings = merged(stated, overrides, known={*keys, *inside, *typed}, aliases=aliases, where=source)
+    config = recipe.config(settings, where=source, aliases=aliases)
+    dtype = config.dtype or next((found for part in inside if (found := config.part(part).dtype)), "float32")
+    model = recipe.model(config)
     ledger = Ledger(
         lay_out(model, dtype=dtype),
         source=source,
@@ -76,8 +76,9 @@ def ledger_from_config(
         recurring=recurring(model),
         mixing=mixing(model),
         irregular=model.irregular,
-        towers=towers(model),
-        recipe=_Recipe(family, config.in_force({**family.keys, **labelled}), dtype, published, bool(labelled)),
+        towers=under(model, Tower),
+        unlearned=under(model, Chooser),
+        recipe=recipe._replace(values=config.in_force(recipe.keys), dtype=dtype),
         parts=parts(model),
     )
     if layers := mtp.stated(settings):
@@ -87,38 +88,82 @@ def ledger_from_config(
     return ledger
 
 
+def layouts(values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str) -> tuple[Ledger, ...]:
+    """What files beside the config of a native type may hold: its class, under each layout of names.
+
+    Where that is not the language model, this comes last: some name a class and hold more than it has.
+    """
+    family = architectures.find(model_type_of({**values, **overrides}, source))
+    language = {**values, "architectures": [family.class_name] if family else []}
+    other = family is not None and sibling_of({**values, **overrides}, family) is not None
+    named = (values, language) if other else (language,)
+    return tuple(
+        ledger_from_config(one, overrides, source=source, published=published)
+        for one in named
+        for published in (False, True)
+    )
+
+
 class _Recipe(NamedTuple):
     """A family with the values of the keys that change a tensor, to be laid out anew with others."""
 
     architecture: Architecture
-    values: Mapping[str, Any]
-    dtype: str
-    published: bool
-    classifier: bool
+    values: Mapping[str, Any] = {}
+    dtype: str = ""
+    published: bool = False
+    sibling: Sibling | None = None  # the class that is counted, where it is not the language model
 
     @property
     def family(self) -> str:
-        return self.architecture.name
+        """The model type, and what the class has in place of its LM head: the values of two classes are no two of one."""
+        other = f", {self.sibling.head}" if self.sibling and self.sibling.head else ""
+        return self.architecture.name + other
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The keys that change a tensor of the class."""
+        return {**self.architecture.keys, **(self.sibling.keys if self.sibling else {})}
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """The keys that hold configs."""
+        return {**self.architecture.parts, **(self.sibling.parts if self.sibling else {})}
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        return {**self.architecture.aliases, **(self.sibling.aliases if self.sibling else {})}
+
+    def config(self, values: Mapping[str, Any], *, where: str, aliases: Mapping[str, str] | None = None) -> Config:
+        """Values to be read for the class."""
+        keys, headed = {**self.keys, **self.architecture.running}, self.sibling is None
+        return Config(values, keys, where=where, aliases=aliases, published=self.published, headed=headed)
+
+    def model(self, config: Config) -> Model:
+        """The class that such values describe."""
+        model = self.architecture.build(config)
+        return self.sibling.make(config, model) if self.sibling else model
 
     def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
-        family = self.architecture
-        keys = {**family.keys, **family.running, LABELS: 2}
-        config = Config(values, keys, where=family.name, published=self.published)
-        return tuple(lay_out(_built(family, config, self.classifier), dtype=self.dtype))
+        config = self.config(values, where=self.family)
+        return tuple(lay_out(self.model(config), dtype=self.dtype))
 
 
-def _built(family: Architecture, config: Config, classifier: bool) -> Model:
-    model = family.build(config)
-    return as_classifier(model, config) if classifier else model
+def _has_class(family: Architecture, name: str) -> bool:
+    """Whether transformers can be asked for a class of a native type that is not native itself."""
+    from tallystick.sources.fallback import has_class
+
+    return bool(name) and has_class(family.name, name)
 
 
 def native(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Architecture | None:
     """The family of a config's type; None where there is none, or where a part is of another type than the family reads."""
-    family = architectures.find(model_type_of({**values, **overrides}, source))
+    given = {**values, **overrides}
+    family = architectures.find(model_type_of(given, source))
     if family is None:
         return None
-    stated = flat(values, family.parts, source) | flat(overrides, family.parts, source)
-    for name, part in family.parts.items():
+    inside = _Recipe(family, sibling=sibling_of(given, family)).parts
+    stated = flat(values, inside, source) | flat(overrides, inside, source)
+    for name, part in inside.items():
         if part.model_type and stated.get(f"{name}.model_type") not in (None, "", part.model_type):
             return None
     return family
@@ -130,12 +175,14 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     if stated is not None:
         if not isinstance(stated, str) or not stated:
             raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2")
-        return stated
+        return stated if architectures.find(stated) else named_type(values) or stated
     for name, needed in DIALECTS:
         if needed <= values.keys():
             return name
-    if named := next(filter(None, map(type_of, classes_of(values))), ""):
+    if named := named_type(values):
         return named
+    if classes_of(values) or any(isinstance(values.get(part), Mapping) for part in TEXT_PARTS):
+        raise BadInput(f"{source}: model_type is missing; say which it is with --set model_type=llama or another")
     keys = [key for _, needed in DIALECTS for key in needed]
     raise BadInput(
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"

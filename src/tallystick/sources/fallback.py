@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
+from tallystick.sources.classes import classes_of, contradiction
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-MOST_LAYERS = 10_000  # each is many Python objects, even on the meta device
+# Each is many Python objects, even on the meta device: a thousand layers take seconds.
+MOST_LAYERS = 1_000
+MOST_BUILT = 300_000  # modules and parameters: 2,048 experts in each of 15 layers are some 215,000
 
 
 def ledger_by_transformers(
     model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
 ) -> Ledger:
-    """The ledger of what transformers builds from a config. Needs the extra ``hf``; runs no remote code."""
-    model = built_by_transformers(model_type, values, overrides, source=source)
+    """The ledger of what transformers builds from a config: of the class that it names, where its type has that one.
+
+    Needs the extra ``hf``; runs no remote code.
+    """
+    classes = classes_of({**values, **overrides})
+    model = built_by_transformers(model_type, values, overrides, source=source, classes=classes)
     import transformers
 
     from tallystick.sources.module import ledger_from_module
@@ -27,10 +36,56 @@ def ledger_by_transformers(
     ledger = ledger_from_module(model, source=source)
     ledger.kind = "config"
     ledger.architecture = model_type
-    known = " with parts of these types" if architectures.find(model_type) else ""
-    built = f"{model_type}{known} is not known natively: {type(model).__name__} was built by transformers {transformers.__version__}"
-    ledger.notes = (f"{built} on the meta device", *ledger.notes)
+    name, family = type(model).__name__, architectures.find(model_type)
+    if family is None:
+        what = model_type
+    else:
+        what = f"this class of {model_type}" if name in classes else f"{model_type} with parts of these types"
+    built = f"{what} is not known natively: {name} was built by transformers {transformers.__version__}"
+    other = (contradiction(classes[0], model_type, name),) if classes and name not in classes else ()
+    ledger.notes = (f"{built} on the meta device", *other, *ledger.notes)
     return ledger
+
+
+def language_by_transformers(
+    model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
+) -> Ledger:
+    """The ledger of the language part alone of what transformers builds from a config."""
+    from tallystick.sources.module import ledger_from_module
+    from tallystick.sources.part import names_built
+
+    classes = classes_of({**values, **overrides})
+    model = built_by_transformers(model_type, values, overrides, source=source, classes=classes)
+    names = names_built(model, source)
+    entries = [entry for entry in ledger_from_module(model).entries if entry.name in names]
+    note = f"the language part alone of {type(model).__name__}, which transformers built on the meta device"
+    return Ledger(entries, source=source, kind="config", architecture=model_type, notes=(note,))
+
+
+def is_known(model_type: object) -> bool:
+    """Whether transformers is there, and knows a model type."""
+    if not all(map(find_spec, ("torch", "transformers"))):
+        return False
+    import transformers
+
+    return model_type in transformers.CONFIG_MAPPING
+
+
+def has_class(model_type: str, name: str) -> bool:
+    """Whether transformers is there, and has such a class for configs of a type."""
+    if not is_known(model_type):
+        return False
+    import transformers
+
+    return _takes(name, transformers.CONFIG_MAPPING[model_type]) is not None
+
+
+def _takes(name: str, config: type) -> Any:
+    """The class of transformers with that name, where it is one that takes such a config; else None."""
+    import transformers
+
+    kind = getattr(transformers, name, None)
+    return kind if isinstance(kind, type) and getattr(kind, "config_class", None) is config else None
 
 
 def built_by_transformers(
@@ -64,7 +119,7 @@ def built_by_transformers(
         if overrides or any("." in str(key) for key in values):
             values = _with_overrides(_known(model_type, values), values, overrides, source)
         config = _config(model_type, values)
-        with torch.device("meta"):
+        with torch.device("meta"), _not_without_end(source):
             return _build(config, classes)
     except BadInput:
         raise
@@ -148,6 +203,28 @@ def _beyond_its_type(part: PreTrainedConfig) -> dict[str, Any]:
     return {"model_type": part.model_type, **own}
 
 
+@contextmanager
+def _not_without_end(source: str) -> Iterator[None]:
+    """Refuse a config of which so much is built, whatever key asks for it, that it would take minutes."""
+    from torch.nn.modules import module
+
+    built = 0
+
+    def count(*_: object) -> None:
+        nonlocal built
+        built += 1
+        if built > MOST_BUILT:
+            raise BadInput(f"{source}: transformers would build more than {MOST_BUILT:,} modules and parameters for it")
+
+    hooks = [module.register_module_module_registration_hook(count)]
+    hooks.append(module.register_module_parameter_registration_hook(count))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def _with_floats(value: Any) -> Any:
     """A config's values, with the infinities that transformers writes as ``{"__float__": "Infinity"}``."""
     if isinstance(value, Mapping):
@@ -158,12 +235,9 @@ def _with_floats(value: Any) -> Any:
 
 
 def _build(config: Any, classes: Sequence[str]) -> PreTrainedModel:
-    import transformers
-
     for name in classes:
-        kind = getattr(transformers, name, None)
-        if isinstance(kind, type) and getattr(kind, "config_class", None) is type(config):
-            return kind(config)
+        if kind := _takes(name, type(config)):
+            return kind._from_config(config)  # as its families do, in the dtype that it says
     return _family(config).from_config(config)
 
 

@@ -1,4 +1,4 @@
-"""The language model inside of a config that nests one, counted as a model of its own."""
+"""The language model inside of one that also sees or hears, counted as a model of its own."""
 
 from __future__ import annotations
 
@@ -11,48 +11,101 @@ from tallystick import architectures
 from tallystick.blueprint import TIE, Architecture
 from tallystick.errors import BadInput, shown
 from tallystick.ledger import Ledger
+from tallystick.sources.absent import absent_from
+from tallystick.sources.checkpoint import find_weights, ledger_of_part, names_in
+from tallystick.sources.classes import sibling_of
 from tallystick.sources.config import CONFIG, TEXT_PARTS, ledger_from_config, model_type_of
+from tallystick.sources.elsewhere import elsewhere
+from tallystick.sources.fallback import is_known, language_by_transformers
+from tallystick.sources.files import read_json, read_toml
+from tallystick.sources.remote import Location, Remote
 
 
 def ledger_of_language(source: Any, overrides: Mapping[str, Any]) -> Ledger:
-    """The ledger of the language part of a config: the config of a model that also sees or hears.
+    """The ledger of the language part of a model that also sees or hears: of its weights where there are any, or its config.
 
     Args:
-        source: a config in any form that `tallystick.count` takes: of a folder with weights the config beside them.
+        source: a config in any form that `tallystick.count` takes, or a folder with one and with weights.
         overrides: keys to set over those of the part, by their names in it or with the name of the part in front.
 
     Raises:
-        BadInput: where there is no config, or none of a language model in it.
+        BadInput: where there is no config, or none of a language model in it, or nothing of that in the weights.
     """
-    values, name = _config_of(source)
+    values, name, folder = _config_of(source)
     if not isinstance(values, Mapping):
         raise BadInput(f"{name} holds {shown(values)}, expected a config: an object with a model_type")
-    family = architectures.find(model_type_of(values, name))
-    stated = next((part for part in TEXT_PARTS if isinstance(values.get(part), Mapping)), None)
+    family, part = _part_of(values, name)
+    within = {key.removeprefix(f"{part}."): value for key, value in overrides.items()}
+    described = _described(values, family, part, within, name)
+    if folder is None:
+        return described
+    names = names_in(folder)
+    if absent_from(folder, names):
+        described.notes = ("counted from the config: not all files of weights are there", *described.notes)
+        return described
+    weights = find_weights(folder)
+    if weights is None:
+        return described
+    layouts = [described, _described(values, family, part, within, name, published=True)] if described.recipe else []
+    settings = {**values, **{f"{part}.{key}": value for key, value in within.items()}}
+    ledger = ledger_of_part(weights, layouts, settings, source=name)
+    ledger.notes = (*described.notes[:1], *ledger.notes)
+    if isinstance(folder, Remote):
+        ledger.fetched = folder.store.tally.fetched
+        ledger.notes += (str(ledger.fetched),)
+    return ledger
+
+
+def _part_of(values: Mapping[str, Any], name: str) -> tuple[Architecture | None, str]:
+    """The native type of the whole, None where it is none, and the key of its language part."""
+    stated = next((part for part in TEXT_PARTS if values.get(part) is not None), None)
+    if stated and not isinstance(values[stated], Mapping):
+        raise BadInput(f"{name}: {stated} is {shown(values[stated])}, expected an object")
+    family = _family(values, name, nested=stated is not None)
     part = stated or next((part for part in TEXT_PARTS if family is not None and part in family.parts), None)
     if part is None:
         raise BadInput(f"{name} has no part for its language alone: none of {', '.join(TEXT_PARTS)}")
-    within = {key.removeprefix(f"{part}."): value for key, value in overrides.items()}
-    whole = _whole_is_language(family, values, part, within, name)
-    if whole is not None:
-        return whole
-    text = _inherited(values, family, part, values[part] if stated else {})
+    return family, part
+
+
+def _described(
+    values: Mapping[str, Any],
+    family: Architecture | None,
+    part: str,
+    within: Mapping[str, Any],
+    name: str,
+    *,
+    published: bool = False,
+) -> Ledger:
+    """The ledger of the language part that a config describes, said in its first note."""
+    dotted = {f"{part}.{key}": value for key, value in within.items()}
+    if family is not None and part in family.parts and TIE not in family.keys:
+        # A type whose causal language model is its language part alone, as Llama 4's; tied as the whole is.
+        whole = sibling_of(values, family)
+        tied = {f"{part}.{TIE}": values.get(TIE, whole.keys[TIE])} if whole and TIE in whole.keys else {}
+        alone = {**values, "architectures": [family.class_name]}
+        ledger = ledger_from_config(alone, {**tied, **dotted}, source=name, published=published)
+        ledger.notes = (f"the language part alone, {part}", *ledger.notes)
+        return ledger
+    text = _inherited(values, family, part, values.get(part) or {})
     if "model_type" not in {**text, **within}:
         raise BadInput(f"{name}: {part}.model_type is missing; say which it is with --set model_type=llama or another")
-    ledger = ledger_from_config(text, within, source=name)
+    kind = model_type_of({**text, **within}, name)
+    if family is None and architectures.find(kind) is None and is_known(values.get("model_type")):
+        return language_by_transformers(values["model_type"], values, dotted, source=name)
+    ledger = ledger_from_config(text, within, source=name, published=published)
     ledger.notes = (f"the language part alone, {part}: a model of type {ledger.architecture}", *ledger.notes)
     return ledger
 
 
-def _whole_is_language(
-    family: Architecture | None, values: Mapping[str, Any], part: str, within: Mapping[str, Any], name: str
-) -> Ledger | None:
-    """The ledger of a type whose causal language model is its language part alone, as Llama 4's; None of any other."""
-    if family is None or part not in family.parts or TIE in family.keys:
-        return None
-    ledger = ledger_from_config(values, {f"{part}.{key}": value for key, value in within.items()}, source=name)
-    ledger.notes = (f"the language part alone, {part}", *ledger.notes)
-    return ledger
+def _family(values: Mapping[str, Any], name: str, *, nested: bool) -> Architecture | None:
+    """The native type of the whole; None of any other, and of one that goes unsaid where its text says what that is."""
+    try:
+        return architectures.find(model_type_of(values, name))
+    except BadInput:
+        if nested and values.get("model_type") is None:
+            return None
+        raise
 
 
 def _inherited(
@@ -66,31 +119,23 @@ def _inherited(
     return {**{key: value for key, value in before.items() if value}, **text, **after}
 
 
-def _config_of(source: Any) -> tuple[Any, str]:
-    """A config and what its user calls it."""
+def _config_of(source: Any) -> tuple[Any, str, Location | None]:
+    """A config, what its user calls it, and the folder that was named where one was."""
     if isinstance(source, Mapping):
-        return source, "the dictionary"
+        return source, "the dictionary", None
     if not isinstance(source, str | os.PathLike):
         if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):
-            return source.to_dict(), type(source).__name__
+            return source.to_dict(), type(source).__name__, None
         raise BadInput(f"{shown(source)} is no config, of which the language part could be counted")
     from tallystick.presets import PRESETS
 
     if isinstance(source, str) and source.lower() in PRESETS:
-        return PRESETS[source.lower()], source.lower()
-    return _read(source), str(source)
-
-
-def _read(source: str | os.PathLike[str]) -> Any:
-    """The config in a file or folder, here or elsewhere."""
-    from tallystick.sources.elsewhere import elsewhere
-    from tallystick.sources.files import read_json, read_toml
-
+        return PRESETS[source.lower()], source.lower(), None
     place = elsewhere(source) if isinstance(source, str) and "://" in source else Path(source)
     if place.name.endswith(".toml"):
-        return read_toml(place)
+        return read_toml(place), str(source), None
     if place.name.endswith(".json"):
-        return read_json(place)
+        return read_json(place), str(source), None
     if isinstance(place, Path) and os.path.isfile(place):
         raise BadInput(f"{source} is no config, of which the language part could be counted: name its config.json")
-    return read_json(place / CONFIG)
+    return read_json(place / CONFIG), str(source), place

@@ -11,6 +11,7 @@ from tallystick.sources.config import FLAG, TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
 from tallystick.sources.matching import Match
 from tallystick.sources.names import by_number
+from tallystick.sources.part import names_built
 from tallystick.sources.told import ToldByConfig
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def told_by_transformers(
-    stored: Iterable[Entry], config: Mapping[str, Any], values: Values, *, source: str
+    stored: Iterable[Entry], config: Mapping[str, Any], values: Values, *, source: str, language: bool = False
 ) -> ToldByConfig:
     """Stored entries beside the model that transformers builds from the config on the meta device.
 
@@ -27,6 +28,7 @@ def told_by_transformers(
         config: the config beside it.
         values: compares stored tensors, where only that tells whether a loader ties them.
         source: what the user named, for messages.
+        language: whether only what is of the model's language part is laid beside it.
 
     Raises:
         BadInput: when transformers is not installed, does not know the type, or cannot build it.
@@ -37,6 +39,11 @@ def told_by_transformers(
     model = built_by_transformers(model_type, config, {}, source=source, classes=classes_of(config))
     singles = [single for entry in stored for single in entry.unrolled()]
     loaded_as = _loaded_names(model, {single.name: single.called for single in singles})
+    built_entries = ledger_from_module(model).entries
+    if language:
+        part = names_built(model, source)
+        singles = [single for single in singles if loaded_as[single.name] in part]
+        built_entries = tuple(entry for entry in built_entries if entry.name in part)
     stored_as: dict[str, str] = {}
     for single in singles:
         stored_as.setdefault(loaded_as[single.name], single.name)
@@ -45,7 +52,7 @@ def told_by_transformers(
         entry.name: entry._replace(
             name=stored_as.get(entry.name, entry.name), storage=stored_as.get(entry.storage, entry.storage)
         )
-        for entry in ledger_from_module(model).entries
+        for entry in built_entries
     }
     found = Match(
         pairs=[(single, built.get(loaded_as[single.name])) for single in singles],

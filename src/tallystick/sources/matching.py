@@ -6,13 +6,15 @@ Checkpoints of one model differ in a prefix (GPT-2's published file has `wte.wei
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from tallystick.blocks import NARROW
 from tallystick.ledger import Axis, Entry, Ledger, template_of
 from tallystick.packed_names import model_name
+from tallystick.sources.codebooks import PADDED_TO
 
 # What wraps a model while it trains or runs puts its own before every name, one before the other.
 _TRAINING = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
@@ -91,8 +93,8 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
         elif (numbers_seen := seen.setdefault(told, set())) is not None:
             numbers_seen.add(numbers)
         shape = tuple(int(size) for size in told.shape)
-        if entry.dtype in NARROW and len(entry.shape) == 1 and entry.size == told.size:
-            entry = entry._replace(shape=shape)  # packed, and its own shape noted where it was not read
+        if entry.packed is not None and _stands_for(entry, shape):
+            entry = entry._replace(shape=shape, unique=math.prod(shape) if entry.unique else 0)
         pairs.append((entry, told))
         if entry.shape != shape:
             misshaped.extend(f"{one.name}: {entry.shape} where the config says {shape}" for one in entry.unrolled())
@@ -101,6 +103,14 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
         look(entry)
     missing = [name for runs in expected.values() for told in runs for name in _unseen(told, seen.get(told, set()))]
     return Match(pairs, missing, misshaped, (taken, put), elsewhere)
+
+
+def _stands_for(entry: Entry, shape: tuple[int, ...]) -> bool:
+    """Whether packed values are those of a weight of that shape, where their own is not noted, or filled up."""
+    if len(entry.shape) == 1:
+        return entry.size == math.prod(shape)
+    multiple = PADDED_TO.get(entry.dtype, 1)
+    return entry.shape == tuple(-(-size // multiple) * multiple for size in shape)
 
 
 def _name_today(stored: str, entry: Entry) -> str:
@@ -145,7 +155,9 @@ def _prefix(templates: Sequence[str], roots: Sequence[str], expected: Container[
     wrapped = ""
     while more := next((one for one in _TRAINING if _all_start(templates, wrapped + one)), ""):
         wrapped += more
-    candidates = [(taken, put) for taken in dict.fromkeys(("", *WRAPPERS, *_BODIES, wrapped)) for put in ("", *roots)]
+    begins = Counter(template.partition(".")[0] + "." for template in templates).most_common(1)
+    bodies = dict.fromkeys(("", *WRAPPERS, *_BODIES, wrapped, *(first for first, _ in begins)))
+    candidates = [(taken, put) for taken in bodies for put in ("", *roots)]
     return best_prefix(candidates, templates, expected)
 
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from tallystick import architectures
 from tallystick.errors import BadInput
 from tallystick.ledger import BITS, Entry, Ledger
-from tallystick.sources.classes import is_part
+from tallystick.sources.classes import counts, is_part
 from tallystick.sources.config import ledger_from_config, native
 from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
@@ -23,7 +23,7 @@ from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_notes
 from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
 from tallystick.sources.storages import Storages
-from tallystick.sources.tensors import identity_of, is_lazy, shape_of
+from tallystick.sources.tensors import identity_of, is_lazy, packed_bytes, shape_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -100,6 +100,7 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
                 trainable=bool(item.tensor.requires_grad),
                 buffer=item.buffer,
                 active=_active(item),
+                packed=packed_bytes(item.tensor),
             )
         )
     return entries
@@ -136,12 +137,15 @@ def _described(config: object, class_name: str) -> Ledger | None:
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
     if not isinstance(model_type, str) or architectures.find(model_type) is None or not callable(to_dict):
         return None
-    values: Any = to_dict()
+    stated: Any = to_dict()
+    named = {**stated, "architectures": [class_name]}
     source = type(config).__name__
     try:
-        family = native(values, {}, source)
-        if family is None or is_part({**values, "architectures": [class_name]}, family):
+        family = native(stated, {}, source)
+        if family is None or is_part(named, family):
             return None
+        # A class of the user's own says nothing of its head.
+        values = named if counts(named, family) else {**stated, "architectures": [family.class_name]}
         return ledger_from_config(values, {}, source=source)
     except BadInput:
         return None  # the module itself is counted; its config is only a help

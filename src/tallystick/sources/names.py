@@ -37,7 +37,7 @@ _BUFFER = re.compile(
 # What packed weights need to be numbers.
 _QUANTISATION = re.compile(
     r"\.(absmax|quant_map|nested_absmax|nested_quant_map|SCB|weight_format|g_idx|qzeros|scales|biases"
-    r"|weight_scale(_inv|_2)?|weight_(shape|zero_point|g_idx)|(weight|input)_global_scale|(input|[kqv])_scale)$|\.quant_state\."
+    r"|weight_scale(_inv|_2)?|weight_(shape|zero_point|g_idx)|(weight|input)_global_scale|(input|[kqv])_scale|\w*activation_scale)$|\.quant_state\."
 )
 _CAUSAL_MASK = re.compile(r"(^|\.)(attn|attention|self_attn)\.bias$")
 

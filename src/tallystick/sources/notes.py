@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tallystick.errors import quoted
 from tallystick.ledger import Entry, total_of
-from tallystick.sources.packings import Weight
+from tallystick.sources.packed_parts import Weight
 
 
 def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
@@ -27,8 +28,14 @@ def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
     return notes
 
 
-def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight]) -> list[str]:
-    """What packed weights were counted as; a word of warning where it is not known how they are packed."""
+def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight], method: object = None) -> list[str]:
+    """What packed weights were counted as; a word of warning where it is not known how they are packed.
+
+    Args:
+        entries: those of the ledger.
+        weights: those that are known to be packed, by name.
+        method: who quantised them, as a config says.
+    """
     groups: dict[tuple[str, str], list[Weight]] = {}
     for weight in weights.values():
         if weight.size != weight.stored:
@@ -50,6 +57,11 @@ def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight]) -> lis
         count = sum(entry.copies for entry in unknown)
         notes.append(
             f"{count} tensors hold integers, as packed quantised weights do: they are counted as stored elements"
+        )
+    if method and not weights:
+        notes.append(
+            f"the config says that weights are quantised by {quoted(method)}, and none is packed in a way that is known:"
+            " what is stored is counted, not what it stands for"
         )
     return notes
 

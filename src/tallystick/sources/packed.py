@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tallystick.ledger import size_in_bytes
-from tallystick.sources import packings
-from tallystick.sources.packings import Parts, Peek, Tensor, Weight
+from tallystick.sources import codebooks, packings
+from tallystick.sources.packed_parts import Parts, Peek, Tensor, Weight
 
 
 class Found(NamedTuple):
@@ -29,6 +29,23 @@ class _Scheme(NamedTuple):
     beside: tuple[str, ...]  # how the others end
 
 
+_NOTED_BY_HQQ = (
+    "shape", "nbits", "group_size", "axis", "packing", "unpack_view_dtype", "view_as_float", "quant_scale", "quant_zero",
+    "compute_dtype", "offload_meta", "encoded_state_dict", "stores_quant_config", "channel_wise", "optimize", "round_zero",
+)  # fmt: skip
+_SCALES_OF_HQQ = tuple(  # those of scales too, where these are quantised; once in a `meta`
+    f"{meta}.{name}"
+    for meta in ("", ".meta")
+    for name in (
+        "scale",
+        "zero",
+        "scale_q",
+        "zero_q",
+        *(f"meta_{of}.{part}" for of in ("scale", "zero") for part in ("scale", "zero")),
+    )
+)
+_QUANTO = (".weight._scale", ".weight._shift", ".input_scale", ".output_scale")
+
 _SCHEMES = (
     _Scheme(
         ".quant_map", "", "bitsandbytes", packings.bitsandbytes,
@@ -36,13 +53,35 @@ _SCHEMES = (
          ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"),
     ),
     _Scheme(".SCB", ".weight", "bitsandbytes", packings.llm_int8, (".SCB", ".weight_format")),
-    _Scheme(".qweight", ".qweight", "GPTQ", packings.gptq_or_awq, (".qzeros", ".scales", ".g_idx")),
+    _Scheme(
+        ".qweight", ".qweight", "GPTQ", packings.gptq_or_awq,
+        (".qzeros", ".scales", ".scaled_zeros", ".g_idx", ".weight_global_scale", ".act_global_scale", ".forward_hadamard_matrix",
+         ".backward_hadamard_matrix"),
+    ),
     _Scheme(
         ".weight_packed", ".weight_packed", "compressed-tensors", packings.compressed_tensors,
         (".weight_scale", ".weight_shape", ".weight_zero_point", ".weight_g_idx", ".weight_global_scale"),
     ),
     _Scheme("_blocks", "_blocks", "MXFP4", packings.mxfp4, ("_scales",)),
-    _Scheme(".scales", ".weight", "MLX", packings.mlx, (".scales", ".biases")),
+    _Scheme(".scales", ".weight", "MLX", packings.mlx, (".scales", ".biases", ".qbiases")),
+    _Scheme(".weight_scales", ".weight", "EETQ", packings.eetq, (".weight_scales",)),
+    _Scheme(".embedding_scale", ".embedding_quantized", "Gemma", packings.gemma_embedding, (".embedding_scale",)),
+    _Scheme(".W_q", ".W_q", "HQQ", packings.hqq, (*_SCALES_OF_HQQ, *(f".{note}" for note in _NOTED_BY_HQQ))),
+    _Scheme(".weight._data", ".weight._data", "quanto", packings.quanto, _QUANTO),
+    _Scheme(".weight._data._data", ".weight._data._data", "quanto", packings.quanto, _QUANTO),
+    _Scheme(".codebooks", ".codes", "AQLM", codebooks.aqlm, (".codebooks", ".scales")),
+    _Scheme(
+        ".centroids.weight", ".indices", "VPTQ", codebooks.vptq,
+        (".centroids.weight", ".res_centroids.weight", ".outlier_centroids.weight", ".outlier_indices", ".res_indices",
+         ".perm", ".weight_scale", ".weight_bias"),
+    ),
+    _Scheme(".tables2", ".weight", "HIGGS", codebooks.higgs, (".scales", ".tables", ".tables2")),
+    _Scheme(".dense_weights", ".dense_weights", "SpQR", codebooks.spqr, (".row_offsets", ".col_vals", ".in_perm")),
+    _Scheme(
+        ".q_weight", ".q_weight", "EXL2", codebooks.exl2,
+        (".q_scale", ".q_scale_max", ".q_groups", ".q_invperm", ".q_perm", ".q_group_map"),
+    ),
+    _Scheme(".trellis", ".trellis", "EXL3", codebooks.exl3, (".suh", ".svh", ".su", ".sv", ".mcg", ".mul1")),
     _Scheme("_scale_inv", "", "FP8", packings.scaled, ("_scale_inv",)),
     _Scheme("_scale", "", "FP8", packings.scaled, ("_scale", "_scale_2", "_zero_point")),
     _Scheme("_qdata", "_qdata", "torchao", packings.torchao, ("_scale", "_zero_point", "_scale_and_zero", "_per_tensor_scale",

@@ -1,4 +1,4 @@
-"""How each library packs a weight into tensors, and what these stand for.
+"""How each library packs a weight value by value, and what the tensors stand for.
 
 It is told by the shapes of the parts; where they leave it open, by the few bytes in which the library notes it, or by
 the config. Parts that contradict each other are refused.
@@ -8,86 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeGuard
+from collections.abc import Mapping
+from typing import Any
 
-from tallystick.errors import BadInput, quoted, shown
+from tallystick.errors import BadInput, shown
 from tallystick.ledger import BITS
-
-Tensor = tuple[str, str, tuple[int, ...]]  # name, dtype, shape
-Peek = Callable[[str], bytes | None]  # the bytes of a small tensor, None where they cannot be read
-
-
-class Weight(NamedTuple):
-    """A weight as the model has it."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    scheme: str = ""  # who packed it
-    stored: int = 0  # elements of the tensor that holds its values
-    bytes: int = 0  # of that tensor
-
-    @property
-    def size(self) -> int:
-        """Its elements."""
-        return math.prod(self.shape)
-
-
-class Parts:
-    """The tensors in which one weight is stored, by the ends of their names."""
-
-    def __init__(
-        self, stem: str, tensors: Mapping[str, Tensor], peek: Peek, told: Mapping[str, Any], metadata: Mapping[str, str]
-    ) -> None:
-        self.stem, self._tensors, self._peek = stem, tensors, peek
-        self.told, self.metadata = told, metadata
-
-    def has(self, ending: str) -> bool:
-        """Whether there is a part whose name ends so."""
-        return self.stem + ending in self._tensors
-
-    def dtype(self, ending: str) -> str:
-        """The dtype in which a part is stored."""
-        return self._tensors[self.stem + ending][1]
-
-    def shape(self, ending: str, dimensions: int | None = None) -> tuple[int, ...]:
-        """The shape of a part, which must be there, and have so many dimensions where that is asked."""
-        if not self.has(ending):
-            raise BadInput(f"{self.named('')} is packed, and {self.named(ending)} is not there")
-        shape = self._tensors[self.stem + ending][2]
-        if dimensions not in (None, len(shape)):
-            self.contradiction(ending)
-        return shape
-
-    def rows(self, ending: str) -> tuple[tuple[int, ...], int]:
-        """The shape of a part without its last size, and that, which is not 0."""
-        shape = self.shape(ending)
-        if not shape or not shape[-1]:
-            self.contradiction(ending)
-        return shape[:-1], shape[-1]
-
-    def note(self, ending: str) -> bytes | None:
-        """What a library noted in a tensor of a few bytes."""
-        return self._peek(self.stem + ending) if self.has(ending) else None
-
-    def named(self, ending: str) -> str:
-        """The name of a part, for messages."""
-        return quoted(self.stem + ending, most=120)
-
-    def contradiction(self, *endings: str) -> NoReturn:
-        """Refuse parts that are of no one weight."""
-        parts = [f"{self.named(one)} of shape {self._tensors[self.stem + one][2]}" for one in endings]
-        what = "cannot belong to one packed weight" if len(parts) > 1 else "cannot belong to a packed weight"
-        raise BadInput(f"{' and '.join(parts)} {what}: the file is broken, or packed otherwise than its names say")
-
-    def whole(self, dividend: int, divisor: int, *endings: str) -> int:
-        """A quotient that has to be whole."""
-        if not divisor or dividend % divisor:
-            self.contradiction(*endings)
-        return dividend // divisor
-
-
-# -- what each library stores ---------------------------------------------------------------------
+from tallystick.sources.packed_parts import Parts, Weight, is_size
 
 
 def bitsandbytes(parts: Parts) -> Weight | None:
@@ -109,7 +35,7 @@ def bitsandbytes(parts: Parts) -> Weight | None:
         shape, block = state["shape"], state["blocksize"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise BadInput(f"{parts.named(ending)} holds {shown(noted, most=60)}, expected a JSON with a shape") from None
-    if not isinstance(shape, list) or not all(map(_is_size, shape)) or not _is_size(block):
+    if not isinstance(shape, list) or not all(map(is_size, shape)) or not is_size(block):
         raise BadInput(f"{parts.named(ending)} gives the shape {shown(shape)} and the blocksize {shown(block)}")
     size = math.prod(shape)
     if not most - BITS[parts.dtype("")] // 4 < size <= most:
@@ -134,10 +60,14 @@ def gptq_or_awq(parts: Parts) -> Weight | None:
 
     GPTQ (AutoGPTQ 0.7, nn_modules/qlinear: `qweight` [in·bits/32, out], `qzeros` [groups, out·bits/32], `scales`
     [groups, out], `g_idx` [in]) packs along the inputs; AWQ (AutoAWQ 0.2, modules/linear/gemm.py: `qweight`
-    [in, out·bits/32]) along the outputs, and its `gemv` has them transposed.
+    [in, out·bits/32]) along the outputs; its `gemv` has them transposed, its `marlin` [in/16, 2·out]. Others have the same
+    names for bytes and for 16-bit words.
     """
-    if parts.dtype(".qweight") != "int32" or not parts.has(".scales") or len(parts.shape(".scales")) != 2:
+    if not parts.has(".scales") or len(parts.shape(".scales")) != 2:
         return None  # somebody else's
+    other = {"uint8": _fp_quant, "int16": _awq_fast}.get(parts.dtype(".qweight"))
+    if other or parts.dtype(".qweight") != "int32":
+        return other and other(parts)
     rows, columns = parts.shape(".qweight", 2)
     groups, outputs = parts.shape(".scales")
     if rows == groups and not parts.has(".g_idx"):
@@ -146,6 +76,8 @@ def gptq_or_awq(parts: Parts) -> Weight | None:
     elif columns == outputs:
         inputs, bits = _gptq(parts, rows, outputs)
         whose = "GPTQ"
+    elif columns == 2 * outputs:
+        bits, inputs, whose = 4, rows * 16, "AWQ"
     else:
         bits, inputs, whose = parts.whole(columns * 32, outputs, ".qweight", ".scales"), rows, "AWQ"
     if bits not in range(1, 9) or not 0 < groups <= inputs:
@@ -167,6 +99,23 @@ def _gptq(parts: Parts, rows: int, outputs: int) -> tuple[int, int]:
     else:
         bits = _bits(parts.told) or 4
     return parts.whole(rows * 32, bits, ".qweight"), bits
+
+
+def _awq_fast(parts: Parts) -> Weight:
+    """Four rows of 4 bits in one of 16-bit words: AutoAWQ 0.2, modules/linear/gemv_fast.py; `scales` [groups, out]."""
+    rows, inputs = parts.shape(".qweight", 2)
+    if parts.shape(".scales")[1] != 4 * rows:
+        parts.contradiction(".qweight", ".scales")
+    return Weight((4 * rows, inputs), "int4", "AWQ")
+
+
+def _fp_quant(parts: Parts) -> Weight | None:
+    """Two floats to a byte, along the inputs: transformers 5.23, integrations/fp_quant.py; `scales` [out, in/group]."""
+    above, columns = parts.rows(".qweight")
+    rows, groups = parts.rows(".scales")
+    if parts.whole(columns * 2, groups, ".qweight", ".scales") not in (16, 32) or rows != above:
+        parts.contradiction(".qweight", ".scales")
+    return Weight((*above, columns * 2), "float4_e2m1fn", "FP-Quant")
 
 
 def compressed_tensors(parts: Parts) -> Weight | None:
@@ -206,7 +155,7 @@ def _words(elements: int, bits: int) -> int:
 
 def _narrow_floats(parts: Parts, values: str, scales: str) -> Weight | None:
     """Floats of 4 or 6 bits in bytes, with a scale for each 16 (float8) or 32 (an exponent) of a row."""
-    if parts.dtype(values) != "uint8":
+    if parts.dtype(values) not in ("uint8", "int8"):
         return None
     above, columns = parts.rows(values)
     rows, groups = parts.rows(scales)
@@ -236,7 +185,8 @@ def mlx(parts: Parts) -> Weight | None:
     """`weight` [out, in·bits/32] in unsigned words, `scales` and `biases` [out, in/group].
 
     MLX 0.32, mlx.core.quantize; group size and bits are in the config's `quantization` (mlx-lm), for all layers and for
-    single ones. Floats (`mode`) have no `biases`, and their scales tell which they are.
+    single ones. Floats (`mode`) have no `biases`, and their scales tell which they are. transformers 5.23 packs alike for
+    Metal (integrations/metal_quantization.py), and calls the biases `qbiases`.
     """
     if not parts.has(".weight") or parts.dtype(".weight") != "uint32":
         return None
@@ -244,7 +194,8 @@ def mlx(parts: Parts) -> Weight | None:
     rows, groups = parts.rows(".scales")
     if rows != above:
         parts.contradiction(".weight", ".scales")
-    if not parts.has(".biases"):
+    biases, whose = (".qbiases", "Metal") if parts.has(".qbiases") else (".biases", "MLX")
+    if not parts.has(biases):
         width, group, dtype = {
             4: (4, 32, "float4_e2m1fn"),
             2: (4, 16, "float4_e2m1fn"),
@@ -253,21 +204,21 @@ def mlx(parts: Parts) -> Weight | None:
         if not width or words * 32 != groups * group * width:
             parts.contradiction(".weight", ".scales")
         return Weight((*above, groups * group), dtype)
-    if parts.shape(".biases") != parts.shape(".scales"):
-        parts.contradiction(".scales", ".biases")
+    if parts.shape(biases) != parts.shape(".scales"):
+        parts.contradiction(".scales", biases)
     own = parts.told.get(parts.stem)
     told = own if isinstance(own, Mapping) else parts.told
     bits, size = told.get("bits"), told.get("group_size")
     if bits is None or size is None:
         return None
-    if not _is_size(bits) or not _is_size(size) or bits > 8:
+    if not is_size(bits) or not is_size(size) or bits > 8:
         raise BadInput(f"the config's quantization says bits {shown(bits)} and group_size {shown(size)}")
     if words * 32 != groups * size * bits:
         raise BadInput(
             f"{parts.named('.weight')} of shape {(*above, words)} with scales of shape {(*above, groups)} is not"
             f" packed in {bits} bits and groups of {size}, as the config says"
         )
-    return Weight((*above, groups * size), f"int{bits}")
+    return Weight((*above, groups * size), f"int{bits}", whose)
 
 
 def scaled(parts: Parts) -> Weight | None:
@@ -275,24 +226,116 @@ def scaled(parts: Parts) -> Weight | None:
 
     float8 with a scale for each tile (`weight_scale_inv`: DeepSeek-V3's inference/kernel.py, transformers 5.23
     integrations/finegrained_fp8.py), row or tensor (`weight_scale`: compressed-tensors, fbgemm, ModelOpt); NVFP4 as
-    ModelOpt writes it (`weight` [out, in/2], `weight_scale` a float8 for 16, `weight_scale_2`); BitNet's ternary
-    weights, four to a byte along the outputs (transformers 5.23, integrations/bitnet.py).
+    ModelOpt writes it (`weight` [out, in/2], `weight_scale` a float8 for 16, `weight_scale_2`); MXFP4 in bytes with the
+    exponents in `weight_scale_inv`; BitNet's ternary weights, four to a byte along the outputs (transformers 5.23,
+    integrations/bitnet.py); Gemma's, several to a byte along the inputs (integrations/gemma_quant.py).
     """
     values, scale = "", next(one for one in ("_scale", "_scale_inv") if parts.has(one))
     if not parts.has(values):
         return None
     shape, scales = parts.shape(values), parts.shape(scale)
     if parts.dtype(values) == "uint8":
-        if math.prod(scales) == 1:
-            outputs, inputs = parts.shape(values, 2)
-            return Weight((outputs * 4, inputs), "int2", "BitNet")
-        weight = _narrow_floats(parts, values, scale)
-        return weight and weight._replace(scheme="ModelOpt")
+        return _several_to_a_byte(parts, values, scale)
+    if parts.dtype(values) == "int8" and parts.dtype(scale) == "float8_e8m0fnu":
+        return _narrow_floats(parts, values, scale)
     if parts.dtype(values) != "int8" and not parts.dtype(values).startswith("float8"):
         return None
     if math.prod(scales) > math.prod(shape):
         parts.contradiction(values, scale)
     return Weight(shape, parts.dtype(values))
+
+
+def _several_to_a_byte(parts: Parts, values: str, scale: str) -> Weight | None:
+    """BitNet's, Gemma's or ModelOpt's."""
+    if math.prod(parts.shape(scale)) == 1:
+        outputs, inputs = parts.shape(values, 2)
+        return Weight((outputs * 4, inputs), "int2", "BitNet")
+    if parts.told.get("quant_method") == "gemma":
+        return gemma(parts, values, scale)
+    weight = _narrow_floats(parts, values, scale)
+    return weight and weight._replace(scheme="ModelOpt")
+
+
+def gemma(parts: Parts, values: str, scale: str) -> Weight | None:
+    """2, 4 or 8 bits along the inputs, as the config says of all layers: where it says it by patterns, it is not known."""
+    shape, bits = parts.shape(values, 2), _bits(parts.told)
+    if parts.shape(scale)[:1] != shape[:1]:
+        parts.contradiction(values, scale)
+    if parts.dtype(values) == "int8":
+        return Weight(shape, "int8", "Gemma")
+    if parts.told.get("module_quant_configs") or bits not in (2, 4) or parts.dtype(values) != "uint8":
+        return None
+    return Weight((shape[0], shape[1] * 8 // bits), f"int{bits}", "Gemma")
+
+
+def gemma_embedding(parts: Parts) -> Weight | None:
+    """`embedding_quantized` [vocabulary, width·bits/8] and `embedding_scale`: as its linear layers."""
+    return gemma(parts, ".embedding_quantized", ".embedding_scale")
+
+
+def eetq(parts: Parts) -> Weight | None:
+    """A byte for each value. transformers 5.23, integrations/eetq.py: `weight` [in, out], `weight_scales` [out]."""
+    if not parts.has(".weight") or parts.dtype(".weight") != "int8":
+        return None
+    inputs, outputs = parts.shape(".weight", 2)
+    if parts.shape(".weight_scales") != (outputs,):
+        parts.contradiction(".weight", ".weight_scales")
+    return Weight((outputs, inputs), "int8")
+
+
+def hqq(parts: Parts) -> Weight | None:
+    """`W_q`, groups of values with several to a byte, or ten of 3 bits to 32; `shape` and `nbits` note what they are.
+
+    hqq 0.2.8, core/quantize.py, `HQQLinear.state_dict`, and core/bitpack.py.
+    """
+    shape, bits = _noted_by_hqq(parts)
+    how = parts.told.get("quant_config")
+    told = how.get("weight_quant_params", how) if isinstance(how, Mapping) else {}
+    group = told.get("group_size")
+    bits = bits or told.get("nbits")
+    if shape is None and is_size(group) and parts.has(".scale"):
+        shape = (math.prod(parts.shape(".scale")) * group,)
+    if shape is None or not is_size(bits) or bits > 8:
+        return None
+    above, columns = parts.rows(".W_q")
+    held = BITS[parts.dtype(".W_q")] // bits  # in one of its elements
+    most = math.prod(above) * columns * held
+    if not all(map(is_size, shape)) or not most - held * columns < math.prod(shape) <= most:
+        raise BadInput(f"{parts.named('.W_q')} holds up to {most:,} packed values, and its shape says {shown(shape)}")
+    return Weight(shape, f"int{bits}")
+
+
+def _noted_by_hqq(parts: Parts) -> tuple[tuple[int, ...] | None, int | None]:
+    """The shape of a weight and the bits of a value: in small tensors, or in a pickle as they are."""
+    if told := parts.metadata.get(f"{parts.stem}.W_q"):
+        try:
+            said = json.loads(told)
+            return tuple(said["shape"]), int(said["nbits"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None, None
+    shape, bits = parts.note(".shape"), parts.note(".nbits")
+    sizes = None if shape is None else (shape[at : at + 8] for at in range(0, len(shape), 8))
+    return (
+        None if sizes is None else tuple(int.from_bytes(size, "little") for size in sizes),
+        None if bits is None else int.from_bytes(bits, "little"),
+    )
+
+
+def quanto(parts: Parts) -> Weight | None:
+    """`weight._data` as it is in 8 bits; below, `weight._data._data` has groups of values, several rows of them to one.
+
+    optimum-quanto 0.2.7, tensor/weights/qbits.py and tensor/packed.py. The scales are one for each group, in rows.
+    """
+    if not parts.has(".weight._data._data"):
+        return Weight(parts.shape(".weight._data"), parts.dtype(".weight._data"))
+    rows, size = parts.shape(".weight._data._data", 2)
+    groups, one = parts.shape(".weight._scale", 2)
+    if one != 1 or parts.dtype(".weight._data._data") != "uint8":
+        return None
+    bits = next((bits for bits in (4, 2) if -(-groups * bits // 8) == rows), None)
+    if bits is None:
+        parts.contradiction(".weight._data._data", ".weight._scale")
+    return Weight((groups * size,), f"int{bits}")
 
 
 def torchao(parts: Parts) -> Weight | None:
@@ -314,7 +357,7 @@ def torchao(parts: Parts) -> Weight | None:
                 f"__metadata__ says of {parts.named('')} {shown(noted)}, which torchao does not write"
             ) from None
         if stated is not None:
-            if not isinstance(stated, list) or not stated or not all(map(_is_size, stated)):
+            if not isinstance(stated, list) or not stated or not all(map(is_size, stated)):
                 raise BadInput(f"__metadata__ gives {parts.named('')} the shape {shown(stated)}")
             shape = tuple(stated)
     stored, dtype = math.prod(parts.shape("_qdata")), parts.dtype("_qdata")
@@ -340,9 +383,11 @@ def _bits(told: Mapping[str, Any]) -> int | None:
         else []
     )
     stated = {one.get("num_bits") for one in each if isinstance(one, Mapping) and isinstance(one.get("num_bits"), int)}
-    bits = told.get("bits", told.get("w_bit")) if not stated else stated.pop() if len(stated) == 1 else None
-    return bits if _is_size(bits) and bits <= 8 else None
-
-
-def _is_size(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40
+    bits = (
+        told.get("bits", told.get("w_bit", told.get("num_bits")))
+        if not stated
+        else stated.pop()
+        if len(stated) == 1
+        else None
+    )
+    return bits if is_size(bits) and bits <= 8 else None

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 import time
-from http.client import HTTPException, HTTPResponse
-from typing import IO, Any
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from io import BufferedReader, RawIOBase
+from typing import IO, TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import (
+    AbstractHTTPHandler,
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
-    HTTPHandler,
     HTTPRedirectHandler,
-    HTTPSHandler,
     OpenerDirector,
     ProxyHandler,
     Request,
@@ -27,8 +27,11 @@ from tallystick import __version__
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.remote import NotThere, Piece, Tally
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 PATIENCE = 10  # seconds in which nothing comes
-DEADLINE = 60  # seconds in which a piece must have come
+DEADLINE = 60  # seconds in which an answer must have come
 LARGEST_WHOLE = 16_000_000  # bytes of a file that is taken whole, where a host sends no pieces
 MOST_REDIRECTS = 5
 
@@ -44,7 +47,7 @@ class Web:
         self._tally, self._token, self._refused = tally, token, refused
         self._opener = OpenerDirector()
         for handler in (
-            ProxyHandler(), HTTPHandler(), HTTPSHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor(), Redirects(tally),
+            ProxyHandler(), Connecting(), HTTPDefaultErrorHandler(), HTTPErrorProcessor(), Redirects(tally),
         ):  # fmt: skip
             self._opener.add_handler(handler)
 
@@ -105,6 +108,62 @@ class Web:
         return BadInput(f"{what}: the host answers {said}")
 
 
+class Answer(HTTPResponse):
+    """An answer that must have come in time, its head too: of that a host could send line after line, and never end."""
+
+    def __init__(self, sock: Any, *arguments: Any, **more: Any) -> None:
+        super().__init__(sock, *arguments, **more)
+        self.fp = BufferedReader(_InTime(self.fp))
+
+
+class _InTime(RawIOBase):
+    """What a host sends, for so long as it is waited for."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._end = file, time.monotonic() + DEADLINE
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if time.monotonic() > self._end:
+            raise BadInput(f"the host still sends its answer after {DEADLINE} seconds: too slow to wait for")
+        wanted = memoryview(buffer).cast("B")
+        content = self._file.read1(len(wanted))
+        wanted[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class Plain(HTTPConnection):
+    """A connection whose answers come in time."""
+
+    response_class = Answer
+
+
+class Secure(HTTPSConnection):
+    """The same by TLS."""
+
+    response_class = Answer
+
+
+class Connecting(AbstractHTTPHandler):
+    """Opens a connection for each request."""
+
+    http_request = https_request = AbstractHTTPHandler.do_request_
+
+    def http_open(self, request: Request) -> HTTPResponse:
+        """By HTTP."""
+        return self.do_open(Plain, request)
+
+    def https_open(self, request: Request) -> HTTPResponse:
+        """By HTTPS."""
+        return self.do_open(Secure, request)
+
+
 class Redirects(HTTPRedirectHandler):
     """Follows a host to where it points, without what the user is known by where that is another host."""
 
@@ -156,12 +215,9 @@ def _piece(response: HTTPResponse, start: int, length: int) -> Piece:
 
 def _content(response: HTTPResponse, most: int) -> bytes:
     """What a host sends, up to so many bytes: fewer where it ends."""
-    end = time.monotonic() + DEADLINE
     content = bytearray()
     while len(content) < most and (block := response.read1(min(_BLOCK, most - len(content)))):
         content += block
-        if time.monotonic() > end:
-            raise BadInput(f"the host sent {len(content):,} bytes in {DEADLINE} seconds: too slow to wait for")
     if len(content) < most and response.length:
         raise BadInput(f"the host ended after {len(content):,} bytes, with {response.length:,} still to come")
     return bytes(content)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tallystick.errors import BadInput, quoted, shown
+from tallystick.errors import BadInput, grouped, quoted, shown
 from tallystick.ledger import Ledger
 from tallystick.sources.files import exists, read_json
 from tallystick.sources.remote import AnyLocation, Location, at_once
@@ -85,14 +85,14 @@ def claim_notes(index: Path, ledger: Ledger) -> tuple[str, ...]:
     notes = []
     size, parameters = said.get("total_size"), said.get("total_parameters")
     held = ledger.totals["stored_bytes"]
-    if type(size) in (int, float) and size != held:
-        notes.append(f"{index.name} says total_size {size:,}, and its files hold {held:,} bytes of tensors")
+    if isinstance(size, int | float) and not isinstance(size, bool) and size != held:
+        notes.append(f"{index.name} says total_size {grouped(size)}, and its files hold {held:,} bytes of tensors")
     if type(parameters) is int and parameters != ledger.total:
         twice = parameters == ledger.totals["by_name"]
         how = (
             "counting every name"
             if twice
-            else f"{abs(parameters - ledger.total):,} {'more' if parameters > ledger.total else 'fewer'}"
+            else f"{grouped(abs(parameters - ledger.total))} {'more' if parameters > ledger.total else 'fewer'}"
         )
-        notes.append(f"{index.name} says total_parameters {parameters:,}: {how}")
+        notes.append(f"{index.name} says total_parameters {grouped(parameters)}: {how}")
     return tuple(notes)

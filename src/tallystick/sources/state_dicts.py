@@ -10,6 +10,9 @@ from tallystick.errors import BadInput, quoted
 # Where runs keep the model's tensors, the likeliest first: Lightning, nanoGPT and the books, DeepSpeed, others.
 _KEYS = ("state_dict", "model_state_dict", "model", "module", "net", "weights", "params")
 
+# In the dictionary of a layer that hqq packed; beside it are its scales, and plain values that say how.
+_PACKED = "W_q"
+
 MOST_DEEP = 32  # dictionaries one inside the other
 LONGEST = 32 << 20  # characters of all names together, which nested dictionaries could multiply
 
@@ -21,6 +24,7 @@ class Found(NamedTuple):
     key: str | None  # that of the dictionary that was taken, None where the file is one itself
     beside: dict[str, Any]  # what stands beside it under other keys
     left_out: int  # values among the tensors that are none
+    told: dict[str, Any]  # plain values beside packed ones, by their names
 
     def notes(self) -> tuple[str, ...]:
         """Which tensors were counted, where a file holds others too."""
@@ -58,6 +62,8 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
     if not tried:
         tried = [(key, value) for key, value in words.items() if isinstance(value, dict)]
         tried = [(key, value) for key, value in tried if any(is_tensor(one) for one in value.values())]
+        if len(tried) > 1 and any(_PACKED in value for _, value in tried):
+            return _opened(words, None, {}, is_tensor)  # one for each layer
         if len(tried) > 1:
             raise BadInput(
                 f"it holds several state dicts, and none under a usual key: {', '.join(map(quoted, words))[:200]}"
@@ -77,14 +83,16 @@ def _opened(
 ) -> Found:
     """All tensors of a dictionary and of those inside it, each of which is looked into once."""
     tensors: dict[str, Any] = {}
+    told: dict[str, Any] = {}
     seen: set[int] = set()
     left_out = letters = 0
 
-    def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, deep: int) -> None:
+    def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, deep: int, packed: bool) -> None:
         nonlocal left_out, letters
         if deep > MOST_DEEP or id(values) in seen:
             raise BadInput("it holds a dictionary inside itself, or one at two places: expected tensors by name")
         seen.add(id(values))
+        packed = packed or _PACKED in values
         named = (
             values.items() if isinstance(values, Mapping) else ((str(place), one) for place, one in enumerate(values))
         )
@@ -98,12 +106,14 @@ def _opened(
                 if tensors.setdefault(prefix + name, value) is not value:
                     raise BadInput(f"it holds two tensors that are both called {quoted(prefix + name)}")
             elif isinstance(value, dict) or (isinstance(value, list | tuple) and any(map(is_tensor, value))):
-                open_(value, f"{prefix}{name}.", deep + 1)
+                open_(value, f"{prefix}{name}.", deep + 1, packed)
+            elif packed:
+                told[prefix + name] = value
             else:
                 left_out += 1
 
-    open_(values, "", 0)
+    open_(values, "", 0, False)
     for name in tensors:
         if not name.isprintable():
             raise BadInput(f"it names {quoted(name)}, which holds characters that cannot be shown")
-    return Found(tensors, key, beside, left_out)
+    return Found(tensors, key, beside, left_out, told)

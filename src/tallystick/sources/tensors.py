@@ -57,6 +57,13 @@ def is_sharded(tensor: torch.Tensor) -> bool:
     return any(kind.__name__ == "DTensor" for kind in type(tensor).__mro__)
 
 
+def packed_bytes(tensor: torch.Tensor) -> int | None:
+    """Bytes of all the plain tensors inside a quantised one, scales included; None for any other."""
+    if is_sharded(tensor) or not hasattr(tensor, "__tensor_flatten__"):
+        return None
+    return sum(int(part.nbytes) for part in parts_of(tensor).tensors)
+
+
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     """The plain tensor whose memory stands for a tensor's: the first of its parts that holds any."""
     filled: Iterator[torch.Tensor] = (part for part in parts_of(tensor).tensors if part.numel())

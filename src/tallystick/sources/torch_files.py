@@ -21,7 +21,7 @@ from tallystick.sources.pickles import LARGEST, followed
 from tallystick.sources.remote import Location, Remote
 from tallystick.sources.safetensors import Header, StoredTensor
 from tallystick.sources.state_dicts import Found, tensors_in
-from tallystick.sources.torch_tensors import KNOWN, SavedTensor, Storage, Wrapped, storage_of
+from tallystick.sources.torch_tensors import KNOWN, SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
 from tallystick.sources.views import View, shared
 
 KIND = "torch"
@@ -155,8 +155,22 @@ def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> tuple[dict[str, 
     return tensors, metadata
 
 
+def _told_by_hqq(told: Mapping[str, Any]) -> dict[str, str]:
+    """The shape and the bits that hqq keeps beside packed values, or in their `meta`, as JSON by the name of these."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in told.items():
+        layer, _, word = name.rpartition(".")
+        said = found.setdefault(f"{layer.removesuffix('.meta')}.W_q", {})
+        if word == "shape":
+            said[word] = sizes_of(value)
+        elif word == "nbits" and is_size(value):
+            said[word] = value
+    return {name: json.dumps(said) for name, said in found.items()}
+
+
 def _contents(path: Location, found: Found, places: Mapping[str, int | None]) -> Contents:
     tensors, metadata = _taken_apart(found.tensors)
+    metadata |= _told_by_hqq(found.told)
     seen = {
         name: View(one.storage.key, one.offset, one.layout)
         for name, one in tensors.items()

@@ -1,0 +1,60 @@
+"""The other classes of BERT and its descendants: a pooler, and heads that classify sequences, tokens and spans."""
+
+from __future__ import annotations
+
+from tallystick.architectures._siblings import BARE, INSTEAD, add, labels_of_each, product, sibling, spans, two_products
+from tallystick.blueprint import Config, Group, Model, Node, Sibling
+
+
+def _pooler(c: Config) -> dict[str, Node]:
+    return {"pooler": Group(dense=product(c.hidden_size, c.hidden_size))}
+
+
+def _classifier(c: Config) -> dict[str, Node]:
+    return labels_of_each(c, c.hidden_size)
+
+
+def _of_one(c: Config) -> dict[str, Node]:
+    """Each choice is a sequence, and gets one score."""
+    return {"classifier": product(c.hidden_size, 1)}
+
+
+def _of_two(c: Config) -> dict[str, Node]:
+    return {"classifier": two_products(c.hidden_size, c.hidden_size, c.num_labels)}
+
+
+def with_order(c: Config, model: Model) -> Model:
+    """Two heads: the LM's, and one that reads the pooler and tells whether a sentence follows another."""
+    heads = model.children["cls"]
+    assert isinstance(heads, Group)  # noqa: S101  # as `with_cls` builds it
+    heads.children["seq_relationship"] = product(c.hidden_size, 2)
+    model.irregular = "those of the pooler and `seq_relationship` take one token of each sequence"
+    return model
+
+
+def _pooled_with_order(c: Config, model: Model) -> Model:
+    add(model, _pooler(c))
+    return with_order(c, model)
+
+
+CLASSIFIER = f"`classifier` {INSTEAD}"
+POOLED = f"a pooler and {CLASSIFIER}"
+
+# Without a pooler.
+SPANS = {"ForQuestionAnswering": sibling(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.hidden_size))}
+TOKENS = {
+    "ForMaskedLM": Sibling(lambda c, model: model),  # the same tensors
+    "ForTokenClassification": sibling(CLASSIFIER, _classifier),
+}
+TWO_PRODUCTS = {"ForSequenceClassification": sibling(CLASSIFIER, _of_two, once=True)}
+UNPOOLED = {**BARE, **TOKENS, **TWO_PRODUCTS}
+
+_BOTH = {
+    "Model": sibling("a pooler, and no LM head", inside=_pooler, once=True),
+    "ForMultipleChoice": sibling(POOLED, _of_one, inside=_pooler, once=True, keys={}),
+    **TOKENS,
+    **SPANS,
+}
+BERT = {**_BOTH, "ForSequenceClassification": sibling(POOLED, _classifier, inside=_pooler, once=True)}
+ROBERTA = {**_BOTH, **TWO_PRODUCTS}
+IN_ORDER = {"ForPreTraining": Sibling(_pooled_with_order, "a pooler, and `seq_relationship` beside the LM head")}

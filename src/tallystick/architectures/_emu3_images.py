@@ -1,0 +1,181 @@
+"""What makes tokens of images for Emu3, and images of tokens: a VQ-VAE (van den Oord et al. 2017) of convolutions."""
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+from tallystick.architectures._towers import conv
+from tallystick.blueprint import (
+    Attention,
+    Buffer,
+    Config,
+    Group,
+    LayerNorm,
+    Linear,
+    Node,
+    Part,
+    Repeat,
+    Stack,
+    Tensor,
+    Tower,
+    natural,
+)
+from tallystick.errors import shown
+
+IMAGES = Part(
+    {
+        "codebook_size": 32768,
+        "embed_dim": 4,
+        "latent_channels": 4,
+        "double_latent": False,
+        "in_channels": 3,
+        "out_channels": 3,
+        "temporal_downsample_factor": 4,
+        "base_channels": 256,
+        "channel_multiplier": (1, 2, 2, 4),
+        "num_res_blocks": natural(2),
+        "attn_resolutions": [3],
+        "hidden_size": 1024,
+        "num_attention_heads": 1,
+    }
+)
+GROUPS = 32  # of channels that are scaled alike
+Norm = Callable[[int], Group]
+
+
+def images(c: Config) -> Tower:
+    """An encoder, a decoder, and the vectors that tokens stand for."""
+    c.require_divisible("hidden_size", by="num_attention_heads")
+    latent, codes = c.latent_channels, c.embed_dim
+    return Tower(
+        encoder=_encoder(c),
+        decoder=_decoder(c),
+        quantize=Group(embedding=Group(weight=Tensor((c.codebook_size, codes)))),
+        quant_conv=_in_time(latent, codes, 3, 1, 1),
+        post_quant_conv=_in_time(codes, latent, 3, 1, 1),
+    )
+
+
+def _encoder(c: Config) -> Group:
+    widths = _widths(c)
+    out = 2 * c.latent_channels if c.double_latent else c.latent_channels
+    first, last = c.base_channels, widths[-1]
+    stages = {}
+    for stage, (given, width) in enumerate(pairwise((first, *widths))):
+        blocks = c.num_res_blocks
+        further = stage < len(widths) - 1
+        stages[str(stage)] = Group(
+            **_stage(c, stage, blocks, given, width, LayerNorm),
+            downsample=Group(conv=conv(width if blocks else given, width if blocks else given, 3, 3))
+            if further
+            else None,
+        )
+    return Group(
+        conv_in=conv(c.in_channels, first, 3, 3),
+        down_block=Group(down=Group(**stages)),
+        middle_block=_middle(c, last, LayerNorm),
+        norm_out=LayerNorm(last),
+        conv_out=conv(last, out, 3, 3),
+        time_conv=Repeat(_halvings(c), Group(conv=_in_time(out, out, 4, 3, 3))),
+        time_res_stack=_moments(c, out),
+    )
+
+
+def _decoder(c: Config) -> Group:
+    widths, latent, codes = _widths(c), c.latent_channels, c.embed_dim
+    last = widths[-1]
+
+    def norm(width: int) -> Group:
+        """A norm whose scale and shift are made of the codes."""
+        made = conv(codes, width, 1, 1)
+        return Group(norm_layer=LayerNorm(width), conv_y=made, conv_b=made)
+
+    stages = {}
+    for stage, (width, given) in enumerate(pairwise((*widths, last))):
+        stages[str(stage)] = Group(
+            **_stage(c, stage, c.num_res_blocks + 1, given, width, norm),
+            upsample=Group(conv=conv(width, width, 3, 3)) if stage else None,
+        )
+    return Group(
+        time_res_stack=_moments(c, latent),
+        time_conv=Repeat(_halvings(c), Group(conv=_in_time(latent, latent, 3, 3, 3))),
+        conv_in=conv(latent, last, 3, 3),
+        middle_block=_middle(c, last, norm),
+        up_block=Group(up=Group(**stages)),
+        norm_out=norm(widths[0]),
+        conv_out=conv(widths[0], c.out_channels, 3, 3),
+    )
+
+
+def _widths(c: Config) -> list[int]:
+    """How many channels each stage has."""
+    widths = [c.base_channels * times for times in c.channel_multiplier]
+    if not widths:
+        raise c.refuse("channel_multiplier lists no stage")
+    for width in (c.base_channels, *widths) if c.num_res_blocks else widths:
+        if int(width) % GROUPS:
+            raise c.refuse(
+                f"base_channels = {int(c.base_channels)} makes a stage of {int(width)} channels, which {GROUPS} groups do not"
+                " divide"
+            )
+    return widths
+
+
+def _halvings(c: Config) -> int:
+    """How often the time is halved."""
+    return int(math.log2(c.temporal_downsample_factor))
+
+
+def _stage(c: Config, stage: int, blocks: int, given: int, width: int, norm: Norm) -> dict[str, Node | None]:
+    """Blocks of a width, the first of which may read another; behind each its attention, where the stage has one."""
+    listed = c.attn_resolutions
+    if not isinstance(listed, list) or not all(type(each) is int for each in listed):
+        raise c.refuse(f"attn_resolutions is {shown(listed)}, expected a list of the numbers of stages")
+    attends = stage in listed
+    return {
+        "block": Stack((1, _block(given, width, norm)), (blocks - 1, _block(width, width, norm))) if blocks else None,
+        "attn": Repeat(blocks, _attention(c)) if attends else None,
+        "attn_norms": Repeat(blocks, norm(width)) if attends else None,
+    }
+
+
+def _middle(c: Config, width: int, norm: Norm) -> Group:
+    block = _block(width, width, norm)
+    return Group(block_1=block, attn_1=_attention(c), attn_norm=norm(width), block_2=block)
+
+
+def _block(given: int, width: int, norm: Norm) -> Group:
+    """Two convolutions behind norms, and one around them where they change the width."""
+    return Group(
+        norm1=norm(given),
+        norm2=norm(width),
+        conv1=conv(given, width, 3, 3),
+        conv2=conv(width, width, 3, 3),
+        nin_shortcut=conv(given, width, 1, 1) if given != width else None,
+    )
+
+
+def _attention(c: Config) -> Attention:
+    each = Linear(c.hidden_size, c.hidden_size)
+    return Attention(k_proj=each, v_proj=each, q_proj=each, out_proj=each)
+
+
+def _in_time(inputs: int, outputs: int, *kernel: int) -> Group:
+    return Group(conv=conv(inputs, outputs, *kernel))
+
+
+def _moments(c: Config, width: int) -> Stack:
+    """Blocks over time, whose norms know the mean and the spread of what they saw in training."""
+    norm = Group(
+        **LayerNorm(width).children,
+        running_mean=Buffer(width),
+        running_var=Buffer(width),
+        num_batches_tracked=Buffer(),
+    )
+    block = Group(
+        norm1=norm,
+        conv1=_in_time(width, width, 3, 3, 3),
+        norm2=norm,
+        conv2=_in_time(width, width, 3, 3, 3),
+    )
+    return Repeat(c.num_res_blocks, block)

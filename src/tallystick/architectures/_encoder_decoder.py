@@ -1,0 +1,122 @@
+"""BART and its kin whole: the encoder beside the decoder that is their causal language model, and what reads both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tallystick.architectures._siblings import INSTEAD, bare, product, two_products, under
+from tallystick.blueprint import (
+    MLP,
+    Attention,
+    Buffer,
+    Config,
+    Embedding,
+    Group,
+    Head,
+    Linear,
+    Model,
+    Node,
+    Repeat,
+    Sibling,
+    Stack,
+)
+
+ALIASES = {"num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"}
+IRREGULAR = "those of the encoder take the tokens that it reads"
+SHARED = "model.shared.weight"
+
+
+def whole(
+    layers: int,
+    inner: int,
+    heads: int,
+    *,
+    classifies: bool = True,
+    attention: Callable[[Config], Attention] | None = None,
+    prompts: Callable[[Config, Group], None] | None = None,
+    count: int = 2,
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, Sibling]:
+    """The classes of a type whose language model is `beside_encoder`.
+
+    Args:
+        layers: the default of `encoder_layers`.
+        inner: that of `encoder_ffn_dim`.
+        heads: that of `encoder_attention_heads`.
+        classifies: whether there are classes that classify sequences and spans.
+        attention: that of the encoder, where it is another than the decoder's.
+        prompts: puts what is learned in place of a prompt into the decoder.
+        count: the default of `num_labels`.
+        more: the keys that it reads beside those of the encoder, with their defaults.
+    """
+    keys = {"encoder_layers": layers, "encoder_ffn_dim": inner, "encoder_attention_heads": heads, **(more or {})}
+
+    def sibling(words: str, make: Callable[[Config, Model], Model], labels: Mapping[str, int] | None = None) -> Sibling:
+        def made(c: Config, model: Model) -> Model:
+            decoder = _with_encoder(c, model, attention)
+            if prompts:
+                prompts(c, decoder)
+            return make(c, model)
+
+        return Sibling(made, f"an encoder beside its decoder{words}", {**keys, **(labels or {})}, ALIASES)
+
+    classes = {
+        "Model": sibling(", and no LM head", lambda c, model: bare(model, IRREGULAR)),
+        "ForConditionalGeneration": sibling("", _with_lm_head),
+    }
+    if classifies:
+        classes |= {
+            "ForSequenceClassification": sibling(
+                f", and `classification_head` {INSTEAD}", _of_sequences, {"num_labels": count}
+            ),
+            "ForQuestionAnswering": sibling(f", and `qa_outputs` {INSTEAD}", _of_spans),
+        }
+    return classes
+
+
+def _with_encoder(c: Config, model: Model, attention: Callable[[Config], Attention] | None) -> Group:
+    """Put an encoder before the decoder, which is given back: the same layers, with a width of their own and nothing that attends to another."""
+    c.require_divisible("d_model", by="encoder_attention_heads")
+    body = _group(model.children["model"])
+    decoder = _group(body.children["decoder"])
+    stack = decoder.children["layers"]
+    assert isinstance(stack, Stack)  # noqa: S101  # as `beside_encoder` builds it
+    block = _group(stack.runs[0][1])
+    attends = block.children["self_attn"]
+    assert isinstance(attends, Attention)  # noqa: S101
+    attends.heads = None  # how many tokens there are to attend to on either side is not told
+    d, inner = c.d_model, c.encoder_ffn_dim
+    own: dict[str, Node] = {
+        "self_attn": attention(c) if attention else attends,
+        "fc1": MLP(**Linear(d, inner).children),
+        "fc2": MLP(**Linear(inner, d).children),
+    }
+    kept = {name: node for name, node in block.children.items() if not name.startswith("encoder_attn")}
+    layers = Repeat(c.encoder_layers, Group(**{**kept, **own}))
+    encoder = Group(**{**decoder.children, "layers": layers})
+    body.children = {"shared": Embedding(c.vocab_size, d), "encoder": encoder, "decoder": decoder}
+    tables = [f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
+    model.ties = dict.fromkeys(tables, SHARED) if c.tie_word_embeddings else {}
+    return decoder
+
+
+def _with_lm_head(c: Config, model: Model) -> Model:
+    built = under(model, IRREGULAR, final_logits_bias=Buffer(1, c.vocab_size), lm_head=Head(c.d_model, c.vocab_size))
+    if c.tie_word_embeddings:
+        built.ties["lm_head.weight"] = SHARED
+    return built
+
+
+def _of_sequences(c: Config, model: Model) -> Model:
+    return under(model, IRREGULAR, classification_head=two_products(c.d_model, c.d_model, c.num_labels))
+
+
+def _of_spans(c: Config, model: Model) -> Model:
+    """Where an answer begins and where it ends, whatever the number of labels."""
+    return under(model, IRREGULAR, qa_outputs=product(c.d_model, 2))
+
+
+def _group(node: Node) -> Group:
+    assert isinstance(node, Group)  # noqa: S101  # as `beside_encoder` builds it
+    return node

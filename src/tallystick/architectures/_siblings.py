@@ -1,0 +1,154 @@
+"""The classes of a type beside its language model: the same body, under another head or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tallystick.blueprint import Config, Group, Linear, Model, Node, Projection, Shared, Sibling, Stack, Tensor, Tower
+
+LABELS = {"num_labels": 2}
+INSTEAD = "in place of the LM head"
+Nodes = Callable[[Config], Mapping[str, Node]]
+
+
+def sibling(
+    words: str,
+    top: Nodes | None = None,
+    *,
+    inside: Nodes | None = None,
+    once: bool = False,
+    keys: Mapping[str, Any] | None = None,
+) -> Sibling:
+    """A class of its own head.
+
+    Args:
+        words: what it has in place of the LM head.
+        top: that head; None: it has none, and its tensors have the names that they have in the body.
+        inside: what its body has beside that of the language model.
+        once: whether these take one token of each sequence, and not each token.
+        keys: what it reads beside the keys of the language model; None: how many labels there are, where it has a head.
+    """
+
+    def make(c: Config, model: Model) -> Model:
+        if inside:
+            add(model, inside(c))
+        irregular = "those behind the layers take one token of each sequence" if once else model.irregular
+        return under(model, irregular, **top(c)) if top else bare(model, irregular)
+
+    return Sibling(make, words, keys if keys is not None else LABELS if top else {})
+
+
+def product(reads: int, gives: int, *, bias: bool = True) -> Group:
+    """``nn.Linear`` of a head: how it runs is not told."""
+    return Group(**Linear(reads, gives, bias=bias).children)
+
+
+def two_products(reads: int, d: int, labels: int) -> Group:
+    """A head that gives a vector of width `d`, and from that a score for each label."""
+    return Group(dense=product(reads, d), out_proj=product(d, labels))
+
+
+def labels_of_each(c: Config, d: int) -> dict[str, Node]:
+    """A score for each label of a token."""
+    return {"classifier": product(d, c.num_labels)}
+
+
+def spans(c: Config, d: int) -> dict[str, Node]:
+    """Where an answer begins and where it ends: a label each."""
+    return {"qa_outputs": product(d, c.num_labels)}
+
+
+# XLM's and XLNet's: what stands for a sequence, made of the vector of one token.
+SUMMARY = {**LABELS, "summary_use_proj": True, "summary_proj_to_labels": False}
+
+
+def summary(c: Config, d: int) -> Group:
+    """That vector, or as many scores as there are labels."""
+    gives = c.num_labels if c.summary_proj_to_labels else d
+    return Group(summary=product(d, gives) if c.summary_use_proj else None)
+
+
+def add(model: Model, nodes: Mapping[str, Node]) -> None:
+    """Put more into the body of a language model."""
+    (body,) = _body(model).values()
+    assert isinstance(body, Group)  # noqa: S101  # no model is one stack
+    body.children.update(nodes)
+
+
+def under(model: Model, irregular: str = "", **head: Node) -> Model:
+    """The body of a language model under another head."""
+    body = _body(model)
+    return Model(irregular, tie=_ties(model, body), **body, **head)
+
+
+def bare(model: Model, irregular: str = "") -> Model:
+    """The body alone, whose tensors have the names that they have inside of it."""
+    body = _body(model)
+    if len(body) > 1:
+        return Model(irregular, tie=None, **body)
+    ((name, inner),) = body.items()
+    assert isinstance(inner, Group)  # noqa: S101  # no model is one stack
+    prefix = f"{name}."
+    for node in _within(inner):
+        if isinstance(node, Shared):
+            node.of = node.of.removeprefix(prefix)
+    ties = {tied.removeprefix(prefix): to.removeprefix(prefix) for tied, to in _ties(model, body).items()}
+    return Model(irregular, tie=ties, **inner.children)
+
+
+def _body(model: Model) -> dict[str, Node]:
+    """All but the head: one module; in files of a model that also sees, its towers and the text behind them."""
+    (name, first), *_ = model.children.items()
+    if not isinstance(first, Tower):
+        return {name: first}
+    *_, (behind, text) = model.children.items()
+    assert isinstance(text, Group)  # noqa: S101  # as `behind` builds it
+    return {**model.children, behind: Group(model=text.children["model"])}
+
+
+def _ties(model: Model, body: Mapping[str, Node]) -> dict[str, str]:
+    """The ties of a language model that its head has no part in."""
+    return {tied: to for tied, to in model.ties.items() if len(body) == 1 and tied.partition(".")[0] in body}
+
+
+def _within(node: Node) -> Iterator[Node]:
+    """A node and all that is in it."""
+    yield node
+    if isinstance(node, Stack):
+        for _, block in node.runs:
+            yield from _within(block)
+    elif isinstance(node, Group):
+        for child in node.children.values():
+            yield from _within(child)
+
+
+def _read(model: Model) -> int:
+    """How many elements of a token the LM head reads."""
+    for node in _within(model):
+        weight = node.children.get("weight") if isinstance(node, Projection) else None
+        if isinstance(node, Projection) and isinstance(weight, Tensor) and weight.role == "head":
+            return node.runs.reads
+    raise AssertionError("a language model without a head")
+
+
+def _of_sequences(c: Config, model: Model) -> Model:
+    return under(model, model.irregular, score=product(_read(model), c.num_labels, bias=False))
+
+
+def _of_tokens(c: Config, model: Model) -> Model:
+    return under(model, model.irregular, score=product(_read(model), c.num_labels, bias=c.token_classification_bias))
+
+
+def _of_tokens_before(c: Config, model: Model) -> Model:
+    return under(model, model.irregular, **labels_of_each(c, _read(model)))
+
+
+BARE = {"Model": sibling("no LM head")}
+DECODER = {
+    **BARE,
+    "ForSequenceClassification": Sibling(_of_sequences, f"`score` {INSTEAD}", LABELS),
+    "ForTokenClassification": Sibling(_of_tokens, f"`score` {INSTEAD}", {**LABELS, "token_classification_bias": True}),
+}
+# GPT-2 and others of its time call that of tokens otherwise.
+OLDER = {**DECODER, "ForTokenClassification": Sibling(_of_tokens_before, f"`classifier` {INSTEAD}", LABELS)}
