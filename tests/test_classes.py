@@ -22,7 +22,7 @@ from native import NATIVE, assert_equal, small
 from small import small_model
 from tallystick import BadInput, architectures
 from tallystick.sources.classes import counts
-from truth import read
+from truth import read, truth
 
 CLASSIFIERS = auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
 ALL = (auto.MODEL_MAPPING_NAMES, CLASSIFIERS, auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES)
@@ -293,6 +293,24 @@ def test_a_class_that_is_not_counted_is_said(name: str):
     assert note(small("llama", architectures=[name])) == (
         f"the config names '{name}'; counted as LlamaForCausalLM, the causal language model of its type"
     )
+
+
+def test_an_unknown_type_is_counted_as_the_class_that_it_names():
+    """Kimi K2 is DeepSeek-V3 under a name of its own."""
+    stated = {**transformers.DeepseekV3Config().to_dict(), **small("deepseek_v3")}
+    ledger = tallystick.count({**stated, "architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2"})
+    assert ledger.total == truth(stated).total
+    assert ledger.notes[0] == (
+        "'kimi_k2' is no known model type: counted as deepseek_v3, whose class 'DeepseekV3ForCausalLM' the config names"
+    )
+
+
+@pytest.mark.parametrize("key", ["hidden_size", "num_hidden_layers", "vocab_size"])
+def test_an_unknown_type_gets_no_size_by_default(key: str):
+    values = {**small("llama"), "architectures": ["LlamaForCausalLM"], "model_type": "their_llama"}
+    values.pop(key)
+    with pytest.raises(BadInput, match="their_llama"):
+        tallystick.count(values)
 
 
 T5 = {"model_type": "t5", "vocab_size": 9, "d_model": 8, "d_kv": 4, "d_ff": 6, "num_layers": 2, "num_heads": 2}

@@ -212,6 +212,7 @@ def dots3_ears(draw: DrawFn) -> Config:
         **{key: size for key, (_, size) in sizes.items() if key not in of_whisper},
         **({"whisper_config": inside} if inside or draw(FLAG) else {}),
         "downsample_hidden_size": draw(sometimes(INNER)),
+        "conv_output_size": draw(sometimes(INNER)),
         "attention_bias": draw(sometimes(FLAG)),
         given: width,
     }
@@ -277,6 +278,7 @@ WHOLES: dict[str, Whole] = {
             "vision_config.pyramid_num_routed": [[-1, 2, 3]],
             "vision_config.per_layer_config": [{"1": {"num_local_experts": 2}}],
             "audio_config.whisper_config": [{"encoder_layers": 1}],
+            "audio_config.conv_output_size": [5],
         },
         needs={"vision_config.mlp_bias": {"vision_config.mlp_layer_types": ["dense"] * 3}},
         bound=(

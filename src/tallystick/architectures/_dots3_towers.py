@@ -57,6 +57,7 @@ EARS = Part(
         "num_attention_heads": 20,
         "feature_size": 128,
         "downsample_hidden_size": 480,
+        "conv_output_size": maybe(),
         "attention_bias": True,
         "whisper_config": None,
         "adapter_input_size": 1280,
@@ -199,7 +200,7 @@ def ears(c: Config, width: int) -> Tower:
 def _stem(c: Config, d: int, frequencies: int) -> dict[str, Node]:
     channels = c.downsample_hidden_size
     first, further = conv(1, channels, 3, 3), conv(channels, channels, 3, 3)
-    out = Linear(channels * ceil(frequencies, 2**HALVINGS), d, bias=False)
+    out = Linear(c.conv_output_size or channels * ceil(frequencies, 2**HALVINGS), d, bias=False)
     if c.published:
         return {"conv2d1": first, "conv2d2": further, "conv2d3": further, "conv_out": out}
     return {"convs": Stack((1, first), (HALVINGS - 1, further)), "conv_out": out}

@@ -75,7 +75,7 @@ def blt(c: Config) -> Model:
     encoder, decoder = c.part("encoder_config"), c.part("decoder_config")
     between, d = c.part("global_config"), encoder.hidden_size
     given = d * c.cross_attn_k  # for each patch, by the encoder
-    tied = c.tie_word_embeddings
+    tied = c.tie_word_embeddings and c.headed
     return Model(
         "the layers between encoder and decoder take patches, fewer than the bytes, and the patcher learns nothing",
         model=Group(

@@ -8,7 +8,7 @@ from typing import Any
 from tallystick import architectures
 from tallystick.architectures._siblings import DECODER
 from tallystick.blueprint import Architecture, Sibling
-from tallystick.errors import quoted, shown
+from tallystick.errors import quoted
 
 # How transformers ends the names of its classes with an LM head.
 _LM_CLASSES = ("ForCausalLM", "ForMaskedLM", "ForConditionalGeneration", "LMHeadModel", "LMHead", "DoubleHeadsModel")
@@ -68,7 +68,7 @@ def note_of(values: Mapping[str, Any], family: Architecture) -> list[str]:
         return []
     named = quoted(classes[0][:60])
     if values.get("model_type", family.name) != family.name:
-        stated = shown(values["model_type"])
+        stated = quoted(str(values["model_type"])[:60])
         return [f"{stated} is no known model type: counted as {family.name}, whose class {named} the config names"]
     if family.class_name in classes:
         return []
@@ -87,6 +87,19 @@ def contradiction(named: str, model_type: str, counted: str) -> str:
 def named_type(values: Mapping[str, Any]) -> str:
     """The native model type of the classes that a config names, or ""."""
     return next(filter(None, map(type_of, classes_of(values))), "")
+
+
+def alike(values: Mapping[str, Any]) -> str:
+    """The native type whose class a config of an unknown type names, or "".
+
+    Such a config is a copy under a new name only if it states every size that the class reads: a default would be a guess.
+    """
+    family = architectures.find(named_type(values))
+    if family is None or not set(family.parts) <= values.keys():
+        return ""
+    beside = {family.aliases.get(key, key) for key in values}
+    sizes = {key for key, default in family.keys.items() if type(default) is int}
+    return family.name if sizes <= beside else ""
 
 
 def type_of(name: str) -> str:

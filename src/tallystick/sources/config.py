@@ -11,7 +11,7 @@ from tallystick.config import Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
 from tallystick.ledger import Entry, Ledger
-from tallystick.sources.classes import classes_of, foreign_class, labels_of, named_type, note_of, sibling_of
+from tallystick.sources.classes import alike, classes_of, foreign_class, labels_of, named_type, note_of, sibling_of
 
 CONFIG = "config.json"
 FLAG = "tie_word_embeddings"
@@ -175,7 +175,7 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     if stated is not None:
         if not isinstance(stated, str) or not stated:
             raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2")
-        return stated if architectures.find(stated) else named_type(values) or stated
+        return stated if architectures.find(stated) else alike(values) or stated
     for name, needed in DIALECTS:
         if needed <= values.keys():
             return name
