@@ -17,6 +17,7 @@ from test_ties import EMBEDDING, HEAD, codes, llama, saved
 
 # -- a flag that is none --------------------------------------------------------------------------
 
+UNHEARD_OF = {"model_type": "unheard_of", "architectures": ["UnheardOfForCausalLM"]}
 ODD = ["true", "false", 1, 0, None, [], {}]
 
 
@@ -25,8 +26,8 @@ ODD = ["true", "false", 1, 0, None, [], {}]
     "config",
     [
         lambda flag: {"tie_word_embeddings": flag},  # beside a checkpoint of a native type
-        lambda flag: {"model_type": "unheard_of", "tie_word_embeddings": flag},
-        lambda flag: {"model_type": "unheard_of", "text_config": {"tie_word_embeddings": flag}},
+        lambda flag: {**UNHEARD_OF, "tie_word_embeddings": flag},
+        lambda flag: {**UNHEARD_OF, "text_config": {"tie_word_embeddings": flag}},
     ],
     ids=["native", "not native", "nested"],
 )

@@ -198,7 +198,9 @@ def test_names_of_another_library_leave_it_unknown(tmp_path: Path, tied: bool):
 def test_a_body_of_other_names_leaves_it_unknown(tmp_path: Path):
     """The embedding alone proves nothing: the head may have another name too."""
     saved(tmp_path, "qwen3_moe", tied=False)
-    other = {n: n if n == EMBEDDING else f"their.{n.replace('.', '_')}.w" for n in load_file(tmp_path / "model.safetensors")}
+    other = {
+        n: n if n == EMBEDDING else f"their.{n.replace('.', '_')}.w" for n in load_file(tmp_path / "model.safetensors")
+    }
     rewrite(tmp_path, lambda tensors: {other[name]: tensor for name, tensor in tensors.items()})
     answer = tallystick.ties(tmp_path)
     assert (answer.verdict, answer.problems) == ("unknown", ())

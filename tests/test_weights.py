@@ -251,7 +251,7 @@ def test_a_truncated_shard_is_refused(tmp_path):
 
 
 def test_an_unknown_family_is_refused_with_the_nearest(tied_llama):
-    edit_config(tied_llama, model_type="lama")
+    edit_config(tied_llama, model_type="lama", architectures=None)
     assert "nearest: llama" in refused(tied_llama)
 
 
