@@ -40,6 +40,7 @@ walkthroughs: .venv/ready
 
 bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/every_type.py
 	$(BIN)/python benchmarks/exactness.py
 	$(BIN)/python benchmarks/packed.py
 	$(BIN)/python benchmarks/memory.py --write docs/memory-peers.md

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tallystick import anatomy
 from tallystick.anatomy import Compressor, Feed, Heads, Indexer, Recurrence, Routing, Scanning
-from tallystick.config import REQUIRED, Config, Part, for_layers, maybe, natural, or_word
+from tallystick.config import REQUIRED, TIE, Config, Part, for_layers, maybe, natural, or_word
 
 __all__ = [
     "MLP",
@@ -315,13 +315,11 @@ class Architecture(NamedTuple):
     build: Callable[[Config], Model]
     running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
     siblings: Mapping[str, Sibling] | None = None  # by how the names of the classes end; None: those of a decoder
-    parts: Mapping[
-        str, Part
-    ] = {}  # keys that hold configs, whose own are among `keys` and `running` under dotted names
+    # Keys that hold configs, whose own are among `keys` and `running` under dotted names.
+    parts: Mapping[str, Part] = {}
 
 
 REGISTRY: dict[str, Architecture] = {}
-TIE = "tie_word_embeddings"
 
 
 def architecture(

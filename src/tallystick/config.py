@@ -28,6 +28,9 @@ MOST_LISTED = 2_000
 # Keys that a config of any family may carry and an override may therefore set.
 COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
 
+# The key that says whether head and token embedding are one tensor.
+TIE = "tie_word_embeddings"
+
 # The key under which transformers lets single layers differ; a family that declares it reads it, others have none such.
 OWN_SIZES = "per_layer_config"
 

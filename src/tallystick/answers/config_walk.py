@@ -13,11 +13,10 @@ from typing import Any
 
 from tallystick.answers.causes import Cause, padded, tie_cause
 from tallystick.answers.kinds import kind_of_key
-from tallystick.config import Recipe
+from tallystick.config import TIE, Recipe
 from tallystick.errors import BadInput
 from tallystick.ledger import Entry, total_of
 
-TIE = "tie_word_embeddings"
 COUNTS_OF_HEADS = ("n_head", "n_heads", "num_attention_heads", "num_heads")
 MOST_TOGETHER = 3  # keys that make a model only together: a width and its heads, seldom more
 

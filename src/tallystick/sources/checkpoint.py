@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick import architectures
+from tallystick.config import TIE
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.ledger import Entry, Ledger, Values, size_in_bytes
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
@@ -17,7 +18,6 @@ from tallystick.sources.adapters import adapter_notes, is_adapter
 from tallystick.sources.classes import classes_of, is_part, without_head
 from tallystick.sources.config import (
     CONFIG,
-    FLAG,
     TEXT_PARTS,
     layouts,
     model_type_of,
@@ -226,7 +226,7 @@ class _Checkpoint(NamedTuple):
         try:
             return self.ledger(told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG))
         except BadInput as error:
-            return self.ledger(None, [f"what is tied was told by the flag {FLAG} alone: {error}"])
+            return self.ledger(None, [f"what is tied was told by the flag {TIE} alone: {error}"])
 
 
 def contents_of(path: Location) -> Contents:
@@ -361,7 +361,7 @@ def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _Beside:
 def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:
     """Embedding and head, where a config says that they are tied: at its top, or in the part for text."""
     parts = [values, *(values[part] for part in TEXT_PARTS if part in values)]
-    flags = [part[FLAG] for part in parts if isinstance(part, dict) and FLAG in part]
+    flags = [part[TIE] for part in parts if isinstance(part, dict) and TIE in part]
     if not flags or not isinstance(flags[0], bool):
         return None
     embedding = next((e for e in entries if e.role == "token_embedding" and len(e.shape) == 2), None)

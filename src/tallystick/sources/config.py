@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
 from tallystick.blueprint import Architecture, Chooser, Model, Sibling, Tower
-from tallystick.config import Config, Part, flat, merged, whole
+from tallystick.config import TIE, Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import alike, classes_of, foreign_class, labels_of, named_type, note_of, sibling_of
 
 CONFIG = "config.json"
-FLAG = "tie_word_embeddings"
 TEXT_PARTS = (
     "text_config",
     "llm_config",
@@ -83,7 +82,7 @@ def ledger_from_config(
     )
     if layers := mtp.stated(settings):
         ledger.notes += (_further_note(layers, ledger if mtp.LAYERS in family.running else None),)
-    if family.name.startswith("book_") and "tie_word_embeddings" not in settings:
+    if family.name.startswith("book_") and TIE not in settings:
         ledger.notes += (_book_note(ledger),)
     return ledger
 
@@ -100,7 +99,9 @@ def layouts(values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: 
     return tuple(
         ledger_from_config(one, overrides, source=source, published=published)
         for one in named
-        for published in (False, True)
+        for published in (
+            (False, True) if native(one, overrides, source) else (False,)
+        )  # what transformers builds has one
     )
 
 
@@ -195,11 +196,9 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
 
     Loaders read "false" and null each in a way of their own: to some a word is true, whatever it says.
     """
-    parts = {
-        f"{name}.{FLAG}": part[FLAG] for name, part in values.items() if isinstance(part, Mapping) and FLAG in part
-    }
+    parts = {f"{name}.{TIE}": part[TIE] for name, part in values.items() if isinstance(part, Mapping) and TIE in part}
     for name, flag in {**parts, **values}.items():
-        if str(name).rpartition(".")[2] == FLAG and not isinstance(flag, bool):
+        if str(name).rpartition(".")[2] == TIE and not isinstance(flag, bool):
             raise BadInput(f"{source}: {name} is {shown(flag)}, expected true or false")
 
 

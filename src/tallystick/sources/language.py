@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tallystick import architectures
-from tallystick.blueprint import TIE, Architecture
+from tallystick.blueprint import Architecture
+from tallystick.config import TIE
 from tallystick.errors import BadInput, shown
 from tallystick.ledger import Ledger
 from tallystick.sources.absent import absent_from

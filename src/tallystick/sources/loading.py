@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tallystick.config import TIE
 from tallystick.ledger import Entry, Ledger, Values
 from tallystick.sources.classes import classes_of
-from tallystick.sources.config import FLAG, TEXT_PARTS, model_type_of
+from tallystick.sources.config import TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
 from tallystick.sources.matching import Match
 from tallystick.sources.names import by_number
@@ -73,7 +74,7 @@ def _denies_tie(config: Mapping[str, Any]) -> bool:
     Some types are tied by transformers all the same: T5 always, some of images and text by their default.
     """
     parts = [config[part] for part in TEXT_PARTS if isinstance(config.get(part), dict)]
-    flags = [config.get(FLAG), *(bool(part.get(FLAG)) for part in parts)]
+    flags = [config.get(TIE), *(bool(part.get(TIE)) for part in parts)]
     return next((flag for flag in flags if flag is not None), None) is False
 
 

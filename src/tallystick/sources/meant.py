@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tallystick.config import TIE
 from tallystick.sources.places import Places, bare_name, stand_ins, unwrapped
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _keys(module: nn.Module) -> dict[str, str] | None:
         except ValueError:  # patterns that no longer find their tensors, a replaced head among them
             keys = dict(vars(module).get("all_tied_weights_keys") or {})
     if keys is None:
-        flag = getattr(vars(module).get("config"), "tie_word_embeddings", None)
+        flag = getattr(vars(module).get("config"), TIE, None)
         keys = _from_list(module) if flag else {}
     # A backbone without a head knows nothing of the head that somebody put on it.
     return keys if keys or output_of(module) is not None else None

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tallystick.answers.ties import Problem, Ties
+from tallystick.config import TIE
 from tallystick.errors import BadInput
 from tallystick.sources.checkpoint import find_checkpoint
 from tallystick.sources.config import CONFIG
@@ -116,5 +117,5 @@ def _write_file(
 
 def _write_config(source: Path, out: Path, *, tied: bool) -> None:
     values = read_json(source)
-    values["tie_word_embeddings"] = tied
+    values[TIE] = tied
     out.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
