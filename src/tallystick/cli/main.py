@@ -62,7 +62,8 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # Told its name, argparse lays out no help to find it, and imports nothing for that.
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog=parser.prog)
 
     for name in (command,) if command else COMMANDS:
         import_module(f"tallystick.cli.{name}").add(commands)

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -248,16 +249,15 @@ def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str],
     """The packed weights of a checkpoint; a format with names of its own packs in ways of its own."""
     if contents.own_names:
         return Found()
-    tensors = [tensor[:3] for tensor in contents.tensors]
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
-    return find_packed(tensors, quantisation_in(config), metadata, peek)
+    return find_packed(contents.tensors, quantisation_in(config), metadata, peek)
 
 
 def _stored(contents: Contents) -> tuple[int, int]:
     """Elements and bytes in the files, what several names share once."""
     tensors = contents.tensors
     shared = [tensor for tensor in tensors if tensor.name in contents.sharing] if contents.sharing else []
-    alone = Counter((tensor.dtype, tensor.shape) for tensor in tensors)  # a large checkpoint has a few shapes
+    alone = Counter(map(itemgetter(1, 2), tensors))  # dtypes with shapes: a large checkpoint has a few
     alone.subtract((tensor.dtype, tensor.shape) for tensor in shared)
     sizes = [(math.prod(shape), dtype, times) for (dtype, shape), times in alone.items()]
     sizes += [(contents.sharing[tensor.name].new, tensor.dtype, 1) for tensor in shared]
@@ -371,10 +371,10 @@ def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tupl
 
 def _aliases(entries: list[Entry], files: Iterable[tuple[Location, Header]]) -> list[Entry]:
     """`__metadata__` maps a name that was dropped on saving to the stored name that it shares with."""
-    stored = {tensor.name for _, header in files for tensor in header.tensors}
     metadata = {alias: name for _, header in files for alias, name in header.metadata.items()}
     # Most metadata says {"format": "pt"} and names nothing: told before a large checkpoint is unrolled.
-    named = {name for name in metadata.values() if name in stored}
+    said = set(metadata.values())
+    named = {tensor.name for _, header in files for tensor in header.tensors if tensor.name in said}
     if not named:
         return []
     singles = {single.name: single for entry in entries for single in entry.unrolled()}

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from tallystick.ledger import size_in_bytes
 from tallystick.sources import codebooks, packings
-from tallystick.sources.packed_parts import Parts, Peek, Tensor, Weight
+from tallystick.sources.packed_parts import Parts, Peek, Weight
+from tallystick.sources.safetensors import StoredTensor
 
 
 class Found(NamedTuple):
@@ -91,7 +92,9 @@ _SCHEMES = (
 _MARKS = tuple(scheme.mark for scheme in _SCHEMES)
 
 
-def find_packed(tensors: Sequence[Tensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek) -> Found:
+def find_packed(
+    tensors: Sequence[StoredTensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek
+) -> Found:
     """The packed weights among the tensors of a checkpoint.
 
     Args:
@@ -103,10 +106,10 @@ def find_packed(tensors: Sequence[Tensor], told: Mapping[str, Any], metadata: Ma
     Raises:
         BadInput: where the parts of a weight contradict each other.
     """
-    marked = [tensor[0] for tensor in tensors if tensor[0].endswith(_MARKS)]
+    marked = [tensor.name for tensor in tensors if tensor.name.endswith(_MARKS)]
     if not marked:  # as in most checkpoints, however large
         return Found()
-    by_name = {tensor[0]: tensor for tensor in tensors}
+    by_name = {tensor.name: tensor[:3] for tensor in tensors}
     weights: dict[str, Weight] = {}
     beside: set[str] = set()
     for name in marked:

@@ -6,10 +6,14 @@ A checkpoint of 90,000 tensors is a few dozen stacks; all that follows then cost
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from tallystick.ledger import Axis, Entry, template_of
+
+# A template that comes so often gets a pattern of its own, unless it is longer than any model's: to make one takes time.
+_OFTEN, _LONG = 16, 200
 
 
 def roll_up(
@@ -21,10 +25,23 @@ def roll_up(
     of those whose values are packed.
     """
     stacks: dict[tuple[str, int, str, tuple[int, ...], int | None], list[tuple[str, ...]]] = {}
+    patterns: dict[str, Callable[[str], re.Match[str] | None]] = {}
+    follower: dict[str, str] = {}  # the template that came after one: in each layer names follow one another alike
+    before = ""
     for name, dtype, shape in tensors:
-        template, numbers = template_of(name)
+        template = follower.get(before, "")
+        if template and (alike := patterns[template](name)):
+            numbers: tuple[str, ...] = alike.groups()
+        else:
+            template, numbers = template_of(name)
+            if template in patterns:
+                follower[before] = template
+        before = template
         # A name may hold a {} of its own, which stands for no number.
-        stacks.setdefault((template, len(numbers), dtype, shape, packed.get(name)), []).append(numbers)
+        rows = stacks.setdefault((template, len(numbers), dtype, shape, packed.get(name)), [])
+        rows.append(numbers)
+        if len(rows) == _OFTEN and numbers and len(template) < _LONG:
+            patterns[template] = re.compile("([0-9]{1,9})".join(map(re.escape, template.split("{}")))).fullmatch
     for (template, _, dtype, shape, held), rows in stacks.items():
         size = math.prod(shape)
         if any(number != str(int(number)) for column in zip(*rows, strict=True) for number in set(column)):

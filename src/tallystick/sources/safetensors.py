@@ -42,16 +42,19 @@ _SPACE = r"[ \t\r\n]*+"
 _STRING = r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
 _SIZE = r"(?:0|[1-9][0-9]{0,18}+)"  # \d would take every script's digits
 _LIST = rf"\[({_SPACE}(?:{_SIZE}{_SPACE}(?:,{_SPACE}{_SIZE}{_SPACE})*+)?+)\]"
-_FIELD = (
-    rf'(?:"dtype"{_SPACE}:{_SPACE}({_STRING})|"shape"{_SPACE}:{_SPACE}{_LIST}'
-    rf'|"data_offsets"{_SPACE}:{_SPACE}\[{_SPACE}({_SIZE}){_SPACE},{_SPACE}({_SIZE}){_SPACE}\])'
-    rf"{_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))"
+_FIELDS = (
+    rf'"dtype"{_SPACE}:{_SPACE}({_STRING}){_SPACE}',
+    rf'"shape"{_SPACE}:{_SPACE}{_LIST}{_SPACE}',
+    rf'"data_offsets"{_SPACE}:{_SPACE}\[{_SPACE}({_SIZE}){_SPACE},{_SPACE}({_SIZE}){_SPACE}\]{_SPACE}',
 )
+_FIELD = rf"(?:{'|'.join(_FIELDS)})(?:,{_SPACE}(?!\}})|(?=\}}))"
 _NAME = rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}\{{{_SPACE}"
 _NAMED = re.compile(_NAME)
-_ENTRY = re.compile(rf"{_NAME}(?:{_FIELD}){{3}}\}}{_SPACE}([,}}])")  # dtype, shape and data_offsets, in any order
+_AFTER = rf"\}}{_SPACE}([,}}])"
+_USUAL = re.compile(_NAME + f",{_SPACE}".join(_FIELDS) + _AFTER)  # as the format's library writes it: sooner matched
+_ENTRY = re.compile(rf"{_NAME}(?:{_FIELD}){{3}}{_AFTER}")  # in any order
 _TEXT = re.compile(rf"({_STRING}){_SPACE}:{_SPACE}({_STRING}){_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))")
-_END = re.compile(rf"\}}{_SPACE}([,}}])")
+_END = re.compile(_AFTER)
 _EMPTY = re.compile(rf"\{{{_SPACE}\}}{_SPACE}")
 _METADATA = "__metadata__"
 _WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": [start, end]}'
@@ -129,13 +132,13 @@ def _scan(text: str) -> Header:
     metadata: dict[str, str] | None = None
     layouts: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {}  # the few that a model's many tensors share
     position, after = 1, ","
-    plain = "\\" not in text and text.isprintable()  # no string needs a look of its own
+    plain = text.isascii() and "\\" not in text and "\x7f" not in text  # no string needs a look of its own
     if not text.startswith("{"):
         raise _unexpected(text, 0, "a { at its start")
     if _EMPTY.fullmatch(text):
         return Header([], {})
     while after == ",":
-        entry = _ENTRY.match(text, position)
+        entry = _USUAL.match(text, position) or _ENTRY.match(text, position)
         if entry is None:
             if metadata is not None:
                 raise _unexpected(text, position, _WANTED)
@@ -160,7 +163,7 @@ def _scan(text: str) -> Header:
         position = entry.end()
     if text[position:].strip(" \t\r\n"):  # the format pads with spaces
         raise _unexpected(text, position, "nothing after the header's end")
-    if len({tensor.name for tensor in tensors}) < len(tensors):
+    if len(set(map(itemgetter(0), tensors))) < len(tensors):
         (name, _), *_ = Counter(tensor.name for tensor in tensors).most_common(1)
         raise BadInput(f"the header has the tensor {quoted(name)} twice")
     return Header(tensors, metadata or {})
@@ -216,15 +219,23 @@ def _unexpected(text: str, position: int, expected: str) -> BadInput:
 
 def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
     """The tensors must fill the bytes after the header exactly, so that no byte is hidden or shared."""
-    tensors.sort(key=itemgetter(3, 4))  # by start, then end: an empty tensor before what follows it
-    filled = 0
-    for name, _, _, start, end in tensors:
-        if start != filled:
-            what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"
-            raise BadInput(
-                f"tensor {quoted(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})"
-            )
-        filled = end
+    if _misplaced(tensors):  # in another order than that of their bytes, as the format allows
+        tensors.sort(key=itemgetter(3, 4))  # by start, then end: an empty tensor before what follows it
+    if found := _misplaced(tensors):
+        name, start, filled = found
+        what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"
+        raise BadInput(f"tensor {quoted(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})")
+    filled = tensors[-1].end if tensors else 0
     if filled != data_bytes:
         what = "the file is truncated" if filled > data_bytes else "the file has bytes that no tensor holds"
         raise BadInput(f"{what}: the tensors end at byte {filled:,} of the data, which has {data_bytes:,}")
+
+
+def _misplaced(tensors: Iterable[StoredTensor]) -> tuple[str, int, int] | None:
+    """The first tensor that does not begin where the one before it ends: its name, where it begins, and where it should."""
+    filled = 0
+    for name, _, _, start, end in tensors:
+        if start != filled:
+            return name, start, filled
+        filled = end
+    return None
