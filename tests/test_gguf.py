@@ -14,7 +14,7 @@ import pytest
 import tallystick
 from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count
-from tallystick.blocks import BLOCKS
+from tallystick.dtypes import BLOCKS
 from test_checkpoint import noted
 
 # Numbers of types, elements and bytes of a block: from the documentation of the format and ggml's structs.

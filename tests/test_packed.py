@@ -47,7 +47,7 @@ from packings import (
 )
 from tallystick import BadInput, Ledger, check, compare, compute, count, fit, memory, ties
 from tallystick.cli.main import main
-from tallystick.ledger import BITS
+from tallystick.dtypes import BITS
 from tallystick.sources.checkpoint import contents_of
 from tallystick.sources.packed import find_packed, quantisation_in
 from tallystick.sources.safetensors import DTYPES

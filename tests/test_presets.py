@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from tallystick import architectures
-from tallystick.ledger import BITS, Ledger
+from tallystick.dtypes import BITS
+from tallystick.ledger import Ledger
 from tallystick.presets import PRESETS
 from tallystick.sources.config import ledger_from_config
 from truth import truth

@@ -19,8 +19,8 @@ from safetensors.torch import save_file
 
 from checkpoints import data_bytes, header_of, write, write_raw
 from hostile import mutations, rewritten, survives
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput
-from tallystick.ledger import BITS
 from tallystick.sources.safetensors import DTYPES, LARGEST_HEADER, StoredTensor, read_header
 
 # More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=100000 draws anew in every run.

@@ -12,8 +12,9 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tallystick.dims import Dim
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.ledger import BITS, Entry
+from tallystick.ledger import Entry
 
 T = TypeVar("T")
 

@@ -6,7 +6,6 @@ Sources write it, answers read it. It is plain data: no file format, no torch.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -14,8 +13,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tallystick.anatomy import Attending, Mixing, Part, Recurring
-from tallystick.blocks import BLOCKS, NARROW, Block
+from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput
+from tallystick.numbering import layer_of
 from tallystick.packed_names import model_name
 
 if TYPE_CHECKING:
@@ -39,19 +39,6 @@ ROLES = (
 # The tables' split: token and learned position embeddings, and the head whether tied or not,
 # against all the rest. So untying a head moves nothing from one side to the other.
 EMBEDDING_ROLES = frozenset({"token_embedding", "position_embedding", "head"})
-
-BITS = {
-    "bool": 8, "uint8": 8, "int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32,
-    "int64": 64, "uint64": 64, "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64,
-    "complex64": 64, "complex128": 128, "float8_e4m3fn": 8, "float8_e5m2": 8, "float8_e8m0fnu": 8,
-    "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
-    "complex32": 32, "qint8": 8, "quint8": 8, "qint32": 32, "float4_e2m1fn": 4,
-}  # fmt: skip
-
-# The numbers that torch gives to the modules of a list: whole parts of a dotted name before its last.
-_NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.)")
-
-MOST_NUMBERS = 8  # in one name; real ones have two or three
 
 # One config can ask for 10^12 layers; the counts stand, but nobody can be shown each tensor.
 MOST_LISTED = 20_000_000
@@ -425,39 +412,6 @@ def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
 def total_of(entries: Iterable[Entry]) -> int:
     """Unique parameters of some entries, buffers left out."""
     return sum(entry.unique * entry.copies for entry in entries if not entry.buffer)
-
-
-def template_of(name: str) -> tuple[str, tuple[str, ...]]:
-    """A name with ``{}`` for its numbers, and the numbers as written.
-
-    >>> template_of("h.11.attn.c_attn.weight")
-    ('h.{}.attn.c_attn.weight', ('11',))
-    """
-    if "{" in name or "}" in name:
-        return name, ()
-    parts = _NUMBERS.split("." + name)  # with a dot before it, a first number is a part as any other
-    if len(parts) > 2 * MOST_NUMBERS:
-        return name, ()
-    return ".{}".join(parts[::2])[1:], tuple(parts[1::2])
-
-
-def layer_of(name: str) -> str:
-    """The numbered block that a tensor belongs to, or its own module where there is none.
-
-    >>> layer_of("transformer.h.0.attn.c_attn.weight"), layer_of("transformer.wte.weight")
-    ('transformer.h.0', 'transformer.wte')
-    """
-    parts = name.split(".")
-    for position, part in enumerate(parts[:-1]):
-        if part.isdecimal():
-            return ".".join(parts[: position + 1])
-    return ".".join(parts[:-1]) or name
-
-
-def size_in_bytes(elements: int, dtype: str) -> int:
-    """Bytes of so many elements; a part of a byte counts whole."""
-    block = BLOCKS.get(dtype) or Block(8, BITS.get(dtype) or NARROW[dtype])
-    return -(-elements * block.bytes // block.elements)
 
 
 def _share(count: int, total: int) -> float:

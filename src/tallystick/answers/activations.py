@@ -21,7 +21,8 @@ from tallystick.answers.rules import (
     rotary_tables,
     windows_of,
 )
-from tallystick.ledger import BITS, Entry, Ledger
+from tallystick.dtypes import BITS
+from tallystick.ledger import Entry, Ledger
 
 ATTENTION = ("flash", "eager")
 RECOMPUTE = ("none", "selective", "full")

@@ -21,7 +21,8 @@ from tallystick.answers.rate import Rate, rate
 from tallystick.answers.scan import scan
 from tallystick.answers.workload import workload
 from tallystick.errors import BadInput
-from tallystick.ledger import Entry, Ledger, template_of
+from tallystick.ledger import Entry, Ledger
+from tallystick.numbering import template_of
 
 # In the order of the table. An embedding is looked up: its line says that this takes no product.
 PARTS = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from tallystick.dtypes import BITS, size_in_bytes
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.ledger import BITS, Entry, size_in_bytes
+from tallystick.ledger import Entry
 
 # What quantisers quantise: the matrices of the blocks. Embedding, head, norms and router stay as they are.
 QUANTISED_ROLES = ("attention", "mlp", "experts")

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import sympy
 
 from tallystick.dims import ROUNDINGS, Dim, Expression, atoms, expression_of, keys, write
-from tallystick.ledger import Axis, Entry, Ledger, template_of
+from tallystick.ledger import Axis, Entry, Ledger
+from tallystick.numbering import template_of
 
 _OPERATORS: dict[str, Callable[[sympy.Expr, sympy.Expr], sympy.Expr]] = {
     "+": operator.add,

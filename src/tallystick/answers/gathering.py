@@ -13,7 +13,8 @@ from tallystick.answers.formats import bytes_of
 from tallystick.answers.lines import Line
 from tallystick.answers.lora import is_adapter
 from tallystick.answers.sharding import WHAT, Shards, shard, sharing
-from tallystick.ledger import Entry, Ledger, size_in_bytes
+from tallystick.dtypes import size_in_bytes
+from tallystick.ledger import Entry, Ledger
 
 DDP = "torch.nn.parallel.DistributedDataParallel: gradient_as_bucket_view is false by default"
 FSDP = "torch.distributed.fsdp.fully_shard: reshard_after_forward, implicit prefetching"

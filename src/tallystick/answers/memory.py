@@ -20,8 +20,9 @@ from tallystick.answers.prefill import last_logits, prefill
 from tallystick.answers.sharding import WHAT, Shards, checked, divided, rank_notes, shard
 from tallystick.answers.stages import Stage, of_stage, on_stage, stages
 from tallystick.answers.workload import workload
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.ledger import BITS, Entry, Ledger
+from tallystick.ledger import Entry, Ledger
 
 # What is there at once. Gradients are set to None after each step, as torch's zero_grad does: none is there while the
 # forward pass fills the memory with activations; each of these is freed as gradients take its place. So the fullest

@@ -12,8 +12,9 @@ from tallystick.answers.formats import PACKED, bytes_of, is_kept
 from tallystick.answers.lines import Line
 from tallystick.answers.lora import is_adapter
 from tallystick.answers.optimizers import optimizer_named, state_bytes, step_bytes
+from tallystick.dtypes import BITS, size_in_bytes
 from tallystick.errors import BadInput
-from tallystick.ledger import BITS, Entry, Ledger, size_in_bytes
+from tallystick.ledger import Entry, Ledger
 
 TRAINED = ("float16", "bfloat16", "float32", "float64")  # what autograd and torch's optimizers take
 ZERO = "Rajbhandari et al. 2020, ZeRO, section 3.1"

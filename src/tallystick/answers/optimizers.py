@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.ledger import BITS, Entry
+from tallystick.ledger import Entry
 
 STEP = 4  # bytes: torch counts the steps of each tensor in a float32 of its own
 MUON_ROLES = ("attention", "mlp", "experts", "router", "ssm", "other")  # hidden matrices; the rest goes to AdamW

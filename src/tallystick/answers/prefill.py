@@ -21,7 +21,8 @@ from tallystick.answers.rules import (
     widths_of_scores,
     windows_of,
 )
-from tallystick.ledger import BITS, Ledger
+from tallystick.dtypes import BITS
+from tallystick.ledger import Ledger
 
 STREAM = 2  # tensors of a token's width at once in a block: what was embedded, and the block's input
 

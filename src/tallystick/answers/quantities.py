@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tallystick.answers.parts import kind_of
-from tallystick.ledger import Entry, Ledger, template_of
+from tallystick.ledger import Entry, Ledger
+from tallystick.numbering import template_of
 
 NAMED = {
     "token": "token embedding",

@@ -7,7 +7,8 @@ from math import gcd
 from typing import NamedTuple, TypeVar
 
 from tallystick.anatomy import Attending, Dropout, Part, Recurring
-from tallystick.ledger import EMBEDDING_ROLES, Axis, Entry, Ledger, template_of
+from tallystick.ledger import EMBEDDING_ROLES, Axis, Entry, Ledger
+from tallystick.numbering import template_of
 
 Run = TypeVar("Run", Attending, Recurring, Part)
 

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-from tallystick.ledger import Compared, Ledger, size_in_bytes, worst
+from tallystick.dtypes import size_in_bytes
+from tallystick.ledger import Compared, Ledger, worst
 
 
 @dataclass(frozen=True)

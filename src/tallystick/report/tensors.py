@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Entry, Ledger, Tie, layer_of
+from tallystick.ledger import Entry, Ledger, Tie
+from tallystick.numbering import layer_of
 from tallystick.report.layout import Place, in_a_row, squarified
 from tallystick.report.numbers import exact, percent, rough
 from tallystick.report.svg import INK, LETTER, box, cut, picture, words

@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Entry, template_of
+from tallystick.ledger import Entry
+from tallystick.numbering import template_of
 from tallystick.sources.factory import build
 
 MOST_TRIES = 3_000  # calls of a factory, most of which it may refuse

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.config import TIE
+from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted, shown
-from tallystick.ledger import Entry, Ledger, Values, size_in_bytes
+from tallystick.ledger import Entry, Ledger, Values
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
 from tallystick.sources.adapters import adapter_notes, is_adapter
 from tallystick.sources.classes import classes_of, is_part, without_head

@@ -14,8 +14,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, quoted
-from tallystick.ledger import BITS
 from tallystick.sources.contents import NOWHERE, Contents, check_shape
 from tallystick.sources.files import open_regular
 from tallystick.sources.pickles import LARGEST, Make, Other, followed

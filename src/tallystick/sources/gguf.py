@@ -15,9 +15,8 @@ from io import BufferedReader
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from tallystick.blocks import BLOCKS, Block
+from tallystick.dtypes import BITS, BLOCKS, Block
 from tallystick.errors import BadInput, quoted
-from tallystick.ledger import BITS
 from tallystick.sources.contents import Contents, check_shape
 from tallystick.sources.files import exists, open_regular, read_all_of, refuse_pointer
 from tallystick.sources.gguf_names import buffers_among, experts_used, role_of, tied_output

@@ -12,7 +12,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from tallystick.ledger import Axis, Entry, Ledger, template_of
+from tallystick.ledger import Axis, Entry, Ledger
+from tallystick.numbering import template_of
 from tallystick.packed_names import model_name
 from tallystick.sources.codebooks import PADDED_TO
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from tallystick import architectures
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput
-from tallystick.ledger import BITS, Entry, Ledger
+from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import counts, is_part
 from tallystick.sources.config import ledger_from_config, native
 from tallystick.sources.live_values import LiveValues

@@ -7,8 +7,8 @@ import re
 from io import BufferedReader
 from pathlib import Path
 
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, quoted
-from tallystick.ledger import BITS
 from tallystick.sources import zips
 from tallystick.sources.contents import NOWHERE, Contents, check_shape
 from tallystick.sources.files import open_regular, refuse_pointer

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tallystick.ledger import size_in_bytes
+from tallystick.dtypes import size_in_bytes
 from tallystick.sources import codebooks, packings
 from tallystick.sources.packed_parts import Parts, Peek, Weight
 from tallystick.sources.safetensors import StoredTensor

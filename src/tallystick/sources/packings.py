@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, shown
-from tallystick.ledger import BITS
 from tallystick.sources.packed_parts import Parts, Weight, is_size
 
 

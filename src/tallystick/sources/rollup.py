@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from tallystick.ledger import Axis, Entry, template_of
+from tallystick.ledger import Axis, Entry
+from tallystick.numbering import template_of
 
 # A template that comes so often gets a pattern of its own, unless it is longer than any model's: to make one takes time.
 _OFTEN, _LONG = 16, 200

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.ledger import BITS
 from tallystick.sources.files import open_regular, refuse_pointer
 from tallystick.sources.remote import Location
 

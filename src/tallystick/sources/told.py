@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tallystick import mtp
-from tallystick.ledger import Entry, Ledger, Tie, template_of
+from tallystick.ledger import Entry, Ledger, Tie
+from tallystick.numbering import template_of
 from tallystick.sources.matching import Match, match
 from tallystick.sources.notes import further_note, mismatch_notes, wrapper_note
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from io import BufferedReader, BytesIO
 from typing import Any, NamedTuple
 
+from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, quoted
-from tallystick.ledger import BITS
 from tallystick.sources import zips
 from tallystick.sources.contents import NOWHERE, Contents, Sharing
 from tallystick.sources.files import open_regular, refuse_pointer

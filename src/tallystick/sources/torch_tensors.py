@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeGuard
 
-from tallystick.blocks import NARROW
+from tallystick.dtypes import BITS, NARROW
 from tallystick.errors import BadInput, quoted
-from tallystick.ledger import BITS
 from tallystick.sources.contents import check_shape
 from tallystick.sources.pickles import Make, Name, Other
 from tallystick.sources.views import joined, meets_itself

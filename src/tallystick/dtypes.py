@@ -1,8 +1,17 @@
-"""Numbers narrower than a byte: ggml's blocks, whose bytes hold scales too, and what other libraries pack."""
+"""How many bytes elements of each dtype take: torch's, ggml's blocks, whose bytes hold scales too, and what other libraries pack."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+# Of one element, under torch's names.
+BITS = {
+    "bool": 8, "uint8": 8, "int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32,
+    "int64": 64, "uint64": 64, "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64,
+    "complex64": 64, "complex128": 128, "float8_e4m3fn": 8, "float8_e5m2": 8, "float8_e8m0fnu": 8,
+    "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
+    "complex32": 32, "qint8": 8, "quint8": 8, "qint32": 32, "float4_e2m1fn": 4,
+}  # fmt: skip
 
 
 class Block(NamedTuple):
@@ -27,3 +36,9 @@ BLOCKS = {
 
 # Values that lie several to a byte, their scales elsewhere: bits of each.
 NARROW = {**{f"int{bits}": bits for bits in range(1, 8)}, "nf4": 4, "fp4": 4}
+
+
+def size_in_bytes(elements: int, dtype: str) -> int:
+    """Bytes of so many elements; a part of a byte counts whole."""
+    block = BLOCKS.get(dtype) or Block(8, BITS.get(dtype) or NARROW[dtype])
+    return -(-elements * block.bytes // block.elements)
