@@ -35,8 +35,8 @@ class Timed(NamedTuple):
     ratio: float | None  # how many times longer the meta device takes; None where it builds no default
 
 
-def timed(name: str, folder: Path) -> Timed:
-    """Both on the default of one type."""
+def timed(name: str, folder: Path) -> Timed | None:
+    """Both on the default of one type; None where neither takes it, since such a config has to say more."""
     home = folder / name
     home.mkdir()
     (home / "config.json").write_text(json.dumps({"model_type": name}))
@@ -45,6 +45,8 @@ def timed(name: str, folder: Path) -> Timed:
     for _ in range(RUNS):
         ours.run(folder)
     meta.run(folder)
+    if ours.error and meta.error:
+        return None
     if ours.error:
         raise SystemExit(f"{name}: {ours.error}")
     if meta.count is not None and meta.count != ours.count:
@@ -59,9 +61,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         listing = Contender("list", [sys.executable, "-c", LIST])
         listing.run(Path(folder))
-        results = [timed(name, Path(folder)) for name in parser.parse_args().only or listing.output.split()]
+        names = parser.parse_args().only or listing.output.split()
+        results = [one for name in names if (one := timed(name, Path(folder)))]
     compared = sorted((one for one in results if one.ratio), key=lambda one: one.ratio or 0)
-    print(f"{len(results)} types; {len(compared)} of them also on the meta device, with the same count")
+    print(
+        f"{len(names)} types, {len(results)} of which have a default; {len(compared)} of them also on the meta device, with the same count"
+    )
     print(f"\n{'most work':24}{'cpu s':>9}")
     for one in sorted(results, key=lambda one: -one.work)[:SHOWN]:
         print(f"{one.name:24}{one.work:9.3f}")
