@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import configs
 import drawing
+import tallystick
 from tallystick import architectures
 from tallystick.ledger import Ledger
 from tallystick.sources.config import ledger_from_config
@@ -108,3 +110,14 @@ def assert_equal(values: dict[str, Any], true: Truth | None = None) -> Ledger:
     assert sum(ledger.by("role").values()) == sum(ledger.by("tensor").values()) == true.total, values
     assert 0 < totals["active"] <= true.total, values
     return ledger
+
+
+def assert_nothing_is_lacking(model: Any, folder: Path) -> None:
+    """A saved folder and the living model agree with what the config says, whose closed form has the same value."""
+    model.save_pretrained(folder)
+    total = sum(parameter.numel() for parameter in model.parameters())
+    for ledger in (tallystick.count(folder), tallystick.count(model)):
+        assert not ledger.mismatches
+        assert ledger.total == ledger.described.total == total
+        assert tallystick.formula(ledger).value == total
+    assert tallystick.ties(folder).verdict == "consistent"

@@ -18,7 +18,7 @@ from transformers.models.auto import modeling_auto as auto
 import configs
 import tallystick
 from drawing import FLAG, INNER, LAYERS, drawn, nested, some, sometimes
-from native import NATIVE, assert_equal, small
+from native import NATIVE, assert_equal, assert_nothing_is_lacking, small
 from small import small_model
 from tallystick import BadInput, architectures
 from tallystick.sources.classes import counts
@@ -137,15 +137,7 @@ SAVED = [
 
 @pytest.mark.parametrize(("model_type", "name"), SAVED)
 def test_a_saved_class_lacks_nothing(model_type: str, name: str, tmp_path: Path):
-    """Its folder and the living model agree with what the config says, whose closed form has the same value."""
-    model = build(name, of_class(model_type, name, **THREE), device="cpu")
-    model.save_pretrained(tmp_path)
-    total = sum(parameter.numel() for parameter in model.parameters())
-    for ledger in (tallystick.count(tmp_path), tallystick.count(model)):
-        assert not ledger.mismatches
-        assert ledger.total == ledger.described.total == total
-        assert tallystick.formula(ledger).value == total
-    assert tallystick.ties(tmp_path).verdict == "consistent"
+    assert_nothing_is_lacking(build(name, of_class(model_type, name, **THREE), device="cpu"), tmp_path)
 
 
 def saved(name: str, folder: Path) -> Any:
