@@ -176,7 +176,9 @@ KIN: dict[str, Kin] = {
         model_type: Kin(bart_like(model_type), BART)
         for model_type in ("bart", "mbart", "plbart", "mvp", "pegasus", "blenderbot", "blenderbot-small")
     },
-    "marian": Kin(bart_like("marian", decoder_vocab_size=nullable(VOCABULARY)), BART),
+    "marian": Kin(
+        bart_like("marian", decoder_vocab_size=nullable(VOCABULARY)), BART, runs={"decoder_vocab_size": None}
+    ),
     "bigbird_pegasus": Kin(bart_like("bigbird_pegasus", use_bias=sometimes(FLAG)), BART),
     "trocr": Kin(
         bart_like(

@@ -33,11 +33,11 @@ COUNTED = [
 # What a small config needs to run, beside `Kin.runs`.
 GROUPS = {"n_group": 1, "topk_group": 1}
 NEEDED = {
+    **{model_type: {"num_key_value_heads": 4} for model_type in ("axk2", "deepseek_v32", "glm_moe_dsa")},
     "bailing_hybrid": {**GROUPS, "num_key_value_heads": 4},
     "codegen": {"n_head": 4, "rotary_dim": 4},
     "dbrx": {"attn_config.clip_qkv": 8.0},
     "deepseek_v3": GROUPS,
-    "deepseek_v32": {"num_key_value_heads": 4},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 5}},
     "gemma4": {"text_config.pad_token_id": 0},
     "gemma4_text": {"vocab_size_per_layer_input": 40},

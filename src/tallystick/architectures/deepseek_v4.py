@@ -46,7 +46,7 @@ PUBLISHED = {
 @architecture(
     "deepseek_v4",
     "DeepseekV4ForCausalLM",
-    running={"sliding_window": 128},
+    running={"sliding_window": natural(128)},
     aliases={"num_local_experts": "n_routed_experts", "intermediate_size": "moe_intermediate_size"},
     vocab_size=129280,
     hidden_size=4096,

@@ -77,7 +77,7 @@ def git(c: Config) -> Model:
 
 def _moments(images: int, width: int) -> Stack:
     """A vector for each image of a row of them."""
-    return Stack((images, Tensor((1, 1, width))))
+    return Stack((images, Tensor((1, 1, width), "position_embedding")))
 
 
 def _clip(c: Config) -> Group:
