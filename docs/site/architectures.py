@@ -11,8 +11,10 @@ from typing import Any
 
 import tallystick
 from tallystick import architectures
+from tallystick.architectures._siblings import DECODER
 from tallystick.blueprint import Architecture
 from tallystick.config import REQUIRED, Key
+from tallystick.sources.classes import siblings_of
 
 TOP = """\
 # Architectures
@@ -27,10 +29,11 @@ on the meta device (`pip install 'tallystick[hf]'`), and counted from what it bu
 ## Native
 
 What a default config, which says nothing but its type, gives, and the options: each config key that changes a tensor, with its default. A key
-without one must be stated.
+without one must be stated. Beside the causal language model stand, by how their names end, the other classes that are counted where a config
+names them in `architectures`.
 
-| model type | class | parameters | options |
-| --- | --- | --- | --- |
+| model type | class | others | parameters | options |
+| --- | --- | --- | --- | --- |
 """
 
 ELSEWHERE = """
@@ -70,7 +73,7 @@ def architectures_page() -> str:
     families = {name: architectures.find(name) for name in architectures.known()}
     native = [family for name in types if (family := families.get(name))]
     top = TOP.format(version=transformers.__version__, all=len(types), native=len(native))
-    rows = [_row(family, family.class_name) for family in native]
+    rows = [_row(family, family.class_name, _others(family)) for family in native]
     elsewhere = [_row(family) for name, family in families.items() if family and name not in types]
     others = [f"| `{name}` | {WHY[name]} |" for name in types if name not in families]
     lines = [top, *_lines(rows), ELSEWHERE, *_lines(elsewhere), OTHERS if others else "", *_lines(others)]
@@ -84,6 +87,15 @@ def _lines(rows: list[str]) -> list[str]:
 def _row(family: Architecture, *more: str) -> str:
     options = ", ".join(f"`{key}{_default(value)}`" for key, value in family.keys.items())
     return f"| {' | '.join([f'`{family.name}`', *more, _count(family), options])} |"
+
+
+def _others(family: Architecture) -> str:
+    """How the names of the further classes end, those that transformers has."""
+    import transformers
+
+    endings = DECODER if family.siblings is None else family.siblings
+    named = zip(endings, siblings_of(family), strict=True)
+    return ", ".join(ending for ending, name in named if hasattr(transformers, name))
 
 
 def _default(value: Any) -> str:

@@ -24,7 +24,7 @@ def classes_of(values: Mapping[str, Any]) -> list[str]:
 
 def sibling_of(values: Mapping[str, Any], family: Architecture) -> Sibling | None:
     """The class that a config was saved from, where it is one of the family's other than its language model."""
-    return _siblings(family).get(next(iter(classes_of(values)), ""))
+    return siblings_of(family).get(next(iter(classes_of(values)), ""))
 
 
 def without_head(values: Mapping[str, Any], family: Architecture) -> bool:
@@ -105,7 +105,7 @@ def alike(values: Mapping[str, Any]) -> str:
 def type_of(name: str) -> str:
     """The native model type of a class; the shortest name of several: others rename it, as gpt-sw3 does gpt2; or ""."""
     families = filter(None, map(architectures.find, architectures.known()))
-    named = (one.name for one in families if name and (name == one.class_name or name in _siblings(one)))
+    named = (one.name for one in families if name and (name == one.class_name or name in siblings_of(one)))
     return min(named, key=len, default="")
 
 
@@ -114,7 +114,7 @@ def _stem(family: Architecture) -> str:
     return next((family.class_name.removesuffix(end) for end in _ENDINGS if family.class_name.endswith(end)), "")
 
 
-def _siblings(family: Architecture) -> dict[str, Sibling]:
+def siblings_of(family: Architecture) -> dict[str, Sibling]:
     """The other classes of a family by their whole names."""
     stem = _stem(family)
     if family.name.endswith("_text") and not stem.endswith("Text"):
