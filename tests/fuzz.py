@@ -131,7 +131,8 @@ def _config(_: Path) -> list[bytes]:
 def _adapter(folder: Path) -> list[bytes]:
     from checkpoints import write
 
-    write(folder / "adapter_model.safetensors", {"base_model.model.q_proj.lora_A.weight": (2, 8)})
+    matrices = {"base_model.model.q_proj.lora_A.weight": (2, 8), "base_model.model.q_proj.lora_B.weight": (4, 2)}
+    write(folder / "adapter_model.safetensors", matrices)
     adapter = {"peft_type": "LORA", "base_model_name_or_path": "org/x", "r": 2, "target_modules": ["q_proj"]}
     return [json.dumps({**adapter, "modules_to_save": ["lm_head"], "task_type": "CAUSAL_LM"}).encode()]
 
@@ -167,13 +168,10 @@ def main() -> None:
         folder, corpus = Path(home, "read"), Path(home, "corpus")
         folder.mkdir()
         corpus.mkdir()
-        for number, content in enumerate(reader.first(folder)):
-            (corpus / str(number)).write_bytes(content)
         path, done = folder / reader.file, 0
+        source = folder if reader.of_folder else path
 
-        def one(content: bytes) -> None:
-            nonlocal done
-            done += 1
+        def put(content: bytes) -> None:
             if reader.member:
                 with zipfile.ZipFile(path, "w") as archive:
                     archive.writestr(reader.member, content)
@@ -181,10 +179,20 @@ def main() -> None:
                         archive.writestr(reader.beside, bytes(64))
             else:
                 path.write_bytes(content)
+
+        def one(content: bytes) -> None:
+            nonlocal done
+            done += 1
+            put(content)
             if reader.whole or done % WHOLE_EVERY == 0:
-                refusal(folder if reader.of_folder else path)
+                refusal(source)
             else:
                 refusal(path, contents_of)
+
+        for number, content in enumerate(reader.first(folder)):
+            put(content)
+            assert refusal(source) == ""  # else nothing beyond that refusal would be looked at
+            (corpus / str(number)).write_bytes(content)
 
         atheris.Setup([sys.argv[0], *ROOM, *sys.argv[2:], str(corpus)], one)
         atheris.Fuzz()
