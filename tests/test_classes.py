@@ -293,7 +293,7 @@ def test_an_unknown_type_is_counted_as_the_class_that_it_names():
     ledger = tallystick.count({**stated, "architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2"})
     assert ledger.total == truth(stated).total
     assert ledger.notes[0] == (
-        "'kimi_k2' is no known model type: counted as deepseek_v3, whose class 'DeepseekV3ForCausalLM' the config names"
+        "'kimi_k2' is not known natively: counted as deepseek_v3, whose class 'DeepseekV3ForCausalLM' the config names"
     )
 
 

@@ -69,7 +69,7 @@ def note_of(values: Mapping[str, Any], family: Architecture) -> list[str]:
     named = quoted(classes[0][:60])
     if values.get("model_type", family.name) != family.name:
         stated = quoted(str(values["model_type"])[:60])
-        return [f"{stated} is no known model type: counted as {family.name}, whose class {named} the config names"]
+        return [f"{stated} is not known natively: counted as {family.name}, whose class {named} the config names"]
     if family.class_name in classes:
         return []
     if sibling := sibling_of(values, family):
