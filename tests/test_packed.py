@@ -527,6 +527,11 @@ def says(text: str, kind: str = "nf4") -> Callable[[Stored], object]:
         ("bitsandbytes nf4", lambda stored: stored.pop("weight.absmax"), "absmax' is not there"),
         ("bitsandbytes int8", reshaped("SCB", 5), "SCB' of shape"),
         ("pack-quantized 4", reshaped("weight_scale", 5, 5), "weight_scale' of shape"),
+        (
+            "pack-quantized 4",
+            lambda stored: stored.update(weight_shape=(torch.int64, (99,), b"\x7f" * 792)),
+            "weight_shape' says .{60}, which",
+        ),
         ("nvfp4-pack-quantized", reshaped("weight_scale", 5, 5), "weight_scale' of shape"),
         ("NVFP4 of ModelOpt", reshaped("weight_scale", 64, 3), "weight_scale' of shape"),
         ("FP8 in tiles", reshaped("weight_scale_inv", 900, 900), "weight_scale_inv' of shape"),

@@ -133,7 +133,7 @@ def compressed_tensors(parts: Parts) -> Weight | None:
         shape = tuple(int.from_bytes(noted[at : at + 8], "little", signed=True) for at in range(0, len(noted), 8))
         if len(shape) != len(above) + 1 or shape[:-1] != above or not 0 < shape[-1] <= 32 * words:
             raise BadInput(
-                f"{parts.named('.weight_shape')} says {shape}, which {(*above, words)} cannot be packed from"
+                f"{parts.named('.weight_shape')} says {shown(shape)}, which {(*above, words)} cannot be packed from"
             )
         bits = bits if bits and _words(shape[-1], bits) == words else min(words * 32 // shape[-1], 8)
     elif bits:
