@@ -548,6 +548,7 @@ KIN: dict[str, Kin] = {
         INKLING,
         needs=ALL_FAR,
         others={"layer_types": [["hybrid"] * 4]},
+        experts=True,
         beside=QUERIES,
         counted=False,
     ),

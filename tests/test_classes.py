@@ -287,6 +287,27 @@ def test_a_class_that_is_not_counted_is_said(name: str):
     )
 
 
+def test_tensors_that_are_numbered_themselves_are_found_in_a_folder(tmp_path: Path):
+    """GIT has a vector for each image of a row, and Inkling 2 files its queries so: `img_temporal_embedding.1`."""
+    eyes = {
+        "hidden_size": 4,
+        "num_attention_heads": 1,
+        "num_hidden_layers": 1,
+        "intermediate_size": 4,
+        "image_size": 8,
+        "patch_size": 2,
+    }
+    sizes = {
+        "vocab_size": 60,
+        "hidden_size": 4,
+        "intermediate_size": 4,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+    }
+    config = {"model_type": "git", **sizes, "num_image_with_embedding": 3, "vision_config": eyes}
+    assert_nothing_is_lacking(build("GitForCausalLM", config, device="cpu"), tmp_path)
+
+
 def test_an_unknown_type_is_counted_as_the_class_that_it_names():
     """Kimi K2 is DeepSeek-V3 under a name of its own."""
     stated = {**transformers.DeepseekV3Config().to_dict(), **small("deepseek_v3")}

@@ -1,9 +1,11 @@
 """Inkling 2 without its eyes (Thinking Machines 2026): each part reads what earlier blocks gave, by a query of its own."""
 
-from itertools import repeat
+from collections.abc import Sequence
+from itertools import groupby, repeat
 
 from tallystick.architectures._decoder import experts_used, mixture
-from tallystick.architectures._layers import in_turns, listed
+from tallystick.architectures._layers import as_published, in_turns, listed
+from tallystick.architectures._siblings import BARE
 from tallystick.architectures.inkling_text import (
     KINDS,
     Sizes,
@@ -18,18 +20,44 @@ from tallystick.blueprint import (
     Attention,
     Buffer,
     Config,
+    Experts,
     Group,
+    Head,
     Linear,
     Model,
     RMSNorm,
+    Stack,
     Tensor,
     architecture,
 )
+
+# What files call a part.
+FILED = {
+    "self_attn": "attn",
+    "q_proj": "wq_du",
+    "k_proj": "wk_dv",
+    "v_proj": "wv_dv",
+    "r_proj": "wr_du",
+    "o_proj": "wo_ud",
+    "gate_proj": "gate_attn",
+    "sink_proj": "attn_sink_proj",
+    "static_weight": "static_w",
+    "input_layernorm": "attn_norm",
+    "q_input_layernorm": "q_input_norm",
+    "k_input_layernorm": "k_input_norm",
+    "v_input_layernorm": "v_input_norm",
+    "post_attention_layernorm": "mlp_norm",
+    "post_attention_convolution": "attn_sconv",
+    "post_mlp_convolution": "mlp_sconv",
+    "e_score_correction_bias": "bias",
+}
+IRREGULAR = "what weighs the blocks before multiplies it with each of them"
 
 
 @architecture(
     "inkling2_text",
     "Inkling2ForCausalLM",
+    siblings=BARE,
     aliases={
         "sliding_window": "sliding_window_size",
         "num_local_experts": "n_routed_experts",
@@ -60,38 +88,70 @@ def inkling2_text(c: Config) -> Model:
     layers = in_turns(
         zip(kinds, behind, strict=True), lambda kind, reads: _block(c, near=kind == KINDS[1], reads=reads)
     )
-    model = without_tie(c, layers, final_input=_reading(c))
-    model.irregular = "what weighs the blocks before multiplies it with each of them"
+    if c.published:
+        return _as_filed(c, layers, kinds)
+    model = without_tie(c, layers, final_input=Group(query=_query(c)))
+    model.irregular = IRREGULAR
     return model
 
 
-def _reading(c: Config, queries: int = 1) -> Group:
-    """What weighs the blocks before, for queries, keys and values at once or each on its own."""
-    return Group(query=Tensor((queries, c.hidden_size) if queries > 1 else (c.hidden_size,)))
+def _as_filed(c: Config, layers: Stack, kinds: Sequence[str]) -> Model:
+    """Files hold all that weighs the blocks before in one place, and the head inside of the body."""
+    d = c.hidden_size
+    before = [(len(list(run)), _query(c, near=kind == KINDS[1])) for kind, run in groupby(kinds[1:])]
+    body = Group(
+        embed=Group(weight=Tensor((c.vocab_size, d), "token_embedding")),
+        embed_norm=RMSNorm(d),
+        layers=layers,
+        norm=RMSNorm(d),
+        attn_res=Group(
+            attn_queries=Stack(*before) if before else None,
+            mlp_queries=Stack((len(kinds), _query(c))),
+            output_query=_query(c),
+        ),
+        unembed=Head(d, c.vocab_size) if c.headed else None,
+    )
+    return Model(IRREGULAR, model=Group(llm=body))
+
+
+def _query(c: Config, *, near: bool = True) -> Tensor:
+    """What weighs the blocks before: where all is seen, for queries, keys and values each on its own."""
+    return Tensor((c.hidden_size,) if near else (3, c.hidden_size))
 
 
 def _block(c: Config, *, near: bool, reads: bool) -> Group:
     """Where all is seen, queries, keys and values each read on their own, behind a norm of their own."""
-    d, queries = c.hidden_size, 1 if near else 3
+    d = c.hidden_size
     norms = ("input",) if near else ("q_input", "k_input", "v_input")
-    return Group(
-        attention_input=_reading(c, queries) if reads else None,
-        mlp_input=_reading(c),
+    parts = as_published(
+        c,
+        FILED,
         self_attn=_attention(c, near=near),
         mlp=_mixture(c),
         **{f"{norm}_layernorm": RMSNorm(d) for norm in norms},
         post_attention_layernorm=RMSNorm(d),
-        post_attention_convolution=convolution(c, d),
-        post_mlp_convolution=convolution(c, d),
+        post_attention_convolution=_convolution(c, d),
+        post_mlp_convolution=_convolution(c, d),
     )
+    if c.published:
+        return Group(**parts)
+    reading = Group(query=_query(c, near=near)) if reads else None
+    return Group(attention_input=reading, mlp_input=Group(query=_query(c)), **parts)
+
+
+def _convolution(c: Config, width: int) -> Group:
+    whole = convolution(c, width)
+    inner = whole.children["conv1d"]
+    return inner if c.published and isinstance(inner, Group) else whole
 
 
 def _attention(c: Config, *, near: bool) -> Attention:
     """Inkling's, with a gate of what heads give, sinks that the token sets, and bounds on queries and distances."""
     d, sizes = c.hidden_size, heads_of(c, near=near)
-    mixing = convolution(c, sizes.keys * sizes.size) if near else _moving_convolution(c, sizes)
-    return Attention(
-        attends(c, sizes, near=near),
+    mixing = _convolution(c, sizes.keys * sizes.size) if near else _moving_convolution(c, sizes)
+    parts = as_published(
+        c,
+        FILED,
         **projections(c, sizes),
         k_sconv=mixing,
         v_sconv=mixing,
@@ -101,18 +161,26 @@ def _attention(c: Config, *, near: bool) -> Attention:
         rel_l2_clip=Group(scale=Tensor((sizes.queries, c.d_rel))),
         kept=kept(c, sizes),
     )
+    return Attention(attends(c, sizes, near=near), **parts)
 
 
 def _moving_convolution(c: Config, sizes: Sizes) -> Group:
     """A short convolution, to whose weights the token adds some for each head."""
     taps = c.conv_kernel_size
+    moving = Tensor((sizes.keys * taps, c.hidden_size), "conv")
+    still = Tensor((taps, sizes.keys * sizes.size), "conv")
     return Group(
-        static_weight=Tensor((taps, sizes.keys * sizes.size), "conv"),
-        weight_proj=Group(weight=Tensor((sizes.keys * taps, c.hidden_size), "conv")),
+        **as_published(c, FILED, static_weight=still), weight_proj=moving if c.published else Group(weight=moving)
     )
 
 
 def _mixture(c: Config) -> Group:
     used, of = experts_used(c, "n_routed_experts"), c.n_routed_experts
-    bias = {"e_score_correction_bias": Buffer(of)}
-    return mixture(c, c.moe_intermediate_size, used, of, names=None, scores=bias)
+    d, inner = c.hidden_size, c.moe_intermediate_size
+    bias = as_published(c, FILED, e_score_correction_bias=Buffer(of))
+    mixed = mixture(c, inner, used, of, names=None, scores=bias)
+    if c.published:
+        mixed.children["experts"] = Experts(
+            used, of, w13_weight=Tensor((of, 2 * inner, d)), w2_weight=Tensor((of, d, inner))
+        )
+    return mixed

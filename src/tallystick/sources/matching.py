@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -122,7 +122,7 @@ def _name_today(stored: str, entry: Entry) -> str:
 def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:
     """Described entries by template, with runs of one stack joined: layers 0 to 2 and 3 to 60 of one shape are 0 to 60."""
     by_template: dict[str, list[Entry]] = {}
-    for entry in map(_all_numbers_as_axes, rolled):
+    for entry in map(_all_numbers_as_axes, _one_by_one(rolled)):
         runs = by_template.setdefault(entry.name, [])
         if entry.axes and runs and _continues(runs[-1], entry):
             before = runs.pop()
@@ -131,6 +131,12 @@ def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:
         else:
             runs.append(entry)
     return by_template
+
+
+def _one_by_one(rolled: Iterable[Entry]) -> Iterator[Entry]:
+    """Stacks, but for those whose tensors are numbered themselves, as ``queries.{}``: from stored names no last number is taken."""
+    for entry in rolled:
+        yield from entry.unrolled() if entry.name.endswith("{}") else (entry,)
 
 
 def _continues(before: Entry, entry: Entry) -> bool:
