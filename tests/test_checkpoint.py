@@ -14,6 +14,7 @@ from safetensors.torch import save_model
 from checkpoints import gpt2_published, write, write_config, write_sharded
 from tallystick import BadInput, Ledger, count
 from tallystick.sources import checkpoint
+from tallystick.sources.config import MOST_DESCRIBED
 
 GPT2 = 124_439_808
 MASKS = 12 * 1024 * 1024
@@ -581,7 +582,26 @@ def test_a_large_checkpoint_is_read_by_its_header(tmp_path: Path):
 
 def test_the_description_has_a_limit():
     """It is far above the largest models, of some 100,000 tensors."""
-    assert checkpoint.MOST_DESCRIBED > 500_000
+    assert MOST_DESCRIBED > 500_000
+
+
+@pytest.mark.parametrize("part", [None, "text"])
+def test_a_description_beyond_it_is_refused_wherever_it_stands(tmp_path: Path, part: str | None):
+    """Beside an index alone, and in a part: nothing is laid out name by name."""
+    text = {"model_type": "llama", "num_hidden_layers": 10**9}
+    write_config(tmp_path, {"model_type": "llava", "text_config": text} if part else text)
+    if part:
+        write(tmp_path / "model.safetensors", {"model.language_model.embed_tokens.weight": (8, 4)})
+    else:
+        (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"lm_head.weight": "a.safetensors"}}')
+    with pytest.raises(BadInput, match="describes more than 1,000,000 tensors"):
+        count(tmp_path, part=part)
+
+
+def test_a_module_whose_config_is_beyond_it_is_counted_alone():
+    model = small_model("llama")
+    model.config.num_hidden_layers = 10**9
+    assert count(model).total == parameters(model)
 
 
 @pytest.mark.parametrize("searching", [True, False])

@@ -46,9 +46,6 @@ INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
 
-# Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
-MOST_DESCRIBED = 1_000_000
-
 
 def find_checkpoint(folder: AnyLocation) -> AnyLocation | None:
     """The safetensors checkpoint in a folder: its index, its one file, or None where it holds none."""
@@ -346,8 +343,6 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
             refuse_odd_flag(values, source)
             return beside._replace(notes=(f"{unknown}: roles by name",), foreign=values)
         ledgers = layouts(values, overrides, source=source)
-        if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
-            raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors")
         return beside._replace(ledgers=ledgers, headless=without_head(values, family))
     except BadInput as error:
         return _unread(error, overrides)._replace(values=values)

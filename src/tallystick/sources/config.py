@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
@@ -14,6 +14,8 @@ from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import alike, classes_of, foreign_class, labels_of, named_type, note_of, sibling_of
 
 CONFIG = "config.json"
+# Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
+MOST_DESCRIBED = 1_000_000
 TEXT_PARTS = (
     "text_config",
     "llm_config",
@@ -96,13 +98,20 @@ def layouts(values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: 
     language = {**values, "architectures": [family.class_name] if family else []}
     other = family is not None and sibling_of({**values, **overrides}, family) is not None
     named = (values, language) if other else (language,)
-    return tuple(
+    found = tuple(
         ledger_from_config(one, overrides, source=source, published=published)
         for one in named
-        for published in (
-            (False, True) if native(one, overrides, source) else (False,)
-        )  # what transformers builds has one
+        # What transformers builds has one.
+        for published in ((False, True) if native(one, overrides, source) else (False,))
     )
+    refuse_too_many(found, source)
+    return found
+
+
+def refuse_too_many(ledgers: Sequence[Ledger], source: str) -> None:
+    """Refuse a config of more tensors than can be laid beside real ones, name by name."""
+    if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
+        raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors")
 
 
 class _Recipe(NamedTuple):

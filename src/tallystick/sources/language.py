@@ -15,7 +15,7 @@ from tallystick.ledger import Ledger
 from tallystick.sources.absent import absent_from
 from tallystick.sources.checkpoint import find_weights, ledger_of_part, names_in
 from tallystick.sources.classes import sibling_of
-from tallystick.sources.config import CONFIG, TEXT_PARTS, ledger_from_config, model_type_of
+from tallystick.sources.config import CONFIG, TEXT_PARTS, ledger_from_config, model_type_of, refuse_too_many
 from tallystick.sources.elsewhere import elsewhere
 from tallystick.sources.fallback import is_known, language_by_transformers
 from tallystick.sources.files import read_json, read_toml
@@ -48,6 +48,7 @@ def ledger_of_language(source: Any, overrides: Mapping[str, Any]) -> Ledger:
     if weights is None:
         return described
     layouts = [described, _described(values, family, part, within, name, published=True)] if described.recipe else []
+    refuse_too_many(layouts, name)
     settings = {**values, **{f"{part}.{key}": value for key, value in within.items()}}
     ledger = ledger_of_part(weights, layouts, settings, source=name)
     ledger.notes = (*described.notes[:1], *ledger.notes)

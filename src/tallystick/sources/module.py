@@ -16,7 +16,7 @@ from tallystick.dtypes import BITS
 from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import counts, is_part
-from tallystick.sources.config import ledger_from_config, native
+from tallystick.sources.config import ledger_from_config, native, refuse_too_many
 from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
@@ -147,9 +147,11 @@ def _described(config: object, class_name: str) -> Ledger | None:
             return None
         # A class of the user's own says nothing of its head.
         values = named if counts(named, family) else {**stated, "architectures": [family.class_name]}
-        return ledger_from_config(values, {}, source=source)
+        described = ledger_from_config(values, {}, source=source)
+        refuse_too_many([described], source)
     except BadInput:
         return None  # the module itself is counted; its config is only a help
+    return described
 
 
 def _head_pairs(entries: list[Entry]) -> list[tuple[str, str]]:
