@@ -1,0 +1,57 @@
+"""Each attack of `attacks/` is answered as its file says: nothing runs, nothing is asked, in bounded time and memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ATTACKS = Path(__file__).parent.parent / "attacks"
+
+
+def _run_file():
+    spec = importlib.util.spec_from_file_location("attacks_run", ATTACKS / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["attacks_run"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+attacks = _run_file()
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """What the command line does when it reads nothing."""
+    return attacks.run(["--version"], tmp_path_factory.mktemp("start"))
+
+
+def _inside(folder: Path) -> dict[str, tuple[int, int] | str]:
+    """Each file, folder and link, by what would tell that it was written to."""
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_mtime_ns, path.lstat().st_size)
+        for path in folder.rglob("*")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", attacks.names())
+def test_attack(name: str, tmp_path: Path, start):
+    attack = attacks.load(name)
+    words = attack.attack(tmp_path)
+    before = _inside(tmp_path)
+    outcome = attacks.run(words, tmp_path)
+    assert _inside(tmp_path) == before
+    assert not outcome.asked
+    if outcome.code == 0:
+        assert attack.ANSWER in outcome.output
+        assert outcome.errors == ""
+    else:
+        assert outcome.code == 2, outcome
+        assert outcome.output == ""
+        assert outcome.errors.startswith("tallystick: ")
+        assert outcome.errors.count("\n") == 1
+        assert attack.ANSWER in outcome.errors
+    assert outcome.seconds < start.seconds + attacks.SECONDS
+    assert outcome.memory < start.memory + attacks.MEMORY + getattr(attack, "HEADER", 0)
