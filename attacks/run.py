@@ -68,7 +68,7 @@ def run(words: list[str], folder: Path) -> Outcome:
             stdin=answers,
             stdout=output,
             stderr=errors,
-            preexec_fn=_limit,
+            preexec_fn=_limit,  # noqa: PLW1509 - this process has no threads
         )
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
