@@ -42,6 +42,15 @@ def test_a_process_that_was_ended_is_started_again(number: int):
     assert tallystick.count(T5).total
 
 
+def test_a_process_that_nobody_asked_for_long_gives_way_to_another(monkeypatch: pytest.MonkeyPatch):
+    tallystick.count(T5)
+    before = builder._running()
+    monkeypatch.setattr(builder, "IDLE", 0)
+    tallystick.count(T5)
+    assert before._process.poll() is not None
+    assert builder._running() is not before
+
+
 def test_a_build_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(builder, "WAIT", 0.01)
     with pytest.raises(BadInput, match=r"^the dictionary: transformers takes more than 0.01 seconds to build it$"):

@@ -129,7 +129,7 @@ def _roots() -> tuple[str, ...]:
 
     The current folder is none of them, nor one that it is in: a stranger's files may lie there.
     """
-    here = _current_folder()
+    here = current_folder()
     folders = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *filter(os.path.isabs, sys.path)}
     packages = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
     for package in packages:
@@ -140,10 +140,11 @@ def _roots() -> tuple[str, ...]:
     return (*(os.path.join(folder, "") for folder in sorted(kept)), *_temporary(), "/proc/", "/sys/", "/dev/urandom")
 
 
-def _current_folder() -> str:
+def current_folder() -> str:
+    """The current folder; the root where it was removed."""
     try:
         return os.getcwd()
-    except OSError:  # it was removed
+    except OSError:
         return os.sep
 
 

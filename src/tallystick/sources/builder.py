@@ -10,23 +10,26 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, cast
+from tempfile import mkdtemp
+from typing import Any, BinaryIO, cast
 
 from tallystick.errors import BadInput, shown
 from tallystick.limits import limit_cpu, limit_memory, no_core_dump
 from tallystick.pipes import receive, send, take_over
-from tallystick.sealed import Refused, seal
+from tallystick.sealed import Refused, current_folder, seal
 
 SECONDS = 10  # of CPU for one model; the largest that was published takes some six
 WAIT = 120  # seconds, where the machine does much else
+IDLE = 120  # seconds without a question, after which it ends: nobody needs its memory
 MEMORY = 1_500_000_000  # bytes in all; importing transformers takes 400 million
 
 # Nobody is there to answer: neither the hub nor a registry of kernels.
@@ -85,7 +88,7 @@ class _Builder:
 
     def __init__(self) -> None:
         self.owner = os.getpid()  # after a fork the pipes are those of two processes
-        self._folder = TemporaryDirectory(prefix="tallystick-")
+        self._folder = mkdtemp(prefix="tallystick-")
         kept = {name: value for name, value in os.environ.items() if name not in _SECRETS}
         code = f"import sys; sys.path += {_roots()!r}; from tallystick.sources.builder import main; main()"
         self._process = subprocess.Popen(  # noqa: S603
@@ -93,9 +96,10 @@ class _Builder:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**kept, **_OFFLINE, **dict.fromkeys(_FOLDERS, self._folder.name)},
+            env={**kept, **_OFFLINE, **dict.fromkeys(_FOLDERS, self._folder)},
         )
         self._late = False
+        self._asked = time.monotonic()
 
     def ask(self, message: Any) -> dict[str, Any]:
         """Its reply, or why there is none."""
@@ -113,6 +117,7 @@ class _Builder:
             raise
         finally:
             timer.cancel()
+            self._asked = time.monotonic()
         if reply is None:
             self.end()
             return {"error": self._why(), "last": True}
@@ -123,14 +128,14 @@ class _Builder:
 
     @property
     def ended(self) -> bool:
-        """Whether it can be asked no more."""
-        return self._process.poll() is not None
+        """Whether it can be asked no more, or is about to end."""
+        return self._process.poll() is not None or time.monotonic() - self._asked > IDLE / 2
 
     def end(self) -> None:
         """End the process, and take away its folder."""
         self._process.kill()
         self._process.communicate()
-        self._folder.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _end_late(self) -> None:
         self._late = True
@@ -149,8 +154,12 @@ _builders: list[_Builder] = []
 
 def _running() -> _Builder:
     """The process of before where it still runs, or a new one."""
-    if not _builders or _builders[-1].ended or _builders[-1].owner != os.getpid():
-        _builders[:] = [_Builder()]
+    if _builders and _builders[-1].owner != os.getpid():
+        _builders.clear()
+    if _builders and _builders[-1].ended:
+        _builders.pop().end()
+    if not _builders:
+        _builders.append(_Builder())
     return _builders[-1]
 
 
@@ -165,7 +174,7 @@ def _roots() -> list[str]:
     """Where this package and what it needs were found; the current folder is no such place, whatever lies there."""
     origins = [getattr(find_spec(name), "origin", None) for name in ("tallystick", "torch", "transformers")]
     folders = dict.fromkeys(str(Path(origin).parents[1]) for origin in origins if origin)
-    return [folder for folder in folders if folder != os.path.abspath(os.curdir)]
+    return [folder for folder in folders if folder != current_folder()]
 
 
 # -- the process that builds ----------------------------------------------------------------------
@@ -184,9 +193,19 @@ def main() -> None:
         from tallystick.sources.building import leave_uninitialised
 
         leave_uninitialised()
-    while (message := receive(requests)) is not None:
+    while (message := _next(requests)) is not None:
         limit_cpu(SECONDS)
         send(_reply(**json.loads(message)), replies)
+
+
+def _next(requests: BinaryIO) -> bytes | None:
+    """The next question. Where none comes for long this process ends."""
+    alarm = getattr(signal, "alarm", lambda _: None)  # not on every system
+    alarm(IDLE)
+    try:
+        return receive(requests)
+    finally:
+        alarm(0)
 
 
 def _reply(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
