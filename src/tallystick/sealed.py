@@ -83,7 +83,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 def _open(path: Any, _: Any, flags: Any) -> None:
     if isinstance(flags, int) and flags & _WRITING:
         _change(path)
-    elif not _below(path, _roots()):
+    elif not _below(path, (*_roots(), *_temporary())):
         raise Refused(f"read {_named(path)}")
 
 
@@ -137,7 +137,7 @@ def _roots() -> tuple[str, ...]:
     kept = {
         folder for folder in map(os.path.abspath, folders) if not os.path.join(here, "").startswith(folder + os.sep)
     }
-    return (*(os.path.join(folder, "") for folder in sorted(kept)), *_temporary(), "/proc/", "/sys/", "/dev/urandom")
+    return (*(os.path.join(folder, "") for folder in sorted(kept)), "/proc/", "/sys/", "/dev/urandom")
 
 
 def current_folder() -> str:
