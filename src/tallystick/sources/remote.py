@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tallystick.errors import BadInput
 from tallystick.ledger import Fetched
+from tallystick.sources.allowance import Allowance
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -42,13 +43,9 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._bytes = self._requests = 0
+        self._bytes = 0
+        self.allowance = Allowance()
         self.files: dict[str, Piece] = {}  # each that was opened; the last of them with their first pieces
-
-    def request(self) -> None:
-        """One request is sent."""
-        with self._lock:
-            self._requests += 1
 
     def opened(self, key: str, first: Piece) -> None:
         """A file has been opened, and begins so."""
@@ -66,7 +63,7 @@ class Tally:
     @property
     def fetched(self) -> Fetched:
         """All so far."""
-        return Fetched(self._bytes, sum(first.size for first in self.files.values()), self._requests)
+        return Fetched(self._bytes, sum(first.size for first in self.files.values()), self.allowance.requests)
 
 
 class Store(Protocol):
