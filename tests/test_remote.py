@@ -434,7 +434,7 @@ MISBEHAVING = {
     no_piece: "asked for a piece of a file, and answers 206 without one",
     nonsense: "does not answer as HTTP has it",
     packed: "the host packs what it sends ('gzip')",
-    endless_continue: "sends more than 262,144 bytes before its answer begins",
+    endless_continue: "the host sends far more than was asked for, before its answer",
     round_and_round: "points on without an end",
     endless_redirect: "is not there: the host answers 404",
     to_a_file: "or to what is no address of the web",

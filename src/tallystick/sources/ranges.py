@@ -39,6 +39,7 @@ DEADLINE = 60  # seconds in which an answer must have come
 LARGEST_WHOLE = 16_000_000  # bytes of a file that is taken whole, where a host sends no pieces
 LARGEST_DOCUMENT = 4_000_000  # bytes; the hub lists a thousand files in half a million
 LARGEST_HEAD = 262_144  # bytes of an answer before its content; the hub sends some three thousand
+LARGEST_ANSWER = 20_000_000  # bytes of its content as it is sent, chunk by chunk
 MOST_REDIRECTS = 5
 
 _BLOCK = 1 << 18
@@ -131,13 +132,18 @@ class Answer(HTTPResponse):
 
     def __init__(self, sock: Any, *arguments: Any, allowance: Allowance, **more: Any) -> None:
         super().__init__(sock, *arguments, **more)
-        self._in_time = _InTime(self.fp, allowance)
+        self._allowance, self._in_time = allowance, _InTime(self.fp, allowance)
         self.fp = BufferedReader(self._in_time)
 
     def begin(self) -> None:
         """Read the head, and each "100 Continue" before it."""
         super().begin()
-        self._in_time.head = None
+        self._in_time.left = LARGEST_ANSWER
+
+    def read1(self, n: int = -1) -> bytes:
+        """Some of the content: of chunks one at most, each of which takes its time however short it is."""
+        self._allowance.read(0)
+        return super().read1(n)
 
 
 class _InTime(RawIOBase):
@@ -145,7 +151,7 @@ class _InTime(RawIOBase):
 
     def __init__(self, file: Any, allowance: Allowance) -> None:
         self._file, self._allowance, self._end = file, allowance, time.monotonic() + DEADLINE
-        self.head: int | None = LARGEST_HEAD  # bytes of it that may still come
+        self.left = LARGEST_HEAD  # bytes that may still come
 
     def readable(self) -> bool:
         return True
@@ -156,10 +162,9 @@ class _InTime(RawIOBase):
         wanted = memoryview(buffer).cast("B")
         content = self._file.read1(len(wanted))
         self._allowance.read(len(content))
-        if self.head is not None:
-            self.head -= len(content)
-            if self.head < 0:
-                raise BadInput(f"the host sends more than {LARGEST_HEAD:,} bytes before its answer begins")
+        self.left -= len(content)
+        if self.left < 0:
+            raise BadInput("the host sends far more than was asked for, before its answer or in its encoding")
         wanted[: len(content)] = content
         return len(content)
 
@@ -249,6 +254,8 @@ def _content(response: HTTPResponse, most: int) -> bytes:
 def _wrong(error: Exception, what: str) -> BadInput:
     """Whatever went wrong on the way, in words."""
     reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(error.__context__, BadInput):  # which http.client took for a number of a chunk that it cannot read
+        reason = error.__context__
     if isinstance(reason, TimeoutError):
         return BadInput(f"{what}: the host sent nothing for {PATIENCE} seconds")
     if isinstance(reason, OSError):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tallystick.errors import BadInput
 from tallystick.ledger import Fetched
-from tallystick.sources.allowance import Allowance
+from tallystick.sources.allowance import MOST_REQUESTS, Allowance
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -168,6 +168,8 @@ def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]
     """What `work` makes of each path: of several at once where it must wait for them."""
     if not any(isinstance(path, Remote) for path in paths):
         return [work(path) for path in paths]
+    if len(paths) > MOST_REQUESTS:
+        raise BadInput(f"{len(paths):,} files would have to be asked for, more than {MOST_REQUESTS:,}: download them")
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
