@@ -64,6 +64,7 @@ def write_file(path: Path, content: bytes) -> None:
     Raises:
         BadInput: what a disk refuses; a file of that name is then untouched.
     """
+    _refuse(path, replace=True)
     beside = None
     try:
         _recover(path)
