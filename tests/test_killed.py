@@ -19,7 +19,8 @@ HIDDEN = re.compile(r"\.(out|picture\.svg)\.[0-9a-f]{8}\.partial")
 TESTS = Path(__file__).parent
 
 BEGIN = """
-import hashlib, json, os, shutil, sys
+import hashlib, io, json, os, shutil, sys
+from contextlib import redirect_stdout
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from killing import done_apart, killed_at_each_step
@@ -34,8 +35,8 @@ def seen():
 FIX = """
 from tallystick.cli.main import main
 def work():
-    sys.stdout = open(os.devnull, "w")
-    assert main(["ties", str(folder / "in"), "--fix", str(out), "--as", "tied"]) == 0
+    with redirect_stdout(io.StringIO()):
+        assert main(["ties", str(folder / "in"), "--fix", str(out), "--as", "tied"]) == 0
 """
 
 SAVE = """
@@ -65,13 +66,16 @@ def work():
 PLOT = """
 from tallystick.cli.main import main
 def work():
-    sys.stdout = open(os.devnull, "w")
-    assert main(["memory", "gpt2", "--sequence", "128,256", "--plot", str(out)]) == 0
+    with redirect_stdout(io.StringIO()):
+        assert main(["memory", "gpt2", "--sequence", "128,256", "--plot", str(out)]) == 0
 """
 
 EACH = """
 kept = folder.with_name("kept")
 shutil.copytree(folder, kept)
+work()  # here too, so that all is imported before the others begin
+shutil.rmtree(folder)
+shutil.copytree(kept, folder)
 before, steps, again = seen()[1], [], []
 for step in killed_at_each_step(work, folder):
     steps.append(seen())
