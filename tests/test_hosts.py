@@ -16,9 +16,9 @@ from host import Handler, Host, publish
 from tallystick import BadInput, count
 from tallystick.sources import hosts
 from tallystick.sources.hosts import HERE, LINK, PRIVATE, PUBLIC, Reach
-from test_remote import CONFIG, PARAMETERS, SHAPES, contents, directly, folder, host, hub, refused, storage
+from test_remote import CONFIG, PARAMETERS, SHAPES, Wire, contents, directly, folder, host, hub, refused, storage, wire
 
-__all__ = ["directly", "folder", "host", "hub", "storage"]  # fixtures
+__all__ = ["directly", "folder", "host", "hub", "storage", "wire"]  # fixtures
 
 METADATA = "169.254.169.254"
 WHOLE = "config.json"
@@ -369,3 +369,24 @@ def test_a_file_of_a_host_that_the_user_typed_keeps_its_escapes(host: Host) -> N
     host.answers["/a b/config.json"] = answer
     count(f"{host.address}/a%20b/config.json")
     assert seen == ["/a%20b/config.json"]
+
+
+# -- the hub by HTTPS, without sockets ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "target", ["https://cas-bridge.xethub.hf.co/blob?key=secret", "https://cdn-lfs.huggingface.co/blob"]
+)
+def test_a_file_of_the_hub_by_its_address_may_lie_at_another_host(wire: Wire, target: str) -> None:
+    path = "/org/name/resolve/main/config.json"
+    wire.host.answers[path] = pointing(target)
+    wire.host.files["/blob"] = json.dumps(CONFIG).encode()
+    assert count(f"https://huggingface.co{path}").total == PARAMETERS
+    assert {request.authorization for request in wire.host.requests} == {None}
+
+
+def test_a_file_of_another_site_may_not(wire: Wire, capsys: pytest.CaptureFixture[str]) -> None:
+    wire.host.answers["/config.json"] = pointing("https://cdn.org/blob?key=secret")
+    said = refused("https://one.org/config.json", capsys)
+    assert "the host points to https://cdn.org, another host: not followed; name the file's address there" in said
+    assert "secret" not in said
