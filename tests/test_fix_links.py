@@ -306,3 +306,19 @@ def test_a_file_that_is_gone_is_one_line(folder):
     (folder / "config.json").unlink()
     with pytest.raises(BadInput, match=r"'config\.json' cannot be read: No such file or directory"):
         listing.open("config.json")
+
+
+@pytest.mark.parametrize("change", [write_to, write_the_same_length])
+def test_a_file_that_is_not_the_one_that_was_listed_is_not_read(folder, change):
+    listing = regular.list_regular(folder)
+    change(folder / "sub" / "notes.txt")
+    with pytest.raises(BadInput, match="was changed while it was copied"):
+        listing.open("sub/notes.txt")
+
+
+@pytest.mark.parametrize("change", [swap_for_a_link, swap_its_folder])
+def test_a_link_that_takes_the_place_of_a_file_is_not_opened(folder, change):
+    listing = regular.list_regular(folder)
+    change(folder / "sub" / "notes.txt")
+    with pytest.raises(BadInput, match=r"cannot be read: (Too many levels of symbolic links|Not a directory)"):
+        listing.open("sub/notes.txt")

@@ -279,8 +279,9 @@ def test_through_a_proxy_a_redirect_to_a_private_address_is_refused_too(
 ) -> None:
     monkeypatch.setenv("http_proxy", host.address)
     monkeypatch.setattr("urllib.request.proxy_bypass", lambda _: False)
-    host.answers["/config.json"] = pointing(f"http://{METADATA}/latest")
-    assert f"points to http://{METADATA}, a link-local address" in refused("http://one.invalid/config.json", capsys)
+    for address, kind in ((METADATA, LINK), ("127.0.0.1", HERE)):  # although the proxy is on this machine
+        host.answers["/config.json"] = pointing(f"http://{address}/latest")
+        assert f"points to http://{address}, a {kind} address" in refused("http://one.invalid/config.json", capsys)
 
 
 # -- the hub's token, and names with tricks -------------------------------------------------------

@@ -54,8 +54,6 @@ class Reach:
         usable = [one for one, kind in zip(found, kinds, strict=True) if kind in (PUBLIC, self.first)]
         if not usable:
             raise BadInput(f"{host} stands for {found[0][4][0]}, a {kinds[0]} address: not followed")
-        # Of a public name that is also private, the private side is nobody's business.
-        usable = [one for one in usable if kind_of(str(one[4][0])) == PUBLIC] or usable
         failed: OSError | None = None
         for family, kind, protocol, _, where in usable[:MOST_ADDRESSES]:
             connection = socket.socket(family, kind, protocol)
@@ -74,7 +72,7 @@ class Reach:
 
     def _first(self, host: str, kinds: list[str]) -> str:
         """The kind of address of what the user named."""
-        if PUBLIC in kinds:
+        if PUBLIC in kinds:  # of such a name the private side is not asked
             return PUBLIC
         if kinds[0] == LINK and not _is_address(host):
             raise BadInput(f"{host} stands for a link-local address: where it is meant, name the address itself")
