@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 Answer = Callable[["Handler"], None]
 
@@ -111,7 +111,7 @@ def publish(
         hub.answers[address] = _pages(hub.address + address, listed, page)
     for name, content in files.items():
         storage.files[f"/blobs/{repository}/{name}"] = content
-        target = f"{storage.address}/blobs/{repository}/{name}?signed=yes"
+        target = f"{storage.address}/blobs/{repository}/{quote(name)}?signed=yes"
         hub.answers[f"/{repository}/resolve/{COMMIT}/{name}"] = lambda ask, to=target: ask.answer(302, Location=to)
 
 

@@ -176,9 +176,9 @@ def test_a_disk_that_fills_up_while_it_is_written_leaves_nothing(folder, room):
 def test_weights_that_shrink_while_they_are_copied(folder, monkeypatch, capsys):
     from tallystick.sources import repair
 
-    def shrink_first(source, *rest):
-        source.write_bytes(source.read_bytes()[:2500])
-        write_file(source, *rest)
+    def shrink_first(source, path, *rest):
+        path.write_bytes(path.read_bytes()[:2500])
+        write_file(source, path, *rest)
 
     write_file = repair._write_file
     monkeypatch.setattr(repair, "_write_file", shrink_first)
@@ -191,5 +191,5 @@ def test_a_target_inside_the_folder_itself_is_refused(folder, capsys):
     before = contents(folder)
     for out in (folder, folder / "out"):
         assert fix(folder, out) == 2
-    assert "name a folder beside it" in capsys.readouterr().err
+    assert "name a folder outside of it" in capsys.readouterr().err
     assert contents(folder) == before

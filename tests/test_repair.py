@@ -107,16 +107,6 @@ def test_shards_and_index_are_kept(folders):
         assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_links_into_a_cache_become_files(folders):
-    saved(llama(tie_word_embeddings=False), folders[0].parent / "blobs", tie_word_embeddings=True)
-    folders[0].mkdir()
-    for path in (folders[0].parent / "blobs").iterdir():
-        (folders[0] / path.name).symlink_to(path)
-    assert fix(*folders, "--as", "tied") == 0
-    assert not any(path.is_symlink() for path in folders[1].iterdir())
-    assert tallystick.ties(folders[1]).problems == ()
-
-
 def test_what_is_refused(folders, capsys):
     saved(llama(tie_word_embeddings=True), folders[0])
     assert fix(*folders) == 2

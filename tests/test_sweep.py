@@ -147,7 +147,10 @@ def test_many_lengths_are_not_all_named_on_the_axis(tmp_path):
         (["--plot", "x.svg"], "say them with --sequence"),
         (["--sequence", "8", "--plot", "x.svg"], "say them with --sequence"),
         (["--sequence", "1,2", "--explain"], "--explain shows the formulas at one length"),
-        (["--sequence", "1,2", "--plot", "nowhere/x.svg"], "nowhere/x.svg: No such file or directory"),
+        (
+            ["--sequence", "1,2", "--plot", "nowhere/x.svg"],
+            "nowhere/x.svg could not be written: No such file or directory",
+        ),
     ],
 )
 def test_a_picture_that_cannot_be_drawn_is_one_line(arguments, words, tmp_path, monkeypatch, capsys):

@@ -41,6 +41,7 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from tallystick.report.experiment import drawable, drawn, page
+    from tallystick.sources.whole import write_file
     from tallystick.training.config import configured
     from tallystick.training.experiment import Interrupted, tying
 
@@ -59,9 +60,9 @@ def _run(options: argparse.Namespace) -> int:
         sys.stderr.write("stopped, and saved: the same command goes on\n")
         return 0
     out = Path(config.out)
-    (out / "tying.svg").write_bytes(drawn(answer))
+    write_file(out / "tying.svg", drawn(answer))
     text = page(answer, "tying.svg", command=_command(options), made_with=_made_with())
-    (out / "tying.md").write_text(text, encoding="utf-8")
+    write_file(out / "tying.md", text.encode())
     if options.format == "json":
         print_json(answer.to_dict())
     else:

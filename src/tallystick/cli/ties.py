@@ -31,12 +31,12 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.as_ and not options.fix:
+    if options.as_ and options.fix is None:
         raise BadInput("--as says what --fix is to write: name a folder with --fix")
-    if options.fix and "://" in options.source:
+    if options.fix is not None and "://" in options.source:
         raise BadInput(f"{options.source} is not on this machine: --fix copies a folder that is")
     answer = ties(options.source, **settings_of(options.settings))
-    if options.fix:
+    if options.fix is not None:
         from tallystick.sources.repair import repair
 
         for line in repair(Path(options.source), Path(options.fix), answer, as_=options.as_):

@@ -49,10 +49,6 @@ def save_pretrained(
     Raises:
         BadInput: when the folder exists, and when the disk does not take it. What was there before is then untouched.
     """
-    tensors = written_by(decoder)
-    config = _config(decoder)
-    if any(parameter.is_meta for parameter in decoder.parameters()):
-        raise BadInput("the decoder has no values yet: it is on the meta device")
     out = Path(os.path.realpath(folder))
     limit = parse_size(max_shard_size) if isinstance(max_shard_size, str) else max_shard_size
     if max_shard_size is not None and (limit is None or limit < 1):
@@ -65,12 +61,31 @@ def save_pretrained(
             shutil.copytree(
                 out,
                 partial,
+                symlinks=True,
                 ignore=lambda where, _: written if Path(where) == out else [],
                 copy_function=_linked,
                 dirs_exist_ok=True,
             )
-        _write(partial / CONFIG, _json(config))
-        _write_weights(decoder, tensors, partial, limit)
+        write_decoder(decoder, partial, limit)
+
+
+def write_decoder(decoder: Decoder, folder: Path, limit: int | None = None) -> None:
+    """Write the config and the weights of a decoder into a folder that is there.
+
+    Args:
+        decoder: of a family.
+        folder: where none of these files is yet.
+        limit: bytes of tensors in one file; None is one file for all.
+
+    Raises:
+        BadInput: for a decoder that its family has no words for, or that has no values.
+    """
+    tensors = written_by(decoder)
+    config = _config(decoder)
+    if any(parameter.is_meta for parameter in decoder.parameters()):
+        raise BadInput("the decoder has no values yet: it is on the meta device")
+    _write(folder / CONFIG, _json(config))
+    _write_weights(decoder, tensors, folder, limit)
 
 
 def _config(decoder: Decoder) -> dict[str, Any]:
@@ -141,5 +156,3 @@ def _write(path: Path, start: bytes, tensors: Iterable[Tensor] = ()) -> None:
         for tensor in tensors:
             values = tensor.cpu()  # kept here as long as its bytes are looked at
             file.write(raw(values))
-        file.flush()
-        os.fsync(file.fileno())  # a name must not stand for bytes that a crash can lose

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput, quoted
 from tallystick.report.numbers import in_bytes
+from tallystick.sources.whole import write_file
 
 if TYPE_CHECKING:
     from tallystick.answers.sweep import Sweep
@@ -35,21 +34,9 @@ def kind_of(path: str) -> str:
 
 
 def save(answer: Sweep, path: str) -> None:
-    """Write the picture beside its name, and rename it when it is whole."""
+    """Write the picture of the kind that its name asks for."""
     kind = kind_of(path)
-    content = _page(answer) if kind == ".html" else _drawn(answer, kind[1:])
-    try:
-        with tempfile.NamedTemporaryFile(dir=Path(path).parent, prefix=".plot-", delete=False) as file:
-            try:
-                file.write(content)
-                file.close()
-                os.chmod(file.name, 0o644)  # what a temporary file is not: for others to read
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}") from None
+    write_file(Path(path), _page(answer) if kind == ".html" else _drawn(answer, kind[1:]))
 
 
 def _drawn(answer: Sweep, kind: str) -> bytes:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick import architectures
-from tallystick.errors import quoted
+from tallystick.errors import BadInput, quoted
 from tallystick.ledger import Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER
 from tallystick.sources.classes import without_head
 from tallystick.sources.config import layouts, ledger_from_config, model_type_of
-from tallystick.sources.files import LFS_POINTER, read_json
+from tallystick.sources.files import LFS_POINTER, open_regular, read_json
 from tallystick.sources.formats import is_main
 from tallystick.sources.names import is_buffer
 from tallystick.sources.remote import Location, Remote
@@ -87,13 +87,13 @@ def _files_of(folder: Location, names: Sequence[str], ending: str) -> tuple[dict
 def _pointed(path: Path) -> int | None:
     """The size that a Git LFS pointer says; None where a file is none."""
     try:
-        if not path.is_file() or path.stat().st_size > LARGEST_POINTER:
-            return None
-        content = path.read_bytes()
-    except OSError:
+        file, size = open_regular(path)
+    except BadInput:
         return None
-    size = _SIZE.search(content) if content.startswith(LFS_POINTER) else None
-    return int(size[1]) if size else None
+    with file:
+        content = b"" if size > LARGEST_POINTER else file.read(LARGEST_POINTER)
+    said = _SIZE.search(content) if content.startswith(LFS_POINTER) else None
+    return int(said[1]) if said else None
 
 
 def ledger_without_weights(config: Location, absent: Absent, overrides: Mapping[str, Any], *, source: str) -> Ledger:

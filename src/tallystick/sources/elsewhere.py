@@ -16,9 +16,11 @@ from tallystick.sources.ranges import DEADLINE, PATIENCE, Web
 from tallystick.sources.remote import NotThere, Piece, Remote, Tally
 
 MOST_PAGES = 100  # of a repository's list of files, each of a thousand
+LARGEST_LIST = 16_000_000  # bytes of all its pages: some 30,000 files
 
 _REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+)(?:@(refs/(?:pr|convert)/[^/@]+|[^/@]+))?(?:/+(.*))?", re.ASCII)
 _MAY_NOT = "it does not exist, or is private or gated: where you may read it, set HF_TOKEN or call `hf auth login`"
+_HUB = "https://huggingface.co"
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}  # what reads a store for fsspec, by its scheme
 
 
@@ -49,9 +51,10 @@ def elsewhere(address: str) -> Remote:
 def _on_hub(address: str) -> Remote:
     named = _REPOSITORY.fullmatch(address.removeprefix("hf://"))
     folder = [part for part in (named[3] or "").split("/") if part] if named else []
-    if named is None or not {".", ".."}.isdisjoint((*folder, *named[1].split("/"))):
+    revision = unquote(named[2]) if named and named[2] else None
+    if named is None or not {".", ".."}.isdisjoint((*folder, *named[1].split("/"), *(revision or "").split("/"))):
         raise BadInput(f"{quoted(address)} names no repository: say hf://org/name, with @revision or /folder after it")
-    return Remote(_Hub(named[1], unquote(named[2]) if named[2] else None), "/".join(folder))
+    return Remote(_Hub(named[1], revision), "/".join(folder))
 
 
 class _Hub:
@@ -65,12 +68,15 @@ class _Hub:
         self._shown = f"hf://{repository}" + (f"@{revision}" if revision else "")
         if constants.HF_HUB_OFFLINE:
             raise BadInput(f"{self._shown} is not asked for: HF_HUB_OFFLINE is set")
+        if not _is_endpoint(constants.ENDPOINT):
+            raise BadInput(f"HF_ENDPOINT is {quoted(constants.ENDPOINT)}, expected an address such as {_HUB}")
         self.tally = Tally()
-        self._web = Web(self.tally, get_token(), _MAY_NOT)
+        token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
+        self._web = Web(self.tally, token, _MAY_NOT, elsewhere=True)
         self._api = f"{constants.ENDPOINT}/api/models/{repository}"
-        told, _ = self._asked(f"{self._api}/revision/{quote(revision or 'main', safe='')}?expand=sha")
+        told, _, _ = self._asked(f"{self._api}/revision/{quote(revision or 'main', safe='')}?expand=sha")
         commit = told.get("sha") if isinstance(told, dict) else None
-        if not isinstance(commit, str) or not commit.isalnum():
+        if not isinstance(commit, str) or not (commit.isascii() and commit.isalnum()):
             raise BadInput(f"{self._shown}: the hub tells no commit of it")
         self._commit, self._files = commit, f"{constants.ENDPOINT}/{repository}/resolve/{commit}"
         self.names = cache(self._names)
@@ -86,22 +92,37 @@ class _Hub:
     def _names(self, folder: str) -> Sequence[str]:
         names: list[str] = []
         page: str | None = f"{self._api}/tree/{self._commit}" + (f"/{quote(folder)}" if folder else "")
+        left = LARGEST_LIST
         for _ in range(MOST_PAGES):
             if page is None:
                 return names
-            listed, page = self._asked(page)
+            listed, page, size = self._asked(page)
+            left -= size
+            if left < 0:
+                raise BadInput(f"{self.shown(folder)}: the list of its files has more than {LARGEST_LIST:,} bytes")
             for one in listed if isinstance(listed, list) else ():
                 path = one.get("path") if isinstance(one, dict) and one.get("type") == "file" else None
                 names += [path.rpartition("/")[2]] if isinstance(path, str) else []
         raise BadInput(f"{self.shown(folder)} has more files than {MOST_PAGES} pages of them list")
 
-    def _asked(self, address: str) -> tuple[Any, str | None]:
-        """What the hub tells, and where more of it is."""
+    def _asked(self, address: str) -> tuple[Any, str | None, int]:
+        """What the hub tells, where more of it is, and how many bytes it sent."""
         content, more = self._web.document(address, self._shown)
         try:
-            return json.loads(content), more
+            return json.loads(content), more, len(content)
         except (ValueError, RecursionError):
             raise BadInput(f"{self._shown}: the hub answers with what is not JSON") from None
+
+
+def _is_endpoint(address: str) -> bool:
+    """Whether requests can go to an address, to which paths are added."""
+    try:
+        parts = urlsplit(address)
+        return (
+            parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+        )
+    except ValueError:
+        return False
 
 
 # -- the web --------------------------------------------------------------------------------------
@@ -117,7 +138,7 @@ def _on_web(address: str) -> Remote:
         raise BadInput(f"{quoted(address)} is no address of a file")
     if "@" in parts.netloc:
         raise BadInput(f"an address of {parts.hostname} with a password in it is not read: it would be shown")
-    if parts.hostname == "huggingface.co" and "/resolve/" not in parts.path:
+    if f"https://{parts.hostname}" == _HUB and "/resolve/" not in parts.path:
         raise BadInput(f"{quoted(address)} is a page about files: say hf://org/name, with @revision or /file after it")
     if parts.path.endswith("/") or not parts.path:
         raise BadInput(f"{quoted(address)} is no address of a file: folders on the web cannot be listed")
@@ -130,7 +151,8 @@ class _Web:
     def __init__(self, host: str, path: str, query: str) -> None:
         self.tally = Tally()
         self._host, self._asked, self._query = host, path.lstrip("/"), query
-        self._web = Web(self.tally, None, "of a repository of the hub say hf://org/name, which takes a token")
+        refused = "of a repository of the hub say hf://org/name, which takes a token"
+        self._web = Web(self.tally, None, refused, elsewhere=host == _HUB)
 
     def shown(self, key: str) -> str:
         """The address without what follows a question mark, which may be a key to it."""
@@ -179,25 +201,31 @@ class _Bucket:
         """A piece of a file, which is looked at each time: it may have been written anew."""
         address = self.shown(key)
         with self._asking(address):
-            told = self._system.info(address, timeout=PATIENCE)
+            told = self._system.info(address, timeout=min(PATIENCE, self.tally.allowance.left()))
         end = min(start + length, told["size"])
         version = told.get("ETag") or told.get("etag")
         if start >= end:
             return Piece(b"", told["size"], version)
         with self._asking(address):
-            return Piece(self._system.cat_file(address, start=start, end=end, timeout=DEADLINE), told["size"], version)
+            seconds = min(DEADLINE, self.tally.allowance.left())
+            content = self._system.cat_file(address, start=start, end=end, timeout=seconds)
+            self.tally.allowance.read(len(content))
+            return Piece(content, told["size"], version)
 
     def _names(self, folder: str) -> Sequence[str]:
         with self._asking(self.shown(folder)):
-            listed = self._system.ls(self.shown(folder), detail=True, timeout=PATIENCE)
+            seconds = min(PATIENCE, self.tally.allowance.left())
+            listed = self._system.ls(self.shown(folder), detail=True, timeout=seconds)
         return [one["name"].rpartition("/")[2] for one in listed if one["type"] == "file"]
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
         """A request, and what fsspec and those beneath it raise in one line: each has errors of its own."""
-        self.tally.request()
         try:
+            self.tally.allowance.request()
             yield
+        except BadInput as error:
+            raise BadInput(f"{what}: {error}") from None
         except FileNotFoundError:
             raise NotThere(f"{what} is not there") from None
         except TimeoutError:

@@ -18,6 +18,8 @@ LARGEST_JSON = 100_000_000
 # What git writes into a file that it could not merge.
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: .{0,60}|$)", re.MULTILINE)
 
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
 LFS_POINTER = b"version https://git-lfs"
 
 
@@ -31,23 +33,31 @@ def open_regular(path: Location) -> tuple[BufferedReader, int]:
     if isinstance(path, Remote):
         return path.open()
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            folder = stat.S_ISDIR(status.st_mode)
-            raise BadInput(f"{path} is {'a folder, expected a file' if folder else 'not a regular file'}")
+        # Looked at before it is opened, since opening some devices does something; and again when it is open.
+        _refuse_others(path, path.stat())
         # Without O_NONBLOCK, a file swapped for a FIFO after the look above would hang the open.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        file = os.fdopen(os.open(path, _READ), "rb")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
     except BadInput:  # a ValueError itself
         raise
     except ValueError as error:  # an embedded null byte
         raise BadInput(f"{quoted(str(path))} is no path: {error}") from None
-    file = os.fdopen(descriptor, "rb")
-    if status.st_size == 0:
+    status = os.fstat(file.fileno())
+    try:
+        _refuse_others(path, status)
+        if status.st_size == 0:
+            raise BadInput(f"{path} is empty")
+    except BadInput:
         file.close()
-        raise BadInput(f"{path} is empty")
+        raise
     return file, status.st_size
+
+
+def _refuse_others(path: Location, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        folder = stat.S_ISDIR(status.st_mode)
+        raise BadInput(f"{path} is {'a folder, expected a file' if folder else 'not a regular file'}")
 
 
 def read_all_of(file: BinaryIO, length: int) -> bytes:

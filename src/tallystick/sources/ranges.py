@@ -1,13 +1,15 @@
 """Pieces of a file by HTTP: a request for a range of its bytes, and each way in which a host may answer otherwise.
 
-The host is not trusted: what it sends is read up to what was asked for, and no longer than `PATIENCE` and `DEADLINE`
-allow. What the user is known by goes to the host that was asked, and to no other that this one points to.
+The host is not trusted: what it sends is read up to what was asked for, and no longer than `PATIENCE`, `DEADLINE` and the
+allowance of the source permit. It may point to another host only as `Reach` has it, and the user's token goes to no
+host but the one that was asked.
 """
 
 from __future__ import annotations
 
 import re
 import time
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from io import BufferedReader, RawIOBase
 from typing import IO, TYPE_CHECKING, Any
@@ -25,6 +27,8 @@ from urllib.request import (
 
 from tallystick import __version__
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.allowance import Allowance
+from tallystick.sources.hosts import Reach, origin
 from tallystick.sources.remote import NotThere, Piece, Tally
 
 if TYPE_CHECKING:
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 PATIENCE = 10  # seconds in which nothing comes
 DEADLINE = 60  # seconds in which an answer must have come
 LARGEST_WHOLE = 16_000_000  # bytes of a file that is taken whole, where a host sends no pieces
+LARGEST_DOCUMENT = 4_000_000  # bytes; the hub lists a thousand files in half a million
+LARGEST_HEAD = 262_144  # bytes of an answer before its content; the hub sends some three thousand
+LARGEST_ANSWER = 20_000_000  # bytes of its content as it is sent, chunk by chunk
 MOST_REDIRECTS = 5
 
 _BLOCK = 1 << 18
@@ -42,12 +49,23 @@ _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 class Web:
     """Requests that belong to one source."""
 
-    def __init__(self, tally: Tally, token: str | None = None, refused: str = "it asks who you are") -> None:
-        """What the user is known by to the hosts that are asked, and what to say where they want more."""
-        self._tally, self._token, self._refused = tally, token, refused
+    def __init__(
+        self, tally: Tally, token: str | None = None, refused: str = "it asks who you are", *, elsewhere: bool = False
+    ) -> None:
+        """Requests without any state but what the hosts have taken of the allowance.
+
+        Args:
+            tally: of the source.
+            token: what the user is known by to the host that is asked.
+            refused: what to say where it wants more.
+            elsewhere: whether it may point to other hosts for its files, as the hub does.
+        """
+        self._allowance, self._token, self._refused = tally.allowance, token, refused
         self._opener = OpenerDirector()
+        reach = Reach()
         for handler in (
-            ProxyHandler(), Connecting(), HTTPDefaultErrorHandler(), HTTPErrorProcessor(), Redirects(tally),
+            ProxyHandler(), Connecting(self._allowance, reach), HTTPDefaultErrorHandler(), HTTPErrorProcessor(),
+            Redirects(self._allowance, reach, elsewhere=elsewhere),
         ):  # fmt: skip
             self._opener.add_handler(handler)
 
@@ -72,11 +90,12 @@ class Web:
         """A small document, and the address of the next where it is one of several."""
         try:
             with self._get(url, {}) as response:
-                content = _content(response, LARGEST_WHOLE + 1)
-                if len(content) > LARGEST_WHOLE:
-                    raise BadInput(f"the host sends more than {LARGEST_WHOLE:,} bytes")
+                content = _content(response, LARGEST_DOCUMENT + 1)
+                if len(content) > LARGEST_DOCUMENT:
+                    raise BadInput(f"the host sends more than {LARGEST_DOCUMENT:,} bytes")
                 following = re.search(r'<([^<>]*)>; *rel="next"', response.headers.get("Link") or "")
-                return content, following[1] if following and _origin(following[1]) == _origin(url) else None
+                same = following and origin(urlsplit(following[1])) == origin(urlsplit(url))
+                return content, following[1] if following and same else None
         except HTTPError as error:
             raise self._told(error, what) from None
         except (BadInput, OSError, HTTPException, ValueError) as error:
@@ -87,8 +106,8 @@ class Web:
         request = Request(url, headers=headers)  # noqa: S310 - the opener knows no scheme but HTTP's
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
-        self._tally.request()
-        response: HTTPResponse = self._opener.open(request, timeout=PATIENCE)
+        left = self._allowance.request()
+        response: HTTPResponse = self._opener.open(request, timeout=min(PATIENCE, left))
         if (encoding := response.headers.get("Content-Encoding") or "identity") != "identity":
             response.close()
             raise BadInput(f"the host packs what it sends ({quoted(encoding)}), so that no piece of it can be read")
@@ -111,16 +130,28 @@ class Web:
 class Answer(HTTPResponse):
     """An answer that must have come in time, its head too: of that a host could send line after line, and never end."""
 
-    def __init__(self, sock: Any, *arguments: Any, **more: Any) -> None:
+    def __init__(self, sock: Any, *arguments: Any, allowance: Allowance, **more: Any) -> None:
         super().__init__(sock, *arguments, **more)
-        self.fp = BufferedReader(_InTime(self.fp))
+        self._allowance, self._in_time = allowance, _InTime(self.fp, allowance)
+        self.fp = BufferedReader(self._in_time)
+
+    def begin(self) -> None:
+        """Read the head, and each "100 Continue" before it."""
+        super().begin()
+        self._in_time.left = LARGEST_ANSWER
+
+    def read1(self, n: int = -1) -> bytes:
+        """Some of the content: of chunks one at most, each of which takes its time however short it is."""
+        self._allowance.read(0)
+        return super().read1(n)
 
 
 class _InTime(RawIOBase):
     """What a host sends, for so long as it is waited for."""
 
-    def __init__(self, file: Any) -> None:
-        self._file, self._end = file, time.monotonic() + DEADLINE
+    def __init__(self, file: Any, allowance: Allowance) -> None:
+        self._file, self._allowance, self._end = file, allowance, time.monotonic() + DEADLINE
+        self.left = LARGEST_HEAD  # bytes that may still come
 
     def readable(self) -> bool:
         return True
@@ -130,6 +161,10 @@ class _InTime(RawIOBase):
             raise BadInput(f"the host still sends its answer after {DEADLINE} seconds: too slow to wait for")
         wanted = memoryview(buffer).cast("B")
         content = self._file.read1(len(wanted))
+        self._allowance.read(len(content))
+        self.left -= len(content)
+        if self.left < 0:
+            raise BadInput("the host sends far more than was asked for, before its answer or in its encoding")
         wanted[: len(content)] = content
         return len(content)
 
@@ -138,30 +173,29 @@ class _InTime(RawIOBase):
         super().close()
 
 
-class Plain(HTTPConnection):
-    """A connection whose answers come in time."""
-
-    response_class = Answer
-
-
-class Secure(HTTPSConnection):
-    """The same by TLS."""
-
-    response_class = Answer
-
-
 class Connecting(AbstractHTTPHandler):
-    """Opens a connection for each request."""
+    """Opens a connection for each request, to where the source may lead."""
 
     http_request = https_request = AbstractHTTPHandler.do_request_
 
+    def __init__(self, allowance: Allowance, reach: Reach) -> None:
+        super().__init__()
+        self._allowance, self._reach = allowance, reach
+
     def http_open(self, request: Request) -> HTTPResponse:
         """By HTTP."""
-        return self.do_open(Plain, request)
+        return self.do_open(partial(self._connection, HTTPConnection, request), request)
 
     def https_open(self, request: Request) -> HTTPResponse:
         """By HTTPS."""
-        return self.do_open(Secure, request)
+        return self.do_open(partial(self._connection, HTTPSConnection, request), request)
+
+    def _connection(self, kind: type[HTTPConnection], request: Request, host: str, **more: Any) -> HTTPConnection:
+        made = kind(host, **more)
+        made.response_class = partial(Answer, allowance=self._allowance)  # type: ignore[assignment]
+        if request.host == urlsplit(request.full_url).netloc:  # else it is a proxy, which the user configured
+            made._create_connection = self._reach.connect  # type: ignore[attr-defined]
+        return made
 
 
 class Redirects(HTTPRedirectHandler):
@@ -169,27 +203,21 @@ class Redirects(HTTPRedirectHandler):
 
     max_redirections = MOST_REDIRECTS
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, allowance: Allowance, reach: Reach, *, elsewhere: bool) -> None:
+        self._allowance, self._reach, self._elsewhere = allowance, reach, elsewhere
 
     def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> Request:
         """The request that follows, or `BadInput`."""
         fp.close()  # unread: it may have no end
-        before, after = _origin(req.full_url), _origin(newurl)
-        if after[0] not in ("https", before[0]):
-            raise BadInput("the host points to an address that is not followed, since it is not HTTPS")
+        before, after = urlsplit(req.full_url), urlsplit(newurl)
+        self._reach.refuse(before, after, elsewhere=self._elsewhere)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is None:
             raise BadInput("the host points nowhere")
-        if after != before:
+        if origin(after) != origin(before):
             request.remove_header("Authorization")
-        self._tally.request()
+        self._allowance.request()
         return request
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port
 
 
 def _piece(response: HTTPResponse, start: int, length: int) -> Piece:
@@ -226,6 +254,8 @@ def _content(response: HTTPResponse, most: int) -> bytes:
 def _wrong(error: Exception, what: str) -> BadInput:
     """Whatever went wrong on the way, in words."""
     reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(error.__context__, BadInput):  # which http.client took for a number of a chunk that it cannot read
+        reason = error.__context__
     if isinstance(reason, TimeoutError):
         return BadInput(f"{what}: the host sent nothing for {PATIENCE} seconds")
     if isinstance(reason, OSError):

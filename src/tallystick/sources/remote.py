@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tallystick.errors import BadInput
 from tallystick.ledger import Fetched
+from tallystick.sources.allowance import MOST_REQUESTS, Allowance
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -42,13 +43,9 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._bytes = self._requests = 0
+        self._bytes = 0
+        self.allowance = Allowance()
         self.files: dict[str, Piece] = {}  # each that was opened; the last of them with their first pieces
-
-    def request(self) -> None:
-        """One request is sent."""
-        with self._lock:
-            self._requests += 1
 
     def opened(self, key: str, first: Piece) -> None:
         """A file has been opened, and begins so."""
@@ -66,7 +63,7 @@ class Tally:
     @property
     def fetched(self) -> Fetched:
         """All so far."""
-        return Fetched(self._bytes, sum(first.size for first in self.files.values()), self._requests)
+        return Fetched(self._bytes, sum(first.size for first in self.files.values()), self.allowance.requests)
 
 
 class Store(Protocol):
@@ -171,6 +168,8 @@ def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]
     """What `work` makes of each path: of several at once where it must wait for them."""
     if not any(isinstance(path, Remote) for path in paths):
         return [work(path) for path in paths]
+    if len(paths) > MOST_REQUESTS:
+        raise BadInput(f"{len(paths):,} files would have to be asked for, more than {MOST_REQUESTS:,}: download them")
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(AT_ONCE) as threads:

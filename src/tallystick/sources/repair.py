@@ -1,15 +1,16 @@
 """A repaired copy of a checkpoint folder: a tie stored once and declared, or a config that tells the truth.
 
-Nothing is changed in place. The copy is written beside its final name and renamed when it is whole, so that
-what stands under that name is never half of something.
+Nothing is changed in place. The copy is written under a hidden name and renamed when it is whole. Only regular files are
+copied, and links only as `regular` knows them: a copy that is published must hold no file of another folder.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from tallystick.answers.ties import Problem, Ties
 from tallystick.config import TIE
@@ -17,9 +18,9 @@ from tallystick.errors import BadInput
 from tallystick.sources.checkpoint import find_checkpoint
 from tallystick.sources.config import CONFIG
 from tallystick.sources.files import read_json
-from tallystick.sources.safetensors import StoredTensor, header_bytes
+from tallystick.sources.regular import Listing, copy_bytes, list_regular
+from tallystick.sources.safetensors import Header, StoredTensor, header_bytes
 from tallystick.sources.shards import headers_of
-from tallystick.sources.values import BLOCK
 from tallystick.sources.whole import written_whole
 
 
@@ -37,20 +38,35 @@ def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> 
     """
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}")
-    if out.absolute().is_relative_to(folder.absolute()):
-        raise BadInput(f"{out} is inside {folder} itself: name a folder beside it")
+    _refuse_inside(folder, out)
     if not answer.problems:
         raise BadInput(f"{folder} has no tie to mend")
     drop, tied, done = _plan(answer.problems, as_)
     checkpoint = find_checkpoint(folder)
     if checkpoint is None or not (folder / CONFIG).exists():
         raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to mend")
+    listing = list_regular(folder)
     with written_whole(out) as partial:
-        weights = {path.name for path, _ in headers_of(checkpoint)}  # written tensor by tensor
-        shutil.copytree(folder, partial, dirs_exist_ok=True, ignore=lambda _, names: weights & set(names))
-        _write_weights(checkpoint, partial, drop)
-        _write_config(folder / CONFIG, partial / CONFIG, tied=tied)
+        files = headers_of(checkpoint)
+        listing.copy(partial, leave={path.name for path, _ in files})  # those are written tensor by tensor
+        freed = _write_weights(listing, files, partial, drop)
+        if checkpoint.name.endswith(".json") and drop:
+            _write_index(partial / checkpoint.name, drop, freed)
+        _write_config(partial / CONFIG, tied=tied)
+        listing.refuse_change()
+        listing.copy_permissions(partial)
     return done
+
+
+def _refuse_inside(folder: Path, out: Path) -> None:
+    """Refuse an `out` that is the folder or lies in it, by whatever links or spelling it is named."""
+    above = out.absolute().parent
+    if not os.path.isdir(above):
+        raise BadInput(f"{above} is no folder: make it first, or name another place than {out}")
+    around = Path(os.path.realpath(above))
+    same = [out] if os.path.exists(out) else []
+    if any(os.path.samefile(one, folder) for one in (*same, around, *around.parents)):
+        raise BadInput(f"{out} is inside {folder} itself: name a folder outside of it")
 
 
 def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool, list[str]]:
@@ -81,41 +97,40 @@ def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool,
     return drop, tied, done
 
 
-def _write_weights(checkpoint: Path, out: Path, drop: set[str]) -> None:
+def _write_weights(listing: Listing, files: Iterable[tuple[Path, Header]], out: Path, drop: set[str]) -> int:
+    """Write the weights without some tensors; how many bytes these take."""
     freed = 0
-    for path, header in headers_of(checkpoint):
+    for path, header in files:
         kept = [tensor for tensor in header.tensors if tensor.name not in drop]
         freed += sum(tensor.end - tensor.start for tensor in header.tensors if tensor.name in drop)
         if kept:
             metadata = {key: text for key, text in header.metadata.items() if key not in drop}
-            _write_file(path, out / path.name, header.data, kept, metadata)
-    if checkpoint.name.endswith(".json") and drop:
-        index = read_json(checkpoint)
-        index["weight_map"] = {name: shard for name, shard in index["weight_map"].items() if name not in drop}
-        if isinstance(index.get("metadata"), dict) and isinstance(index["metadata"].get("total_size"), int):
-            index["metadata"]["total_size"] -= freed
-        (out / checkpoint.name).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+            with listing.open(path.name) as source:
+                _write_file(source, path, out / path.name, header.data, kept, metadata)
+    return freed
 
 
 def _write_file(
-    source: Path, out: Path, data: int, tensors: Sequence[StoredTensor], metadata: Mapping[str, str]
+    source: BinaryIO, path: Path, out: Path, data: int, tensors: Sequence[StoredTensor], metadata: Mapping[str, str]
 ) -> None:
     """One safetensors file with some of the tensors of another, byte for byte."""
     start = header_bytes(((one.name, one.dtype, one.shape, one.end - one.start) for one in tensors), metadata)
-    with source.open("rb") as read, out.open("wb") as write:
+    with out.open("xb") as write:
         write.write(start)
         for tensor in tensors:
-            read.seek(data + tensor.start)
-            left = tensor.end - tensor.start
-            while left:
-                block = read.read(min(BLOCK, left))
-                if not block:
-                    raise BadInput(f"{source} became shorter while it was copied")
-                left -= len(block)
-                write.write(block)
+            source.seek(data + tensor.start)
+            copy_bytes(source, write, tensor.end - tensor.start, what=path)
 
 
-def _write_config(source: Path, out: Path, *, tied: bool) -> None:
-    values = read_json(source)
+def _write_index(index: Path, drop: set[str], freed: int) -> None:
+    values = read_json(index)
+    values["weight_map"] = {name: shard for name, shard in values["weight_map"].items() if name not in drop}
+    if isinstance(values.get("metadata"), dict) and isinstance(values["metadata"].get("total_size"), int):
+        values["metadata"]["total_size"] -= freed
+    index.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_config(config: Path, *, tied: bool) -> None:
+    values = read_json(config)
     values[TIE] = tied
-    out.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    config.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

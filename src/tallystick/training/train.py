@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 from torch import Tensor
 
 from tallystick.models.decoder import Decoder
-from tallystick.models.saving import save_pretrained
+from tallystick.models.saving import write_decoder
 from tallystick.sources.runs import MODEL
+from tallystick.sources.whole import written_whole
 from tallystick.training.config import TrainConfig
 from tallystick.training.log import logging, refuse_missing
 from tallystick.training.plan import Plan, plan_of
@@ -106,9 +106,9 @@ def _export(run: Run) -> str | None:
         decoder = Decoder(run.decoder.config)
         decoder.load_state_dict(tensors)
     folder = Path(run.config.out) / MODEL
-    shutil.rmtree(folder, ignore_errors=True)
-    save_pretrained(decoder, folder)
-    run.corpus.tokenizer.save(folder)
+    with written_whole(folder, replace=True) as partial:
+        write_decoder(decoder, partial)
+        run.corpus.tokenizer.save(partial)
     return str(folder)
 
 

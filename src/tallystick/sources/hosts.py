@@ -1,0 +1,163 @@
+"""Which machines the name of a host stands for, and which of them may be asked.
+
+What the user named may be anywhere: a host on the web, in the network around, this machine. A host on the web must
+not lead further to the others, by a redirect or by what its name stands for the next time. So each connection resolves a
+name once, looks at every address, and connects to one that was looked at.
+
+Through a proxy that the user configured, names are resolved there, and addresses are not looked at here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from contextlib import suppress
+from typing import Any
+from urllib.parse import SplitResult
+
+from tallystick.errors import BadInput, quoted
+
+MOST_ADDRESSES = 4  # of one name that are tried, each for the whole patience
+
+PUBLIC, PRIVATE, HERE, LINK = "public", "private", "loopback", "link-local"
+
+_PORTS = {"http": 80, "https": 443}
+_NETLOC = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?", re.ASCII)
+_SPECIAL = ipaddress.ip_network("192.0.0.0/24")  # RFC 6890; global to older versions of Python
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an address of IPv4
+
+
+class Reach:
+    """Where the connections for one source may lead: to the web, or to the kind of address that the first led to."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+
+    def connect(
+        self, address: tuple[str, int], timeout: Any = None, source: tuple[str, int] | None = None
+    ) -> socket.socket:
+        """Open a connection, as `socket.create_connection` does.
+
+        Raises:
+            BadInput: where the name stands for an address that may not be asked.
+            OSError: where nothing answers there.
+        """
+        host, port = address
+        try:
+            found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
+        except UnicodeError:
+            raise BadInput(f"{quoted(host)} is no name of a host") from None
+        kinds = [kind_of(str(where[0])) for *_, where in found]
+        if self.first is None:
+            self.first = self._first(host, kinds)
+        usable = [one for one, kind in zip(found, kinds, strict=True) if kind in (PUBLIC, self.first)]
+        if not usable:
+            raise BadInput(f"{host} stands for {found[0][4][0]}, a {kinds[0]} address: not followed")
+        failed: OSError | None = None
+        for family, kind, protocol, _, where in usable[:MOST_ADDRESSES]:
+            connection = socket.socket(family, kind, protocol)
+            try:
+                connection.settimeout(timeout)
+                if source:
+                    connection.bind(source)
+                connection.connect(where)
+            except OSError as error:
+                connection.close()
+                failed = error
+            else:
+                return connection
+        assert failed is not None  # noqa: S101  # one at least was tried
+        raise failed
+
+    def _first(self, host: str, kinds: list[str]) -> str:
+        """The kind of address of what the user named."""
+        if PUBLIC in kinds:  # of such a name the private side is not asked
+            return PUBLIC
+        if kinds[0] == LINK and not _is_address(host):
+            raise BadInput(f"{host} stands for a link-local address: where it is meant, name the address itself")
+        return kinds[0]
+
+    def refuse(self, before: SplitResult, after: SplitResult, *, elsewhere: bool) -> None:
+        """Refuse a redirect that is not followed.
+
+        Args:
+            before: the address that was asked.
+            after: where it points.
+            elsewhere: whether another host may serve what was asked for, as for the hub.
+
+        Raises:
+            BadInput: by the name of where it points.
+        """
+        if not _NETLOC.fullmatch(after.netloc) or not _has_port(after):
+            raise BadInput(f"the host points to {quoted(after.netloc)}, which is no host: not followed")
+        said = f"the host points to {after.scheme}://{after.netloc}"
+        if after.scheme not in ("https", before.scheme):
+            raise BadInput(f"{said}, which is not HTTPS: not followed")
+        if origin(before) == origin(after):
+            return
+        numbers = _numeric(after.hostname or "")
+        kind = PUBLIC if numbers is None else kind_of(numbers)
+        if kind not in (PUBLIC, self.first):
+            raise BadInput(f"{said}, a {kind} address: not followed")
+        if _same_site(before, after):
+            return
+        if not elsewhere:
+            raise BadInput(f"{said}, another host: not followed; name the file's address there if you trust it")
+        if after.scheme != "https" and self.first not in (HERE, PRIVATE):
+            raise BadInput(f"{said}, another host without HTTPS: not followed")
+
+
+def origin(url: SplitResult) -> tuple[str, str, int | None]:
+    """Scheme, host and port of an address; equal where they are one."""
+    host = (url.hostname or "").removesuffix(".")
+    with suppress(UnicodeError):
+        host = host.encode("idna").decode()
+    return url.scheme, host, url.port or _PORTS.get(url.scheme)
+
+
+def _same_site(before: SplitResult, after: SplitResult) -> bool:
+    """Whether a redirect goes from HTTP to HTTPS of a host, with or without ``www.``, both at their usual ports."""
+    (first, host, port), (second, other, other_port) = origin(before), origin(after)
+    usual = second == "https" and (port, other_port) == (_PORTS[first], _PORTS[second])
+    return usual and host.removeprefix("www.") == other.removeprefix("www.")
+
+
+def _has_port(url: SplitResult) -> bool:
+    try:
+        return url.port != 0
+    except ValueError:
+        return False
+
+
+def kind_of(address: str) -> str:
+    """What kind of address it is; of IPv4 inside of IPv6 that of the former."""
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if found in _TRANSLATED or (int(found) >> 32 == 0 and int(found) > 1):
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFF_FFFF)
+        if inner is not None:
+            return kind_of(str(inner))
+    if found.is_loopback or found.is_unspecified:
+        return HERE
+    if found.is_link_local:
+        return LINK
+    local = found in _SPECIAL or found.is_multicast or found.is_reserved or getattr(found, "is_site_local", False)
+    return PUBLIC if found.is_global and not local else PRIVATE
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _numeric(host: str) -> str | None:
+    """The address that a host is written as, in decimal, octal and hex too; None for a name."""
+    try:
+        return str(socket.getaddrinfo(host.removesuffix("."), None, flags=socket.AI_NUMERICHOST)[0][4][0])
+    except (OSError, UnicodeError):
+        return None
