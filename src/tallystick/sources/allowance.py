@@ -1,7 +1,7 @@
 """How long and how often the hosts of one source may be waited for: one allowance for all pieces of all its files.
 
-The time is for honest slow lines. Of the largest published checkpoints some 30 MB are fetched, in some 600 requests: at
-1 Mbit/s four minutes, of which `SECONDS` and a second for each `SLOWEST` bytes allow seven. A host that sends less ends
+The time is for honest slow lines. A checkpoint of hundreds of shards asks for tens of MB in as many requests: 30 MB take four
+minutes at 1 Mbit/s, and `SECONDS` with a second for each `SLOWEST` bytes allow seven. A host that sends less ends
 after two minutes, however it divides what it sends, and one that sends on and on after ten.
 """
 

@@ -11,6 +11,7 @@ from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.sources.module import facts_of
 from tallystick.sources.names import by_number
 from tallystick.sources.part import names_built
+from tallystick.sources.uncollected import uncollected
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -51,6 +52,7 @@ def _takes(name: str, config: type) -> Any:
     return kind if isinstance(kind, type) and getattr(kind, "config_class", None) is config else None
 
 
+@uncollected()
 def build(
     *,
     source: str,

@@ -1,4 +1,4 @@
-"""Python's search for cyclic garbage, put off while a header is read.
+"""Python's search for cyclic garbage, put off while a header is read or a model is built.
 
 It looks through all objects again each time their number has grown by a quarter. A large header becomes some 100,000
 tuples, of which none is part of a cycle and none may go yet: a third of the time went into looking at them.
