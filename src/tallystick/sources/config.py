@@ -160,9 +160,11 @@ class _Recipe(NamedTuple):
 
 def _has_class(family: Architecture, name: str) -> bool:
     """Whether transformers can be asked for a class of a native type that is not native itself."""
+    if not name:
+        return False
     from tallystick.sources.fallback import has_class
 
-    return bool(name) and has_class(family.name, name)
+    return has_class(family.name, name)
 
 
 def native(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Architecture | None:

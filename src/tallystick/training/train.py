@@ -9,8 +9,6 @@ from typing import Any
 
 from torch import Tensor
 
-from tallystick.errors import BadInput
-from tallystick.errors import BadInput
 from tallystick.models.decoder import Decoder
 from tallystick.models.saving import write_decoder
 from tallystick.sources.runs import MODEL
