@@ -16,6 +16,7 @@ from typing import IO, NamedTuple
 ATTACKS = Path(__file__).parent
 SECONDS = 10  # of CPU
 MEMORY = 200_000_000  # bytes above what starting takes, and above the header that is read
+BUILDING = 800_000_000  # bytes where transformers builds, in a process of its own: 400 million are its modules
 
 
 class Outcome(NamedTuple):
@@ -25,7 +26,7 @@ class Outcome(NamedTuple):
     output: str
     errors: str
     seconds: float  # of CPU, with the processes that it started and waited for
-    memory: int  # bytes, at most, of the process itself
+    memory: int  # bytes, at most, of the process, or of one that it waited for
     asked: bool  # whether it connected to where the hub is said to be
 
 

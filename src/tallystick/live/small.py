@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
+from tallystick.sealed import Refused, sealed
 from tallystick.sources.config import model_type_of
 from tallystick.sources.fallback import built_by_transformers
 
@@ -75,19 +76,22 @@ def small_model(config: Any, overrides: Mapping[str, Any], *, source: str) -> Ca
         raise BadInput(f"{source} is no model config: it holds no object")
     model_type = model_type_of({**config, **overrides}, source)
     whole = built_by_transformers(model_type, config, overrides, source=source)
-    kind: Any = type(whole)
-    values = cut(whole.config.to_dict())
+    values = cut(whole.config)
 
     def build() -> nn.Module:
-        model: nn.Module = kind(kind.config_class(**values))
+        import transformers
+
+        kind = getattr(transformers, whole.facts.class_name)
+        with sealed():
+            model: nn.Module = kind(kind.config_class(**values))
         return model
 
     try:
         build()
-    except Exception as error:  # sizes that do not fit each other, as transformers says it
+    except (Exception, Refused) as error:  # sizes that do not fit each other, as transformers says it
         said = " ".join(str(error).split())[:200]
         raise BadInput(
-            f"{source}: no small {kind.__name__} could be made of its config ({type(error).__name__}: {said}):"
+            f"{source}: no small {whole.facts.class_name} could be made of its config ({type(error).__name__}: {said}):"
             " name a package.module:factory that builds one"
         ) from error
     return build

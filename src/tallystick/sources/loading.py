@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
 from tallystick.config import TIE
 from tallystick.ledger import Entry, Ledger, Values
@@ -11,12 +11,8 @@ from tallystick.sources.classes import classes_of
 from tallystick.sources.config import TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
 from tallystick.sources.matching import Match
-from tallystick.sources.names import by_number
-from tallystick.sources.part import names_built
+from tallystick.sources.module import ledger_of_facts
 from tallystick.sources.told import ToldByConfig
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 def told_by_transformers(
@@ -34,15 +30,21 @@ def told_by_transformers(
     Raises:
         BadInput: when transformers is not installed, does not know the type, or cannot build it.
     """
-    from tallystick.sources.module import ledger_from_module
-
     model_type = model_type_of(config, source)
-    model = built_by_transformers(model_type, config, {}, source=source, classes=classes_of(config))
     singles = [single for entry in stored for single in entry.unrolled()]
-    loaded_as = _loaded_names(model, {single.name: single.called for single in singles})
-    built_entries = ledger_from_module(model).entries
-    if language:
-        part = names_built(model, source)
+    model = built_by_transformers(
+        model_type,
+        config,
+        {},
+        source=source,
+        classes=classes_of(config),
+        stored={single.name: single.called for single in singles},
+        language=language,
+    )
+    loaded_as = model.loaded
+    built_entries: Iterable[Entry] = ledger_of_facts(model.facts).rolled
+    if model.language is not None:
+        part = model.language
         singles = [single for single in singles if loaded_as[single.name] in part]
         built_entries = tuple(entry for entry in built_entries if entry.name in part)
     stored_as: dict[str, str] = {}
@@ -87,35 +89,3 @@ def _untied_where_it_differs(described: Ledger, stored: Container[str], values: 
         apart |= {name for name in heads if values.compare(first, name).relation == "untied"}
     entries = [e._replace(storage=e.name, unique=e.size) if e.name in apart else e for e in described.entries]
     return Ledger(entries, source=described.source, kind=described.kind, architecture=described.architecture)
-
-
-def _loaded_names(model: PreTrainedModel, names: Mapping[str, str]) -> dict[str, str]:
-    """The name in the model under which the loader looks for each stored tensor, given what each is called unpacked."""
-    expected = model.state_dict().keys()
-    prefix = f"{model.base_model_prefix}."
-
-    def fitted(name: str) -> str:
-        """The name with the prefix of the base model put or taken away, as a loader does."""
-        return next((one for one in (name, prefix + name, name.removeprefix(prefix)) if one in expected), name)
-
-    converted = _conversion(model)
-    loaded = {}
-    for name in sorted(names, key=by_number):  # some conversions are set off by a name that comes before
-        plain = names[name]
-        new = fitted(converted(plain))
-        loaded[name] = new if new in expected else fitted(plain)
-    return loaded
-
-
-def _conversion(model: PreTrainedModel) -> Callable[[str], str]:
-    """The renaming of old names to those of today, where this transformers has one that can be asked."""
-    try:
-        from transformers.conversion_mapping import get_model_conversion_mapping
-        from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
-
-        known = get_model_conversion_mapping(model)
-    except (ImportError, AttributeError, TypeError):
-        return str
-    renamings = [one for one in known if isinstance(one, WeightRenaming)]
-    converters = [one for one in known if isinstance(one, WeightConverter)]
-    return lambda name: rename_source_key(name, renamings, converters)[0]

@@ -6,9 +6,9 @@ and the elements of it that they see. Addresses are never compared: on the meta 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from tallystick import architectures
@@ -20,6 +20,7 @@ from tallystick.sources.config import ledger_from_config, native, refuse_too_man
 from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
+from tallystick.sources.module_facts import ModuleFacts
 from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_notes
 from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
@@ -27,6 +28,7 @@ from tallystick.sources.storages import Storages
 from tallystick.sources.tensors import identity_of, is_lazy, packed_bytes, shape_of
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 
@@ -42,37 +44,57 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
         keep: whether the ledger keeps the tensors alive, so that it can compare them when asked. It must where
             nobody else does, and must not where a user's model would stay in memory for it.
     """
+    tensors = {item.name: item.tensor for item in walk(module)}
+    return ledger_of_facts(facts_of(module), source=source, tensors=tensors if keep else WeakValueDictionary(tensors))
+
+
+def facts_of(module: nn.Module) -> ModuleFacts:
+    """What a module says of its tensors, as plain data."""
     found = list(walk(module))
-    tensors = {item.name: item.tensor for item in found}
-    lazy = [item.name for item in found if is_lazy(item.tensor)]
     inner = unwrapped(module)
-    entries = _entries([item for item in found if not is_lazy(item.tensor)], head=output_of(inner))
+    config = getattr(inner, "config", None)
+    model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
+    model_type = model_type if isinstance(model_type, str) else ""
+    return ModuleFacts(
+        entries=tuple(_entries([item for item in found if not is_lazy(item.tensor)], head=output_of(inner))),
+        class_name=type(inner).__name__,
+        model_type=model_type,
+        config_class=type(config).__name__,
+        config=to_dict() if callable(to_dict) and architectures.find(model_type) else {},
+        meant=told_groups(module, {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer}),
+        lazy=tuple(item.name for item in found if is_lazy(item.tensor)),
+        unsaved=sum(item.tensor.numel() for item in unsaved(module)),
+    )
+
+
+def ledger_of_facts(
+    facts: ModuleFacts, *, source: str | None = None, tensors: Mapping[str, torch.Tensor] | None = None
+) -> Ledger:
+    """The ledger of what a module said; its values can be compared where its tensors are given."""
+    entries: Sequence[Entry] = facts.entries
+    lazy = facts.lazy
     notes = (
         [f"{len(lazy)} parameters have no shape before the first forward pass: {'; '.join(lazy[:3])}"] if lazy else []
     )
-    config = getattr(inner, "config", None)
-    described = _described(config, type(inner).__name__)
+    described = _described(facts)
     mismatches: dict[str, list[str]] = {}
     if described is not None:
-        matched = match(entries, described)
+        matched = match(list(entries), described)
         entries = [real._replace(role=told.role, active=told.active) if told else real for real, told in matched.pairs]
         mismatches = matched.mismatches()
-    meant = told_groups(module, {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer})
-    notes += _untied_notes(entries, meant)
-    hidden = sum(item.tensor.numel() for item in unsaved(module))
-    if hidden:
-        notes.append(f"{hidden:,} elements more are in buffers that a state dict leaves out")
-    model_type = getattr(config, "model_type", None)
+    notes += _untied_notes(entries, facts.meant)
+    if facts.unsaved:
+        notes.append(f"{facts.unsaved:,} elements more are in buffers that a state dict leaves out")
     return Ledger(
         entries,
-        source=source or type(inner).__name__,
+        source=source or facts.class_name,
         kind="module",
-        architecture=model_type if isinstance(model_type, str) and model_type else type(inner).__name__,
+        architecture=facts.model_type or facts.class_name,
         notes=notes + packed_notes(entries, {}),
         described=described,
         mismatches=mismatches,
-        meant=meant,
-        values=LiveValues(tensors if keep else WeakValueDictionary(tensors), _head_pairs(entries)),
+        meant=facts.meant,
+        values=None if tensors is None else LiveValues(tensors, _head_pairs(entries)),
     )
 
 
@@ -133,20 +155,18 @@ def _active(item: Found) -> Fraction | None:
     return share if isinstance(share, Fraction) else None
 
 
-def _described(config: object, class_name: str) -> Ledger | None:
+def _described(facts: ModuleFacts) -> Ledger | None:
     """The ledger that the config of a transformers class describes, where that is native and it can be read."""
-    model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
-    if not isinstance(model_type, str) or architectures.find(model_type) is None or not callable(to_dict):
+    if not facts.config:
         return None
-    stated: Any = to_dict()
-    named = {**stated, "architectures": [class_name]}
-    source = type(config).__name__
+    named = {**facts.config, "architectures": [facts.class_name]}
+    source = facts.config_class
     try:
-        family = native(stated, {}, source)
+        family = native(facts.config, {}, source)
         if family is None or is_part(named, family):
             return None
         # A class of the user's own says nothing of its head.
-        values = named if counts(named, family) else {**stated, "architectures": [family.class_name]}
+        values = named if counts(named, family) else {**facts.config, "architectures": [family.class_name]}
         described = ledger_from_config(values, {}, source=source)
         refuse_too_many([described], source)
     except BadInput:
@@ -154,7 +174,7 @@ def _described(config: object, class_name: str) -> Ledger | None:
     return described
 
 
-def _head_pairs(entries: list[Entry]) -> list[tuple[str, str]]:
+def _head_pairs(entries: Sequence[Entry]) -> list[tuple[str, str]]:
     """The token embedding with each head that has its shape, transposed or not."""
     embedding = next((e for e in entries if e.role == "token_embedding" and len(e.shape) == 2 and not e.buffer), None)
     if embedding is None:
@@ -163,7 +183,7 @@ def _head_pairs(entries: list[Entry]) -> list[tuple[str, str]]:
     return [(embedding.name, e.name) for e in entries if e.role == "head" and e.shape in shapes]
 
 
-def _untied_notes(entries: list[Entry], meant: list[tuple[str, ...]] | None) -> list[str]:
+def _untied_notes(entries: Sequence[Entry], meant: Sequence[tuple[str, ...]] | None) -> list[str]:
     """Tensors that were meant to be one and are not: how much it costs; and a head that could be one with the embedding."""
     by_name = {entry.name: entry for entry in entries}
     if meant is None:

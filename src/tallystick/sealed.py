@@ -1,0 +1,151 @@
+"""Code that runs sealed off: no network, no programs, no files written, nothing read or run but what is installed.
+
+transformers builds a model from whatever a config says. Some keys make it ask the hub, read another file, or run code that
+lies next to the config. Python announces each such step to its audit hooks before it is taken; ours refuses them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import CodeType
+from typing import Any
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
+# What only looks something up on this machine.
+_HARMLESS = frozenset({"socket.gethostname"})
+_PROGRAMS = frozenset(
+    {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "os.startfile"}
+)
+_CHANGES = frozenset(
+    {"os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate"}
+)
+
+
+class Refused(BaseException):
+    """A step that sealed code may not take. Not an Exception: nothing that handles errors takes it for a missing file."""
+
+
+def seal() -> None:
+    """Seal this process off until it ends."""
+    _add_hook()
+    _Seal.always = True
+
+
+@contextmanager
+def sealed() -> Iterator[None]:
+    """Seal off what this thread runs inside.
+
+    Raises:
+        Refused: at the first step that is not allowed.
+    """
+    _add_hook()
+    before, _seal.on = _seal.on, True
+    try:
+        yield
+    finally:
+        _seal.on = before
+
+
+class _Seal(threading.local):
+    always = False  # of the class: in all threads
+    on = False
+
+
+_seal = _Seal()
+
+
+@cache  # a hook cannot be taken away again
+def _add_hook() -> None:
+    _roots(), _temporary()  # found before anything is refused
+    sys.addaudithook(_audit)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not (_seal.on or _seal.always):
+        return
+    if check := _CHECKS.get(event):
+        check(*arguments)
+    elif event.startswith("socket.") and event not in _HARMLESS:
+        raise Refused("reach the network")
+    elif event in _PROGRAMS:
+        raise Refused("start a program")
+    elif event in _CHANGES:
+        _change(*arguments)
+
+
+def _open(path: Any, _: Any, flags: Any) -> None:
+    if isinstance(flags, int) and flags & _WRITING:
+        _change(path)
+    elif not _below(path, _roots()):
+        raise Refused(f"read {_named(path)}")
+
+
+def _change(*paths: Any) -> None:
+    for path in paths[:2]:  # the second of a link or a new name is a path too
+        if not _below(path, _temporary()):
+            raise Refused(f"write {_named(path)}")
+
+
+def _run(code: Any) -> None:
+    # Code without a file, such as a dataclass's, was written by a module that was allowed.
+    if isinstance(code, CodeType) and os.path.isabs(code.co_filename) and not _below(code.co_filename, _roots()):
+        raise Refused(f"run {_named(code.co_filename)}")
+
+
+def _load(_: Any, path: Any = None, *__: Any) -> None:
+    if path is not None and not _below(path, _roots()):
+        raise Refused(f"load {_named(path)}")
+
+
+def _ask(*_: Any) -> None:
+    raise Refused("ask on the terminal")
+
+
+_CHECKS: dict[str, Callable[..., None]] = {"open": _open, "exec": _run, "import": _load, "builtins.input": _ask}
+
+
+def _below(path: Any, roots: tuple[str, ...]) -> bool:
+    """Whether a path leads to one of some folders or below; a descriptor was checked as it was opened."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return True
+    return (os.path.abspath(os.fsdecode(path)) + os.sep).startswith(roots)
+
+
+@cache
+def _temporary() -> tuple[str, ...]:
+    return (os.path.join(tempfile.gettempdir(), ""), os.devnull)
+
+
+@cache
+def _roots() -> tuple[str, ...]:
+    """The folders of what is installed, and what the system says of itself.
+
+    The current folder is none of them, nor one that it is in: a stranger's files may lie there.
+    """
+    here = _current_folder()
+    folders = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *filter(os.path.isabs, sys.path)}
+    packages = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
+    for package in packages:
+        folders.update(map(os.path.dirname, filter(None, [getattr(sys.modules.get(package), "__file__", None)])))
+    kept = {
+        folder for folder in map(os.path.abspath, folders) if not os.path.join(here, "").startswith(folder + os.sep)
+    }
+    return (*(os.path.join(folder, "") for folder in sorted(kept)), *_temporary(), "/proc/", "/sys/", "/dev/urandom")
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return os.sep
+
+
+def _named(path: Any) -> str:
+    return os.path.basename(os.fsdecode(path)) or os.fsdecode(path)

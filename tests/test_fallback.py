@@ -1,0 +1,93 @@
+"""Types that transformers builds: in a process of its own, sealed off, ended when it takes too much."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import threading
+
+import pytest
+import transformers
+
+import tallystick
+from tallystick import BadInput
+from tallystick.sources import builder
+
+T5 = {"model_type": "t5", "num_layers": 1, "vocab_size": 10}
+
+
+def test_a_type_of_the_users_own_is_built_where_it_was_added():
+    class OwnConfig(transformers.GPT2Config):
+        model_type = "own-gpt2"
+
+    class OwnModel(transformers.GPT2LMHeadModel):
+        config_class = OwnConfig
+
+    transformers.AutoConfig.register("own-gpt2", OwnConfig)
+    transformers.AutoModelForCausalLM.register(OwnConfig, OwnModel)
+    truth = OwnModel(OwnConfig(n_layer=1))
+    counted = tallystick.count({"model_type": "own-gpt2", "n_layer": 1})
+    assert counted.total == sum(parameter.numel() for parameter in truth.parameters())
+    assert truth.transformer.wte.weight.std() > 0  # its first values are drawn as ever
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGXCPU])
+def test_a_process_that_was_ended_is_started_again(number: int):
+    tallystick.count(T5)
+    process = builder._running()._process
+    os.kill(process.pid, number)
+    process.wait()
+    assert tallystick.count(T5).total
+
+
+def test_a_build_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(builder, "WAIT", 0.01)
+    with pytest.raises(BadInput, match=r"^the dictionary: transformers takes more than 0.01 seconds to build it$"):
+        tallystick.count({**T5, "num_layers": 900})
+    monkeypatch.undo()
+    assert tallystick.count(T5).total
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_DATA"), reason="this system does not limit memory")
+def test_memory_that_a_build_may_not_take():
+    with pytest.raises(BadInput, match=r"transformers takes more than .* (bytes of memory|seconds) to build it$"):
+        tallystick.count({**T5, "num_labels": 10**9})  # each is given a name
+    assert tallystick.count(T5).total
+
+
+def test_several_threads_ask_at_once():
+    totals: list[int] = []
+    threads = [threading.Thread(target=lambda: totals.append(tallystick.count(T5).total)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(totals) == 8
+    assert len(set(totals)) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_asks_a_process_of_its_own():
+    total = tallystick.count(T5).total
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(writing, json.dumps(tallystick.count(T5).total).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert json.loads(os.read(reading, 100)) == total == tallystick.count(T5).total
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (object(), "is no value that a config.json can hold"),
+        ({1, 2}, "is no value that a config.json can hold"),
+        (10**5000, "holds what no config.json can hold"),
+    ],
+    ids=["object", "set", "digits"],
+)
+def test_values_that_no_config_holds(value: object, words: str):
+    with pytest.raises(BadInput, match=words):
+        tallystick.count({**T5, "d_kv": value})
