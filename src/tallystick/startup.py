@@ -25,7 +25,8 @@ def is_command() -> bool:
     """Whether this process is ``tallystick`` or ``python -m tallystick``, and not a program that imports it."""
     program = [*sys.argv, ""][0]
     if program == "-m":  # until Python has found the module
-        return "tallystick" in sys.orig_argv
+        words = zip(sys.orig_argv, sys.orig_argv[1:], strict=False)
+        return any(option[0] == "-" and option[-1] == "m" and name == "tallystick" for option, name in words if option)
     return os.path.basename(program).removesuffix(".exe") == "tallystick"
 
 

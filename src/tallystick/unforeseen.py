@@ -23,7 +23,7 @@ def line_of(error: BaseException) -> str:
     if isinstance(error, BadInput):
         return str(error)
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
-        return "there is not enough memory for this"
+        return "this needs too much memory"
     if isinstance(error, RecursionError):
         return "the input is nested too deeply"
     if isinstance(error, OSError) and error.strerror:
