@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from traceback import FrameSummary, extract_tb, format_exception
+from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
+
+if TYPE_CHECKING:
+    from traceback import FrameSummary
 
 TRACEBACK = "TALLYSTICK_TRACEBACK"  # set to show the traceback too
 FOLDER_IS_GONE = "the current folder was removed: change to one that exists"
@@ -31,13 +34,17 @@ def line_of(error: BaseException) -> str:
     what = _what(error)
     if theirs := _last_of_user(error):
         return f"{what}{_at(theirs)}"
-    ours = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(_OURS)]
+    ours = [frame for frame in _frames(error) if frame.filename.startswith(_OURS)]
     return f"this is a bug in tallystick: {what}{_at(ours[-1:])}; {TRACEBACK}=1 shows the traceback to report"
 
 
 def traceback_of(error: BaseException) -> str:
     """The traceback where the user asked for it, else nothing."""
-    return "".join(format_exception(error)) if os.environ.get(TRACEBACK) else ""
+    if not os.environ.get(TRACEBACK):
+        return ""
+    from traceback import format_exception
+
+    return "".join(format_exception(error))
 
 
 def described(error: BaseException) -> str:
@@ -61,7 +68,13 @@ def _last_of_user(error: BaseException) -> list[FrameSummary]:
     from sysconfig import get_path
 
     others = ("<frozen ", _OURS, *{get_path("stdlib"), get_path("purelib"), get_path("platlib")})
-    return [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(others)][-1:]
+    return [frame for frame in _frames(error) if not frame.filename.startswith(others)][-1:]
+
+
+def _frames(error: BaseException) -> list[FrameSummary]:
+    from traceback import extract_tb  # each run would wait for it
+
+    return list(extract_tb(error.__traceback__))
 
 
 def _at(frames: list[FrameSummary]) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 from tallystick.errors import BadInput
 from tallystick.unforeseen import FOLDER_IS_GONE
 
 
-class _WithoutTorch(MetaPathFinder):
+class _WithoutTorch:
     """Refuses torch: the MKL in it ends the whole process, without an exception, where there is no current folder."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         """Say why torch cannot be imported; any other module is left to the other finders."""
         if name == "torch":
             raise BadInput(FOLDER_IS_GONE)
