@@ -9,6 +9,12 @@
 
 from __future__ import annotations
 
+# First, so that Ctrl-C during the other imports ends the command as it does later.
+from tallystick import startup  # isort: skip
+
+if startup.is_command():
+    startup.prepare()
+
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 

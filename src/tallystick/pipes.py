@@ -11,16 +11,21 @@ LENGTH_BYTES = 8
 
 def send(message: Any, pipe: IO[bytes]) -> None:
     """Write a message."""
-    content = json.dumps(message).encode()
+    send_encoded(json.dumps(message).encode(), pipe)
+
+
+def send_encoded(content: bytes, pipe: IO[bytes]) -> None:
+    """Write a message that is JSON already."""
     pipe.write(len(content).to_bytes(LENGTH_BYTES, "big") + content)
     pipe.flush()
 
 
 def receive(pipe: IO[bytes]) -> bytes | None:
     """The bytes of the next message; None where the other process has ended."""
-    length = int.from_bytes(pipe.read(LENGTH_BYTES), "big")
+    head = pipe.read(LENGTH_BYTES)
+    length = int.from_bytes(head, "big")
     content = pipe.read(length)
-    return content if length and len(content) == length else None
+    return content if len(head) == LENGTH_BYTES and len(content) == length else None
 
 
 def take_over() -> tuple[BinaryIO, BinaryIO]:

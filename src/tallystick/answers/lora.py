@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.answers.workload import positive
+from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import EMBEDDING_ROLES, Entry, Ledger
 
 # What PEFT's target_modules="all-linear" leaves out, because it is the head or no nn.Linear.
@@ -26,8 +27,7 @@ def with_adapters(ledger: Ledger, rank: int, targets: Sequence[str] = ()) -> lis
     Raises:
         BadInput: for a rank below 1, and a target that the model does not have.
     """
-    if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
-        raise BadInput(f"the rank of LoRA is {shown(rank)}, expected a positive integer")
+    positive("the rank of LoRA", rank)
     known = {_module(entry) for entry in ledger.parameters if _is_linear(entry)}
     if not known:
         raise BadInput(f"{ledger.source} has no linear layer that an adapter could stand beside")

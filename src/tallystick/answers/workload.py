@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tallystick.config import LARGEST
 from tallystick.dims import Expression, expression_of
 from tallystick.errors import BadInput, shown
 from tallystick.ledger import Ledger
@@ -16,8 +17,7 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
     positions that the model has learned.
     """
     for what, number in (("batch", batch), ("sequence", 1 if sequence is None else sequence)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise BadInput(f"{what} is {shown(number)}, expected a positive integer")
+        positive(what, number)
     most = positions(ledger)
     if sequence is None:
         if most is not None:
@@ -28,6 +28,13 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
             f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned"
         )
     return sequence, []
+
+
+def positive(what: str, number: object) -> None:
+    """Refuse what is no positive integer, or one that no size can be."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LARGEST:
+        limit = " below 2^63" if isinstance(number, int) and number > LARGEST else ""
+        raise BadInput(f"{what} is {shown(number)}, expected a positive integer{limit}")
 
 
 def positions(ledger: Ledger) -> int | None:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tallystick import compute, count
-from tallystick.cli.options import add_command, add_format, add_part, add_source, length, print_json, settings_of
+from tallystick.cli.options import add_command, add_format, add_part, add_source, length, print_json, settings_of, whole
 
 EXAMPLES = """\
 examples:
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     command = add_command(commands, "compute", "the operations of a model, by part, and how long they take", EXAMPLES)
     add_source(command)
     add_part(command)
-    command.add_argument("--batch", metavar="N", type=int, default=1, help="sequences at once (default: 1)")
+    command.add_argument("--batch", metavar="N", type=whole, default=1, help="sequences at once (default: 1)")
     command.add_argument(
         "--sequence",
         metavar="N",

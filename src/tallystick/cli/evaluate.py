@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model
+from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model, whole
 
 EXAMPLES = """\
 The text is read in windows of --context tokens, of which the last --stride are scored: each token once.
@@ -27,9 +27,11 @@ def add(commands: Any) -> None:
     add_checkpoint(command)
     command.add_argument("file", metavar="FILE", help="a text in UTF-8; of any bytes where the tokens are bytes")
     command.add_argument(
-        "--context", type=int, metavar="N", help="tokens read at once; default: all positions, or 2048"
+        "--context", type=whole, metavar="N", help="tokens read at once; default: all positions, or 2048"
     )
-    command.add_argument("--stride", type=int, metavar="N", help="tokens scored at once; default: half of the context")
+    command.add_argument(
+        "--stride", type=whole, metavar="N", help="tokens scored at once; default: half of the context"
+    )
     add_format(command, "table", "json", "markdown")
     command.set_defaults(run=_run)
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tallystick.cli.options import add_command, add_format, add_settings, print_json, settings_of
+from tallystick.cli.options import add_command, add_format, add_settings, print_json, settings_of, whole
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -31,8 +31,8 @@ def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = add_command(commands, "experiment", "what tying does to a small decoder, seen on this machine", EXAMPLES)
     command.add_argument("which", choices=("tying",), help="the same decoder tied, untied, and untied but narrower")
-    command.add_argument("--steps", type=int, default=1000, metavar="N", help="of each run; default: 1000")
-    command.add_argument("--seeds", type=int, default=5, metavar="K", help="runs of each variant; default: 5")
+    command.add_argument("--steps", type=whole, default=1000, metavar="N", help="of each run; default: 1000")
+    command.add_argument("--seeds", type=whole, default=5, metavar="K", help="runs of each variant; default: 5")
     command.add_argument("--out", default="experiment", metavar="FOLDER", help="for the runs, the page and its picture")
     add_settings(command, "--set", "keys of the runs, as for train", to="settings")
     add_format(command, "markdown", "json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tallystick.cli.options import add_command, add_source, settings_of
+from tallystick.cli.options import add_command, add_source, settings_of, whole
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -19,7 +19,7 @@ def add(commands: Any) -> None:
     """Add the command to those of the parser."""
     command = add_command(commands, "explore", "a page in the browser to explore a model in", EXAMPLES)
     add_source(command, without="gpt2 is shown")
-    command.add_argument("--port", metavar="N", type=int, default=0, help="of this machine (default: a free one)")
+    command.add_argument("--port", metavar="N", type=whole, default=0, help="of this machine (default: a free one)")
     command.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
     command.set_defaults(run=_run)
 

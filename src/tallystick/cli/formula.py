@@ -7,7 +7,7 @@ from typing import Any
 
 from tallystick import count, formula
 from tallystick.cli.options import add_command, add_format, add_part, add_source, print_json, settings_of
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, quoted
 
 EXAMPLES = """\
 examples:
@@ -58,6 +58,6 @@ def _varied(words: list[str] | None) -> dict[str, str] | None:
     for word in words:
         argument, equals, values = word.partition("=")
         if not equals or not argument:
-            raise BadInput(f"--vary {word!r} is not ARG=VALUES, such as n_layer=1:4 (SOURCE goes before --vary)")
+            raise BadInput(f"--vary {quoted(word)} is not ARG=VALUES, such as n_layer=1:4 (SOURCE goes before --vary)")
         varied[argument] = values
     return varied

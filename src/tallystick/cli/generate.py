@@ -9,7 +9,8 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model
+from tallystick.cli import streams
+from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model, whole
 
 EXAMPLES = """\
 Without --temperature the most probable token is taken, unless a filter or a seed says that tokens are to be drawn: then
@@ -29,9 +30,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--prompt", action="append", help="to go on from, once or several times; default: the beginning of a text"
     )
-    command.add_argument("--tokens", type=int, metavar="N", help="to write at most; default: 100, or what fits")
+    command.add_argument("--tokens", type=whole, metavar="N", help="to write at most; default: 100, or what fits")
     command.add_argument("--temperature", type=float, metavar="T", help="0 takes the most probable token")
-    command.add_argument("--top-k", type=int, metavar="K", help="draw from the K most probable tokens")
+    command.add_argument("--top-k", type=whole, metavar="K", help="draw from the K most probable tokens")
     command.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest that have P of the probability")
     command.add_argument("--min-p", type=float, metavar="P", help="draw from those P times as probable as the best")
     command.add_argument(
@@ -39,7 +40,7 @@ def add(commands: Any) -> None:
     )
     command.add_argument("--stop", action="append", default=[], metavar="TEXT", help="ends the text; may be repeated")
     command.add_argument(
-        "--seed", type=int, metavar="N", help="of the draws; default: a new one each time, which is said"
+        "--seed", type=whole, metavar="N", help="of the draws; default: a new one each time, which is said"
     )
     command.add_argument(
         "--compile", action="store_true", help="compile the step of one token first: for a CUDA device and a long text"
@@ -69,6 +70,8 @@ def _run(options: argparse.Namespace) -> int:
     for pieces in writing:
         if streamed:
             _show(pieces[0])
+        if streams.reader_left():
+            return 0
     seconds = time.perf_counter() - start
     written = sum(text.tokens for text in writing.continuations)
     if options.format == "json":

@@ -1,6 +1,7 @@
 """``tallystick``: its commands, one file each, and how a run ends.
 
-Exit codes: 0 done, 1 a check that was asked for failed, 2 bad input (one line on stderr says which).
+Exit codes: 0 done, 1 a check that was asked for failed, 2 no answer, 130 interrupted. One line on stderr says why there is no answer:
+bad input, output that cannot be written, too little memory, or a bug in tallystick. A reader of the output that has had enough is no error.
 """
 
 from __future__ import annotations
@@ -8,20 +9,23 @@ from __future__ import annotations
 import argparse
 import gc
 import io
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from tallystick import __version__
+from tallystick import __version__, startup
+from tallystick.cli import folder, streams
 from tallystick.errors import BadInput
+from tallystick.unforeseen import line_of, traceback_of
 
 # Each a module of this package, in the order in which help lists them.
 COMMANDS = (
     "count", "formula", "compare", "reconcile", "check", "memory", "fit", "compute", "ties", "survive", "explore", "train",
     "experiment", "generate", "evaluate", "presets",
 )  # fmt: skip
+
+LONGEST = 500  # characters of what argparse says
 
 EXAMPLES = """\
 examples:
@@ -50,7 +54,8 @@ shell completion:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise BadInput(f"{message} (see {self.prog} --help)")
+        cut = message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…"  # it repeats the user's words
+        raise BadInput(f"{cut} (see {self.prog} --help)")
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -71,30 +76,52 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command; returns the exit code.
+
+    Args:
+        argv: its words. None: this process is the command, with its words, its streams and its signals.
+    """
+    try:
+        if argv is None:
+            startup.prepare()
+            streams.guard()
+            folder.guard()
+        elif isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        streams.flush()
+    except BaseException as error:  # whatever it is, a user reads one line
+        return _ended(error)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     # A short run makes many small objects and keeps most: looking for cycles among them so often is wasted.
     gc.set_threshold(1_000_000)
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A path or a tensor's name may hold what the terminal's encoding lacks: escaped, not a traceback.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        completion = "--print-completion" in arguments
-        alone = not completion and arguments and arguments[0] in COMMANDS
-        parser = build_parser(arguments[0] if alone else None)
-        if completion:
-            import shtab
+    completion = "--print-completion" in arguments
+    alone = not completion and arguments and arguments[0] in COMMANDS
+    parser = build_parser(arguments[0] if alone else None)
+    if completion:
+        import shtab
 
-            shtab.add_argument_to(parser)
+        shtab.add_argument_to(parser)
+    try:
         options = parser.parse_args(arguments)
-        code: int = options.run(options)
-        sys.stdout.flush()
-    except BadInput as error:
-        print("tallystick:", error, file=sys.stderr)  # noqa: T201
-        return 2
-    except BrokenPipeError:  # the reader, such as head, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:  # --help and --version have printed; an error is BadInput
         return 0
-    except KeyboardInterrupt:
-        return 130
+    code: int = options.run(options)
     return code
+
+
+def _ended(error: BaseException) -> int:
+    """Say what ended the command; its exit code."""
+    stopped = startup.interrupted() or isinstance(error, KeyboardInterrupt)
+    line = "interrupted" if stopped else line_of(error)
+    if stopped:
+        streams.drop()
+    try:
+        sys.stderr.write(f"{traceback_of(error)}tallystick: {line}\n")
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # closed, full, or given away by who called: the exit code tells
+        pass
+    return startup.INTERRUPTED if stopped else startup.FAILED

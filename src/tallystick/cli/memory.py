@@ -16,8 +16,9 @@ from tallystick.cli.options import (
     lengths,
     print_json,
     settings_of,
+    whole,
 )
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, quoted
 from tallystick.ledger import Ledger
 
 EXAMPLES = """\
@@ -53,7 +54,7 @@ def add_run(command: argparse.ArgumentParser, *, more_lengths: str = "") -> None
         "--dtype",
         help="of the weights: float32, bfloat16, float16, fp8, int8, int4, nf4 (default: each tensor's own, or packed as stored)",
     )
-    add("--batch", type=int, metavar="N", help="sequences at once (default: 1)")
+    add("--batch", type=whole, metavar="N", help="sequences at once (default: 1)")
     add(
         "--sequence",
         metavar="N",
@@ -65,16 +66,16 @@ def add_run(command: argparse.ArgumentParser, *, more_lengths: str = "") -> None
     add("--attention", help="flash (default): a kernel that keeps no scores; or eager")
     add("--recompute", help="activations that the backward pass computes again: none (default), selective, full")
     add("--loss", help="full (default): of all logits at once; or chunked")
-    add("--dp", type=int, metavar="N", help="data parallel ranks; the answer is of one rank, the fullest")
+    add("--dp", type=whole, metavar="N", help="data parallel ranks; the answer is of one rank, the fullest")
     add(
         "--zero",
-        type=int,
+        type=whole,
         metavar="STAGE",
         help="what they share: 1 optimizer state, 2 gradients too, 3 weights too (FSDP)",
     )
-    add("--tp", type=int, metavar="N", help="tensor parallel ranks")
-    add("--pp", type=int, metavar="N", help="pipeline stages")
-    add("--ep", type=int, metavar="N", help="expert parallel ranks, some of the data parallel ones")
+    add("--tp", type=whole, metavar="N", help="tensor parallel ranks")
+    add("--pp", type=whole, metavar="N", help="pipeline stages")
+    add("--ep", type=whole, metavar="N", help="expert parallel ranks, some of the data parallel ones")
     add(
         "--lora",
         nargs="+",
@@ -99,7 +100,7 @@ def run_of(options: argparse.Namespace) -> dict[str, Any]:
     if options.lora:
         rank, *targets = options.lora
         if not rank.isdecimal() or len(rank) > 9:
-            raise BadInput(f"--lora {rank!r} is no rank: say --lora RANK, or --lora RANK MODULE …")
+            raise BadInput(f"--lora {quoted(rank)} is no rank: say --lora RANK, or --lora RANK MODULE …")
         given.update(lora=int(rank), targets=targets)
     return given
 

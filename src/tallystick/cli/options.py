@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tallystick.config import LARGEST
 from tallystick.errors import BadInput, quoted, shown
 
 SOURCE_HELP = (
@@ -81,6 +82,17 @@ def device_given(word: str | None) -> Any:
     return figures
 
 
+def whole(text: str) -> int:
+    """A whole number of an option, as argparse's `type`: no number is too large to compute with, or to write."""
+    try:
+        number = int(text)
+    except ValueError:  # also an integer of thousands of digits
+        raise argparse.ArgumentTypeError(f"invalid int value: {quoted(text)}") from None
+    if abs(number) > LARGEST:
+        raise argparse.ArgumentTypeError(f"{shown(number)} is no whole number below 2^63")
+    return number
+
+
 def length(text: str) -> int:
     """Tokens as people write them: ``8192``, or ``8k``, which is 8 × 1,024."""
     number, thousands = text.strip().lower().removesuffix("k"), text.strip().lower().endswith("k")
@@ -137,7 +149,7 @@ def settings_of(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
-            raise BadInput(f"--set {setting!r} is not KEY=VALUE (SOURCE goes before --set)")
+            raise BadInput(f"--set {quoted(setting)} is not KEY=VALUE (SOURCE goes before --set)")
         try:
             values[key] = json.loads(text)
         except (ValueError, RecursionError):

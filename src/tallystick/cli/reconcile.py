@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tallystick import reconcile
-from tallystick.cli.options import add_command, add_format, add_source, print_json, settings_of
+from tallystick.cli.options import add_command, add_format, add_source, print_json, settings_of, whole
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
     command = add_command(commands, "reconcile", "which way of counting makes a claimed count true", EXAMPLES)
     add_source(command)
     command.add_argument("claim", metavar="CLAIM", help="124M, 6.7B, 1.5e9, 0.5 billion or 123,550,272")
-    command.add_argument("--most", metavar="N", type=int, default=3, help="show so many explanations (default: 3)")
+    command.add_argument("--most", metavar="N", type=whole, default=3, help="show so many explanations (default: 3)")
     add_format(command, "table", "json", "csv", "markdown")
     command.set_defaults(run=_run)
 

@@ -1,9 +1,17 @@
 """How numbers read: 124,439,808 exactly, 124.4M for the eye, 497.8 MB."""
 
+from math import log10
+
+LONGEST = 1000  # bits of an integer that has a float
+
 
 def exact(number: int) -> str:
-    """All digits, in groups of three."""
-    return f"{number:,}"
+    """All digits, in groups of three; of a number that nobody would read, its size.
+
+    >>> exact(124439808), exact(10**4000)
+    ('124,439,808', '10^4000')
+    """
+    return _power(number) if _is_huge(number) else f"{number:,}"
 
 
 def rough(number: int) -> str:
@@ -33,7 +41,8 @@ def giga(number: int, *, binary: bool = False, places: int = 1) -> str:
     >>> giga(1_080_708_562_944), giga(1_080_708_562_944, binary=True), giga(75_497_472, places=3)
     ('1,080.7', '1,006.5', '0.075')
     """
-    return f"{number / (2**30 if binary else 10**9):,.{places}f}"
+    unit = 2**30 if binary else 10**9
+    return _power(number // unit) if _is_huge(number) else f"{number / unit:,.{places}f}"
 
 
 def in_giga(number: int) -> str:
@@ -65,7 +74,18 @@ def percent(share: float) -> str:
     return f"{share:.1%}"
 
 
+def _is_huge(number: float) -> bool:
+    return isinstance(number, int) and number.bit_length() > LONGEST
+
+
+def _power(number: int) -> str:
+    """The power of ten below a number that has no float."""
+    return f"{'-' if number < 0 else ''}10^{int(log10(abs(number)))}"
+
+
 def _scaled(number: float, step: int, units: tuple[str, ...]) -> str:
+    if _is_huge(number):
+        return f"{_power(int(number) // step ** (len(units) - 1))}{units[-1]}"
     value, place = float(number), 0
     while value >= step and place < len(units) - 1:
         value /= step

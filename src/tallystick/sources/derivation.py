@@ -48,6 +48,8 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
     path = Path(text)
     name = str(path)
     if name == "-":
+        if sys.stdin is None:
+            raise BadInput("standard input is closed: give the text there, or name its file")
         name, content = "standard input", sys.stdin.buffer.read(LARGEST_TEXT + 1)
     else:
         file, _ = open_regular(path)

@@ -11,17 +11,14 @@ import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from importlib import import_module
-from sysconfig import get_path
-from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import Ledger
+from tallystick.unforeseen import described
 
 if TYPE_CHECKING:
     from torch import nn
-
-_NOT_THEIRS = (__file__, "<frozen ", *{get_path("stdlib"), get_path("purelib"), get_path("platlib")})
 
 
 def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
@@ -54,8 +51,10 @@ def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
             raise BadInput(f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one")
         try:
             target = target(**arguments)
-        except (Exception, SystemExit) as error:
-            raise BadInput(f"{name} raised {_described(error)}") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, GeneratorExit, or one of the user's own
+            raise BadInput(f"{name} raised {described(error)}") from error
     elif arguments:
         raise BadInput(f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to")
     if not isinstance(target, nn.Module):
@@ -73,26 +72,19 @@ def _find(module_name: str, path: str) -> Any:
             raise BadInput(
                 f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})"
             ) from None
-        raise BadInput(f"importing {module_name} raised {_described(error)}") from error
-    except (Exception, SystemExit) as error:  # a script without a main guard exits when it is imported
-        raise BadInput(f"importing {module_name} raised {_described(error)}") from error
+        raise BadInput(f"importing {module_name} raised {described(error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script without a main guard exits when it is imported
+        raise BadInput(f"importing {module_name} raised {described(error)}") from error
     for part in path.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
             known = [name for name in dir(found) if not name.startswith("_")]
             raise BadInput(f"{module_name} has no {quoted(path)}{nearest(part, known)}") from None
-        except Exception as error:  # a module's own __getattr__, a property
-            raise BadInput(f"{module_name}:{path} raised {_described(error)}") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a module's own __getattr__, a property
+            raise BadInput(f"{module_name}:{path} raised {described(error)}") from error
     return found
-
-
-def _described(error: BaseException) -> str:
-    """The user's own error on one line: what, and where it was raised."""
-    text = " ".join(str(error).split())[:300]
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
-    # The last line of the user's own: not this file's, and not one inside torch that theirs led to.
-    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_NOT_THEIRS)]
-    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {text}{where}"

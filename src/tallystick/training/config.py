@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from tallystick.config import LARGEST
 from tallystick.errors import BadInput, nearest, quoted, shown
 
 MOST_SEEDS = 1 << 32
@@ -161,6 +162,8 @@ def _typed(key: str, value: Any, kind: Any, where: str) -> Any:
         return value
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise BadInput(f"{where}: {key} is {shown(value)}, expected a number below 2^63")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     plain = {int: "an integer", float: "a number", str: "a word", bool: "true or false"}

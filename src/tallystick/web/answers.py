@@ -8,6 +8,7 @@ from typing import Any
 
 from tallystick.errors import BadInput
 from tallystick.report.tensors import LAYOUTS
+from tallystick.unforeseen import line_of
 from tallystick.web.asked import Asked
 from tallystick.web.controls import controls
 from tallystick.web.lines import command, python
@@ -36,8 +37,10 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
             raise BadInput(f"there is no answer {name[:40]!r}: ask for {', '.join(ANSWERS)}")
         try:
             found[name] = ANSWERS[name](asked)
-        except BadInput as error:
-            found[name] = {"error": str(error)}
+        except MemoryError:  # there may be too little for the others as well
+            raise
+        except BaseException as error:
+            found[name] = {"error": line_of(error)}
     return found
 
 

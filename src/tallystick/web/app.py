@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from tallystick.report.page import STYLE_SHEET
-from tallystick.web.guard import TOO_LARGE, Guard, TooLarge
+from tallystick.web.guard import TOO_LARGE, TOO_SLOW, Guard, TooLarge, TooSlow
 from tallystick.web.process import SECONDS, Worker
 from tallystick.web.start import start
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 STATIC = Path(__file__).parent / "static"
+GRACE = 1.0  # seconds that an answer goes on for a client that left: a new process takes about as long to start
 
 
 def app(
@@ -51,16 +53,33 @@ def app(
         return Response(first, media_type="application/json")
 
     async def answer(request: Request) -> Response:
-        return Response(await worker.ask(await request.body()), media_type="application/json")
+        asked = asyncio.ensure_future(worker.ask(await request.body()))
+        left = asyncio.ensure_future(_left(request))
+        try:
+            await asyncio.wait({asked, left}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asked}, timeout=None if not left.done() else GRACE)
+        finally:  # nobody waits for the answer any more: the next request should not, either
+            left.cancel()
+            asked.cancel()
+        with suppress(asyncio.CancelledError):
+            return Response(await asked, media_type="application/json")
+        return Response(status_code=204)
 
     async def too_large(_: Request, __: Exception) -> Response:
         return PlainTextResponse(TOO_LARGE, 413)
+
+    async def too_slow(_: Request, __: Exception) -> Response:
+        return PlainTextResponse(TOO_SLOW, 408, {"connection": "close"})
+
+    async def nobody(_: Request, __: Exception) -> Response:
+        return Response(status_code=400)  # the client left before its request was complete
 
     @asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
         yield
         await worker.end()
 
+    refusals: dict[Any, Any] = {TooLarge: too_large, TooSlow: too_slow, ClientDisconnect: nobody}
     routes = [
         Route("/", page),
         Route("/page.css", style),
@@ -68,4 +87,10 @@ def app(
         Route("/answers", answer, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    return Guard(Starlette(routes=routes, lifespan=running, exception_handlers={TooLarge: too_large}), token)
+    return Guard(Starlette(routes=routes, lifespan=running, exception_handlers=refusals), token)
+
+
+async def _left(request: Request) -> None:
+    """Wait until the client has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from tallystick.config import LARGEST
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 from tallystick.presets import PRESETS
 
 MOST_CONFIG = 1_000_000  # characters of a pasted config: real ones have some thousands
 MOST_NAME = 200
+MOST_SET = 1_000  # keys: the largest configs have some hundreds
 NARROWEST, WIDEST = 280, 1600  # pixels of a picture
 
 
@@ -36,7 +38,9 @@ class Asked:
 
     def ledger(self, model: str = "model", settings: str = "set") -> Ledger:
         """The model that is asked about, or the `other` one."""
-        return _ledger(self._written(model), self._written(settings), self._source)
+        return _ledger(
+            _written(_object(self._values.get(model, {}), model)), _written(self.settings(settings)), self._source
+        )
 
     def word(self, model: str = "model") -> str:
         """What a command line has in the model's place: a name, or the file that was pasted or dropped."""
@@ -45,7 +49,10 @@ class Asked:
 
     def settings(self, name: str = "set") -> dict[str, Any]:
         """Config keys to set."""
-        return _object(self._values.get(name, {}), name)
+        found = _object(self._values.get(name, {}), name)
+        if len(found) > MOST_SET:
+            raise BadInput(f"{name} has {len(found):,} keys, more than the {MOST_SET:,} that it may have")
+        return found
 
     def options(self, name: str, known: Mapping[str, type]) -> dict[str, Any]:
         """Options of an answer by their names; what is null or empty is not said."""
@@ -79,9 +86,10 @@ class Asked:
             raise BadInput(f"width is {shown(width)}, expected pixels")
         return min(max(width, NARROWEST), WIDEST)
 
-    def _written(self, name: str) -> str:
-        """A part of the request as JSON: what a ledger is remembered by."""
-        return json.dumps(_object(self._values.get(name, {}), name), sort_keys=True)
+
+def _written(part: dict[str, Any]) -> str:
+    """A part of the request as JSON: what a ledger is remembered by."""
+    return json.dumps(part, sort_keys=True)
 
 
 @lru_cache(maxsize=8)
@@ -100,6 +108,11 @@ def _ledger(model: str, settings: str, source: str | None) -> Ledger:
             " command line (tallystick explore PATH), or dropped onto the page"
         )
     return count(name, **overrides)
+
+
+def forget() -> None:
+    """Free what is remembered of the models before."""
+    _ledger.cache_clear()
 
 
 def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
@@ -124,7 +137,7 @@ def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
     name, size = _file(given), given.get("bytes")
     if overrides:
         raise BadInput(f"{name} is a header without a config: there is no {', '.join(overrides)} to set")
-    if type(size) is not int or size < 0:
+    if type(size) is not int or not 0 <= size <= LARGEST:
         raise BadInput(f"bytes is {shown(size)}, expected how many follow the header of {name}")
     return ledger_from_header(_text(given, "header", None), size, source=name)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from tallystick.unforeseen import line_of, traceback_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 16_000_000  # of a request: the header of a checkpoint of some 100,000 tensors
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+BODY_SECONDS = 20.0  # from the end of its head until a request is complete
+TOO_SLOW = f"A request may take {BODY_SECONDS:g} seconds to come, and this one takes longer."
 TOO_LARGE = f"A request may have {MOST_BYTES // 1_000_000} MB at most, and this one has more: it was not read."
 HEADERS = {
     # blob: is how the page hands out a picture that it holds already. Nothing is loaded from elsewhere, nothing inline runs.
@@ -26,6 +32,10 @@ HEADERS = {
 
 class TooLarge(Exception):
     """More bytes than a request may have, raised as they are read."""
+
+
+class TooSlow(Exception):
+    """A request whose bytes take too long to come, raised as they are read."""
 
 
 class Guard:
@@ -46,12 +56,17 @@ class Guard:
         if refusal is not None:
             await _say(send, *refusal)
             return
-        read = 0
+        read, complete, end = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
         async def counted() -> Message:
-            nonlocal read
-            message = await receive()
+            nonlocal read, complete
+            try:
+                async with asyncio.timeout_at(None if complete else end):  # then it waits for the client to leave
+                    message = await receive()
+            except TimeoutError:
+                raise TooSlow from None
             read += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
             if read > MOST_BYTES:
                 raise TooLarge
             return message
@@ -61,10 +76,15 @@ class Guard:
                 message["headers"] = [*message["headers"], *_encoded(HEADERS.items())]
             await send(message)
 
-        await self.app({**scope, "root_path": f"/{self.token}"}, counted, guarded)
+        try:
+            await self.app({**scope, "root_path": f"/{self.token}"}, counted, guarded)
+        except Exception as error:  # answered with 500
+            sys.stderr.write(f"{traceback_of(error)}tallystick: {line_of(error)}\n")
 
     def _refused(self, path: str, headers: dict[str, str]) -> tuple[int, str] | None:
         """The status and the words for whoever is refused; None lets through."""
+        if not path.startswith("/"):  # OPTIONS *, CONNECT host:port, a whole URL, a word
+            return 400, "This server answers requests for a path alone."
         host = headers.get("host", "")
         if host.rpartition(":")[0] not in LOOPBACK and host not in LOOPBACK:
             # Another site may name this machine by a host of its own, and would then pass for the page's own origin.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from contextlib import suppress
 
-from tallystick.web.worker import LENGTH_BYTES
+from tallystick.pipes import LENGTH_BYTES
 
 SECONDS = 20.0  # for one answer; building a foreign model type with transformers takes some
+MOST_WAITING = 8  # requests; the page sends one at a time
 
 
 class Worker:
@@ -19,9 +23,19 @@ class Worker:
         self.source, self.seconds = source, seconds
         self._process: Process | None = None
         self._turn = asyncio.Lock()
+        self._waiting = 0
 
     async def ask(self, body: bytes) -> bytes:
-        """The JSON of the answer to a request."""
+        """The JSON of the answer to a request. Where it is cancelled while it is computed, the process is ended."""
+        if self._waiting == MOST_WAITING:
+            return json.dumps({"error": f"{MOST_WAITING} requests are waiting already: try again"}).encode()
+        self._waiting += 1
+        try:
+            return await self._in_turn(body)
+        finally:
+            self._waiting -= 1
+
+    async def _in_turn(self, body: bytes) -> bytes:
         async with self._turn:
             try:
                 return await asyncio.wait_for(self._ask(body), self.seconds)
@@ -36,7 +50,7 @@ class Worker:
             return json.dumps({"error": why}).encode()
 
     async def _ask(self, body: bytes) -> bytes:
-        if self._process is None:
+        if self._process is None or self._process.returncode is not None:
             words = [] if self.source is None else [self.source]
             self._process = await asyncio.create_subprocess_exec(
                 # -P: a json.py in the current folder is not Python's own.
@@ -47,6 +61,7 @@ class Worker:
                 *words,
                 stdin=PIPE,
                 stdout=PIPE,
+                start_new_session=True,  # Ctrl-C in the terminal is for the server, which ends it
             )
         requests, replies = self._process.stdin, self._process.stdout
         if requests is None or replies is None:
@@ -61,5 +76,14 @@ class Worker:
         process, self._process = self._process, None
         if process is not None:
             if process.returncode is None:
-                process.kill()
+                with suppress(ProcessLookupError):
+                    _kill(process)
             await process.communicate()  # until its pipes are closed too
+
+
+def _kill(process: Process) -> None:
+    """Kill it, and where it leads a group of processes those that it started."""
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()

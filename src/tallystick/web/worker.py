@@ -1,52 +1,62 @@
-"""The process that answers, one request after another, so that one which takes too long can be ended.
-
-On its standard input and output: the number of bytes in eight, then so many bytes of JSON.
-"""
+"""The process that answers, one request after another, so that one which takes too long can be ended."""
 
 from __future__ import annotations
 
 import gc
 import json
-import os
 import sys
 from typing import Any, BinaryIO
 
 from tallystick.errors import BadInput
+from tallystick.limits import limit_memory, no_core_dump
+from tallystick.pipes import receive, send_encoded, take_over
+from tallystick.unforeseen import line_of
 from tallystick.web.answers import answers
+from tallystick.web.asked import forget
 
-LENGTH_BYTES = 8
+MEMORY = 2_000_000_000  # bytes, on Linux; torch, transformers and a large header take some 600 MB
+MOST_REPLY = 50_000_000  # bytes; the answer to the largest header has a third of that
 
 
 def serve(source: str | None, requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer until the requests end."""
-    while length := requests.read(LENGTH_BYTES):
-        reply = json.dumps(reply_to(requests.read(int.from_bytes(length, "big")), source)).encode()
-        replies.write(len(reply).to_bytes(LENGTH_BYTES, "big") + reply)
-        replies.flush()
+    while (request := receive(requests)) is not None:
+        send_encoded(reply_to(request, source), replies)
 
 
-def reply_to(body: bytes, source: str | None) -> dict[str, Any]:
-    """What is answered to the bytes of a request; ``error`` where they are none."""
+def reply_to(body: bytes, source: str | None) -> bytes:
+    """The JSON that is answered to a request; ``error`` in it where there is no answer, whatever the reason."""
     try:
-        request = json.loads(body)
+        return _encoded(answers(_request(body), source))
+    except BaseException as error:  # the next request is answered
+        line = line_of(error)
+        if isinstance(error, MemoryError):
+            forget()
+        return _encoded({"error": line})
+
+
+def _request(body: bytes) -> Any:
+    try:
+        return json.loads(body)
     except RecursionError:
-        return {"error": "the request is nested too deeply"}
+        raise BadInput("the request is nested too deeply") from None
     except ValueError:
-        return {"error": "the request is no JSON in UTF-8"}
-    try:
-        return answers(request, source)
-    except BadInput as error:
-        return {"error": str(error)}
-    except RecursionError:  # just shallow enough to be read
-        return {"error": "the request is nested too deeply"}
+        raise BadInput("the request is no JSON in UTF-8") from None
+
+
+def _encoded(reply: dict[str, Any]) -> bytes:
+    encoded = json.dumps(reply).encode()
+    if len(encoded) > MOST_REPLY:
+        raise BadInput(f"the answer has {len(encoded):,} bytes, more than the {MOST_REPLY:,} that the page can show")
+    return encoded
 
 
 def main() -> None:
-    """Take over the standard streams: what anybody prints goes to stderr, not between the answers."""
+    """Answer what standard input asks, within the memory that this process may have."""
+    no_core_dump()
+    limit_memory(MEMORY)
     gc.set_threshold(200_000)  # as on the command line
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    serve(sys.argv[1] if len(sys.argv) > 1 else None, sys.stdin.buffer, replies)
+    serve(sys.argv[1] if len(sys.argv) > 1 else None, *take_over())
 
 
 if __name__ == "__main__":
