@@ -41,6 +41,7 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from tallystick.report.experiment import drawable, drawn, page
+    from tallystick.sources.whole_file import write_whole
     from tallystick.training.config import configured
     from tallystick.training.experiment import Interrupted, tying
 
@@ -53,15 +54,18 @@ def _run(options: argparse.Namespace) -> int:
     def told(name: str, step: int) -> None:
         sys.stderr.write(f"{name}: step {step:,} of {config.steps:,}\n")
 
+    def noted(note: str) -> None:
+        sys.stderr.write(f"{note}\n")
+
     try:
-        answer = tying(config, seeds=options.seeds, told=told)
+        answer = tying(config, seeds=options.seeds, told=told, noted=noted)
     except Interrupted:
         sys.stderr.write("stopped, and saved: the same command goes on\n")
         return 0
     out = Path(config.out)
-    (out / "tying.svg").write_bytes(drawn(answer))
+    write_whole(out / "tying.svg", drawn(answer))
     text = page(answer, "tying.svg", command=_command(options), made_with=_made_with())
-    (out / "tying.md").write_text(text, encoding="utf-8")
+    write_whole(out / "tying.md", text.encode())
     if options.format == "json":
         print_json(answer.to_dict())
     else:

@@ -7,7 +7,6 @@ a `tokenizer.json` too, which that library reads.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import takewhile
@@ -17,6 +16,7 @@ from typing import Any
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.files import read_json, read_text
 from tallystick.sources.tokenizer import TOKENIZER
+from tallystick.sources.whole_file import write_whole
 
 BYTES = "bytes"
 END = "<|endoftext|>"
@@ -145,13 +145,7 @@ class Tokenizer:
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` into a folder, whole or not at all."""
-        partial = folder / f".{TOKENIZER}.partial"
-        try:
-            partial.write_text(self._tokenizer.to_str(pretty=False), encoding="utf-8")
-            os.replace(partial, folder / TOKENIZER)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise BadInput(f"{folder / TOKENIZER} could not be written: {error.strerror}") from None
+        write_whole(folder / TOKENIZER, self._tokenizer.to_str(pretty=False).encode())
 
 
 def _library() -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.report.plot import STYLE
+from tallystick.sources.whole_file import write_whole
 
 PICTURE, PAGE = "report.png", "report.html"
 _HTML = """\
@@ -38,9 +39,7 @@ def save_curves(log: list[dict[str, Any]], figures: dict[str, Any], out: Path) -
     page = _HTML.format(title=escape(f"training {out.name}"), picture=picture[picture.index("<svg") :], rows=rows)
     contents = {out / PICTURE: drawings["png"], out / PAGE: page.encode()}
     for path, content in contents.items():
-        partial = path.with_name(f".{path.name}.partial")
-        partial.write_bytes(content)
-        partial.replace(path)
+        write_whole(path, content)
     return list(contents)
 
 

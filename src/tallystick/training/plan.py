@@ -31,6 +31,7 @@ class Plan:
     step: int  # where it begins
     steps: int
     torn: tuple[str, ...]  # checkpoints that were not whole
+    notes: tuple[str, ...]  # of a log that is damaged, a folder that cannot be locked
     flops_per_token: int | None  # forward and backward
     peak_flops: float | None  # a second, of a large product on this device
     predicted: Memory | None
@@ -66,6 +67,7 @@ def plan_of(run: Run) -> Plan:
         run.progress.step,
         config.steps,
         tuple(map(str, run.torn)),
+        tuple(run.notes),
         flops,
         peak_flops(run.ranks.device, torch.bfloat16 if config.precision == "bfloat16" else torch.float32),
         predicted,

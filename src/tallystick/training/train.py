@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor
 from tallystick.models.decoder import Decoder
 from tallystick.models.saving import save_pretrained
 from tallystick.sources.runs import MODEL
+from tallystick.sources.whole import written_whole
 from tallystick.training.config import TrainConfig
 from tallystick.training.log import logging, refuse_missing
 from tallystick.training.plan import Plan, plan_of
@@ -58,6 +58,14 @@ def train(
     """
     refuse_missing(config)
     run = prepared(config, resume=resume)
+    try:
+        return _trained(run, planned)
+    finally:
+        run.close()
+
+
+def _trained(run: Run, planned: Callable[[Plan], Callable[[Event], None] | None] | None) -> Outcome:
+    config = run.config
     plan = plan_of(run)
     last: dict[str, Event] = {}
     if not run.ranks.first:
@@ -106,9 +114,12 @@ def _export(run: Run) -> str | None:
         decoder = Decoder(run.decoder.config)
         decoder.load_state_dict(tensors)
     folder = Path(run.config.out) / MODEL
-    shutil.rmtree(folder, ignore_errors=True)
-    save_pretrained(decoder, folder)
-    run.corpus.tokenizer.save(folder)
+    with written_whole(folder, replace=True) as partial:  # with its tokenizer, or not at all
+        save_pretrained(decoder, partial / MODEL)
+        run.corpus.tokenizer.save(partial / MODEL)
+        for path in (partial / MODEL).iterdir():
+            path.rename(partial / path.name)
+        (partial / MODEL).rmdir()
     return str(folder)
 
 
