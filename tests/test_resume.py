@@ -200,7 +200,10 @@ def test_a_config_with_other_values_is_shown_in_short(begun):
 
 def test_any_log_is_gone_on_with_or_refused_in_a_line(begun):
     path = Path(begun.out) / "log.jsonl"
-    lines = [{"kind": "step", "step": 2, "loss": 5.0, "norm": 1.0, "rate": 0.1, "speed": 9.0}, {"kind": "saved", "step": 2}]
+    lines = [
+        {"kind": "step", "step": 2, "loss": 5.0, "norm": 1.0, "rate": 0.1, "speed": 9.0},
+        {"kind": "saved", "step": 2},
+    ]
     content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     changed = (line.replace(b"\n", b" ") for line in rewritten(lines[0], most=300))
     for damaged in (*mutations(content, most=300), *(line + b"\n" + content for line in changed)):

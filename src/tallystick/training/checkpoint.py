@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.distributed import checkpoint as sharded
 
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.runs import PROGRESS
+from tallystick.sources.runs import MODEL, PROGRESS
 from tallystick.sources.safetensors import read_header
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import Corpus
@@ -49,6 +49,7 @@ FREE = frozenset(
 )
 STATE = "state"
 _NAME = re.compile(r"step-([0-9]{8,12})")  # of a checkpoint; nothing else is read, counted or removed
+_PARTIAL_MODEL = re.compile(rf"\.{MODEL}\.[0-9a-f]{{8}}(\.old)?")  # see `written_whole`
 _TORCH = (OSError, RuntimeError, ValueError, SafetensorError, sharded.CheckpointException)  # the last is no Exception
 
 
@@ -116,6 +117,9 @@ def clear(out: Path) -> None:
     """Remove what killed saves left, which may be what fills the disk. The folder must be locked: a save may be going on."""
     for partial in (out / FOLDER).glob(".step-*.partial"):
         shutil.rmtree(partial, ignore_errors=True)
+    for model in out.glob(f".{MODEL}.*"):  # of a run that was killed as it wrote its model, which it writes again
+        if _PARTIAL_MODEL.fullmatch(model.name):
+            shutil.rmtree(model, ignore_errors=True)
 
 
 def refuse_full(run: Run) -> None:

@@ -14,7 +14,7 @@ from tallystick.answers.memory import Memory, memory
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
 from tallystick.training.config import TrainConfig
-from tallystick.training.run import Run
+from tallystick.training.run import SHORTEST, Run
 
 
 @dataclass(frozen=True)
@@ -102,4 +102,4 @@ def peak_flops(device: torch.device, dtype: torch.dtype, size: int = 2048) -> fl
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best
+    return 2 * size**3 / max(best, SHORTEST)

@@ -49,6 +49,8 @@ from tallystick.training.progress import Progress
 from tallystick.training.ranks import Ranks, ranks_of
 from tallystick.training.schedule import rate
 
+SHORTEST = 1e-9  # seconds: a clock that stands still makes no rate infinite
+
 
 class Event(NamedTuple):
     """Something that happened after a step: ``step``, ``evaluated``, ``sample``, ``saved``, ``stopped``, ``done``."""
@@ -94,7 +96,7 @@ class Run:
                 progress.step += 1
                 tokens += config.batch * config.sequence
                 if progress.step % config.log_every == 0 or progress.step == config.steps:
-                    seconds = time.perf_counter() - began
+                    seconds = max(time.perf_counter() - began, SHORTEST)
                     value = self.ranks.mean(loss)
                     yield self._event("step", loss=value, norm=float(norm), rate=self._rate, speed=tokens / seconds)
                     began, tokens = time.perf_counter(), 0

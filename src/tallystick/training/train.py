@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from tallystick.errors import BadInput
 from tallystick.models.decoder import Decoder
 from tallystick.models.saving import save_pretrained
 from tallystick.sources.runs import MODEL
@@ -115,8 +116,11 @@ def _export(run: Run) -> str | None:
         decoder.load_state_dict(tensors)
     folder = Path(run.config.out) / MODEL
     with written_whole(folder, replace=True) as partial:  # with its tokenizer, or not at all
-        save_pretrained(decoder, partial / MODEL)
-        run.corpus.tokenizer.save(partial / MODEL)
+        try:
+            save_pretrained(decoder, partial / MODEL)
+            run.corpus.tokenizer.save(partial / MODEL)
+        except BadInput as error:  # it names the folder that is renamed at the end
+            raise BadInput(str(error).replace(str(partial / MODEL), str(folder))) from None
         for path in (partial / MODEL).iterdir():
             path.rename(partial / path.name)
         (partial / MODEL).rmdir()
