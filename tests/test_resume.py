@@ -15,10 +15,10 @@ from safetensors.torch import load_file, save_file
 
 from hostile import mutations, rewritten
 from tallystick.errors import BadInput
-from tallystick.training.checkpoint import checkpoints, restore
+from tallystick.training.checkpoint import checkpoints
 from tallystick.training.run import prepared
 from tallystick.training.token_files import HEADER
-from tallystick.training.wholeness import WHOLE, digest_of, seal
+from tallystick.training.wholeness import WHOLE, seal
 from training import small
 
 
@@ -161,7 +161,7 @@ def test_any_list_of_digests_is_read(begun):
     path = newest(begun) / WHOLE
     document = json.loads(path.read_text())
     seen = set()
-    for content in (*rewritten(document, most=150), *mutations(path.read_bytes(), most=150)):
+    for content in (*rewritten(document, most=60), *mutations(path.read_bytes(), most=60)):
         path.write_bytes(content)
         seen.add(resumed(begun))
     assert seen <= {2, 4}
@@ -170,8 +170,8 @@ def test_any_list_of_digests_is_read(begun):
 def test_any_progress_with_the_right_digest_is_read(begun):
     path = newest(begun) / "progress.json"
     document = json.loads(path.read_text())
-    contents = [b"{}", b"[]", b"5", b"null", b'"a"', b"", b"\xff\xfe", *rewritten(document, most=150)]
-    for content in (*contents, *mutations(path.read_bytes(), most=150)):
+    contents = [b"{}", b"[]", b"5", b"null", b'"a"', b"", b"\xff\xfe", *rewritten(document, most=60)]
+    for content in (*contents, *mutations(path.read_bytes(), most=60)):
         path.write_bytes(content)
         sealed(newest(begun))
         resumed(begun)
@@ -183,10 +183,18 @@ def test_a_step_that_cannot_be_is_not_gone_on_with(begun, step):
     path.write_text(json.dumps({**json.loads(path.read_text()), "step": step}))
     sealed(newest(begun))
     assert resumed(begun) == 2
-    with pytest.raises(BadInput, match=r"step|is of step"):
-        run = prepared(begun, resume=str(newest(begun)))
-        assert run.progress.step == 3, "a step of the run, named by the user"
-        raise BadInput("step")
+
+
+def test_a_checkpoint_that_the_user_names_may_have_any_name_and_no_step_beyond_the_last(begun):
+    path = newest(begun) / "progress.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "step": 3}))
+    sealed(newest(begun))
+    run = prepared(begun, resume=str(newest(begun)))
+    assert run.progress.step == 3
+    path.write_text(json.dumps({**json.loads(path.read_text()), "step": 5}))
+    sealed(newest(begun))
+    with pytest.raises(BadInput, match="step-00000004 is of step 5, and the run has 4"):
+        prepared(begun, resume=str(newest(begun)))
 
 
 def test_a_config_with_other_values_is_shown_in_short(begun):
@@ -205,8 +213,8 @@ def test_any_log_is_gone_on_with_or_refused_in_a_line(begun):
         {"kind": "saved", "step": 2},
     ]
     content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    changed = (line.replace(b"\n", b" ") for line in rewritten(lines[0], most=300))
-    for damaged in (*mutations(content, most=300), *(line + b"\n" + content for line in changed)):
+    changed = (line.replace(b"\n", b" ") for line in rewritten(lines[0], most=100))
+    for damaged in (*mutations(content, most=100), *(line + b"\n" + content for line in changed)):
         path.write_bytes(damaged)
         assert resumed(begun) == 4
 
@@ -377,7 +385,7 @@ def tokens_of(config) -> Path:
 def test_any_list_of_tokens_is_read(begun):
     path = Path(begun.out) / "data" / WHOLE
     document = json.loads(path.read_text())
-    for content in (*rewritten(document, most=200), *mutations(path.read_bytes(), most=100)):
+    for content in (*rewritten(document, most=80), *mutations(path.read_bytes(), most=100)):
         path.write_bytes(content)
         resumed(begun)
 

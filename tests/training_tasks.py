@@ -16,7 +16,7 @@ import torch
 
 from tallystick.training import checkpoint
 from tallystick.training.config import TrainConfig
-from tallystick.training.run import Event, prepared
+from tallystick.training.run import Event, Run, prepared
 from tallystick.training.train import train
 
 
@@ -70,22 +70,10 @@ def killed_in_a_save(config: TrainConfig, place: str, whole: bytes) -> list[tupl
         The part, before or after, the step at which the run went on, and whether it ended with the same bits.
     """
     found = []
-    owner, name = (checkpoint.sharded, "save") if place == "sharded.save" else (checkpoint, place)
     for when in ("before", "after"):
         child = os.fork()
         if child == 0:
-            run, part = prepared(config), getattr(owner, name)
-
-            def killed(*arguments: Any, **keywords: Any) -> Any:
-                if when == "before" and run.progress.step == 4:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                result = part(*arguments, **keywords)
-                if run.progress.step == 4:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return result
-
-            setattr(owner, name, killed)
-            list(run.events())
+            _saved_and_killed(prepared(config), place, when)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         newest, torn = checkpoint.latest(Path(config.out))
@@ -96,6 +84,22 @@ def killed_in_a_save(config: TrainConfig, place: str, whole: bytes) -> list[tupl
         found.append((place, when, checkpoint.step_in(newest), same))
         shutil.rmtree(config.out)
     return found
+
+
+def _saved_and_killed(run: Run, place: str, when: str) -> None:
+    owner, name = (checkpoint.sharded, "save") if place == "sharded.save" else (checkpoint, place)
+    part = getattr(owner, name)
+
+    def killed(*arguments: Any, **keywords: Any) -> Any:
+        if when == "before" and run.progress.step == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = part(*arguments, **keywords)
+        if run.progress.step == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, killed)
+    list(run.events())
 
 
 if __name__ == "__main__":  # FOLDER KILLS LONGEST, or FOLDER PLACE…

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 WANDB_ID = "wandb.id"  # of the run there, which a run that goes on goes on with
 LARGEST, LONGEST_LINE = 1 << 30, 1 << 20  # bytes that are read of a log, and of a line of it
-MOST = 1 << 63  # of an integer in it
+MOST = 1 << 63  # of a finite number in it: beyond, it cannot be drawn
 DRAWN = {"step": ("loss", "speed"), "evaluated": ("loss",)}  # what each line of these kinds has
 
 Writer = Callable[["Event"], None]
@@ -113,9 +114,7 @@ def _event(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_number(value: object, kind: type | UnionType) -> bool:
-    return (
-        isinstance(value, kind) and not isinstance(value, bool) and not (isinstance(value, int) and abs(value) > MOST)
-    )
+    return isinstance(value, kind) and not isinstance(value, bool) and not MOST < abs(value) < inf  # type: ignore[arg-type]
 
 
 def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
