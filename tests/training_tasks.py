@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from tallystick.errors import BadInput
 from tallystick.training import checkpoint
 from tallystick.training.config import TrainConfig
 from tallystick.training.run import Event, Run, prepared
@@ -35,6 +36,22 @@ def trained(keys: dict[str, Any], resume: str = "never") -> dict[str, Any]:
 def trained_in_turn(runs: list[tuple[dict[str, Any], str]]) -> list[dict[str, Any]]:
     """Several runs in the same processes, which take longer to start than a run takes."""
     return [trained(keys, resume) for keys, resume in runs]
+
+
+def refused(keys: dict[str, Any], full: dict[str, str]) -> str:
+    """Why a rank does not train, where a part of its save finds the disk full: a part for each rank, by its number."""
+    place = full.get(os.environ.get("RANK", "0"))
+
+    def no_room(*arguments: Any, **keywords: Any) -> None:
+        raise OSError("No space left on device")
+
+    if place:
+        setattr(checkpoint, place, no_room)
+    try:
+        train(TrainConfig(**keys))
+    except BadInput as error:
+        return str(error)
+    return ""
 
 
 def killed_again_and_again(config: TrainConfig, kills: int, longest: float, whole: bytes) -> tuple[int, int]:

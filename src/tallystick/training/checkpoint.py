@@ -83,6 +83,9 @@ def save(run: Run) -> Path:
                 partial.rename(final)
                 _flush(folder)
                 _drop_old(run)
+    except BadInput:  # a ValueError itself
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     except _TORCH as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise BadInput(f"{final} could not be written: {_why(error)}; what was saved before stays") from None
@@ -228,6 +231,8 @@ def restore(run: Run, path: Path) -> None:
         random = path / f"random-{run.ranks.rank:05d}.safetensors"
         if random.exists():  # a rank that was not there before begins with its own seed
             _set_random(random)
+    except BadInput:
+        raise
     except _TORCH as error:
         raise BadInput(f"{path} cannot be read: {_why(error)}") from None
     run.progress.step = read_progress(path)[0].step
