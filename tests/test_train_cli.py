@@ -120,6 +120,66 @@ def test_a_model_that_was_trained_is_trained_further(told, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "damage", [b"\xff", b"5", b"{}", b'{"kind": "step", "step": 1}', b"[" * 100_000, b"9" * 2_000_000]
+)
+def test_a_damaged_log_is_said_and_gone_on_with(told, capsys, damage):
+    path, out = told
+    main(["train", "--config", str(path)])
+    before = (out / "log.jsonl").read_bytes()
+    (out / "log.jsonl").write_bytes(damage + b"\n" + before + b'{"kind": "st')
+    capsys.readouterr()
+    assert main(["train", "--config", str(path), "--resume", "auto"]) == 0
+    said = capsys.readouterr()
+    assert "log.jsonl: line 1 is damaged, and left out" in "".join(said.out.split("\n"))
+    assert said.err == ""
+    assert (out / "log.jsonl").read_bytes().startswith(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("log.jsonl", "is not a regular file"),
+        ("checkpoints/step-00000004/whole.json", ""),
+        ("checkpoints/step-00000004/progress.json", ""),
+        ("checkpoints/step-00000004/state", ""),
+        ("data/whole.json", "is not a regular file"),
+        ("data/tokenizer.json", "is not a regular file"),
+        (".lock", "is no regular file: remove it"),
+        ("model", ""),
+        (".log.jsonl.partial", ""),
+        (".report.png.partial", ""),
+        ("report.png", ""),
+    ],
+)
+def test_a_link_to_a_device_anywhere_in_a_run_is_one_line_or_an_older_checkpoint(told, capsys, name, message):
+    path, out = told
+    main(["train", "--config", str(path)])
+    shutil.rmtree(out / name) if (out / name).is_dir() else (out / name).unlink(missing_ok=True)
+    (out / name).symlink_to("/dev/zero")
+    capsys.readouterr()
+    code = main(["train", "--config", str(path), "--resume", "auto"])
+    said = capsys.readouterr()
+    assert code == (2 if message else 0)
+    assert message in said.err
+    assert said.err.count("\n") == (1 if message else 0)
+    if name.startswith("checkpoints"):
+        assert "step-00000004 is not whole and was not used" in "".join(said.out.split("\n"))
+        assert "goes on after step 2 of 4" in said.out
+
+
+def test_no_link_in_a_run_is_written_through(told, tmp_path):
+    path, out = told
+    main(["train", "--config", str(path)])
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    for name in (".log.jsonl.partial", ".report.png.partial", ".report.html.partial", "log.jsonl", "report.png"):
+        (out / name).unlink(missing_ok=True)
+        (out / name).symlink_to(mine)
+    assert main(["train", "--config", str(path), "--resume", "auto"]) == 0
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         (["stepz=3"], "'stepz' is no key of a training run; nearest: steps"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import torch
 
 from tallystick.live.ranks import ranks
 from tallystick.models import load_pretrained
+from tallystick.training.lock import locked
 from training import small
 from training_tasks import trained
 
@@ -100,6 +102,30 @@ def test_ranks_that_do_not_divide_the_batch_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(BadInput, match="3 ranks cannot share 4 sequences equally"):
         prepared(small(tmp_path))
+
+
+def test_ranks_are_refused_together_where_another_process_trains(tmp_path):
+    config = small(tmp_path)
+    with locked(Path(config.out)):
+        said = said_by(2, [asdict(config), {}])
+    assert f"is in use by process {os.getpid()} on" in said[0]
+    assert said[1] == "rank 1 ends, as another rank has failed"
+
+
+@pytest.mark.parametrize("place", ["_save_file", "write_progress"])
+def test_a_disk_that_is_full_for_one_rank_ends_all(tmp_path, place):
+    """The second writes its random numbers, the first alone what is written once."""
+    rank = 1 if place == "_save_file" else 0
+    said = said_by(2, [asdict(small(tmp_path, **SAVED)), {str(rank): place}])
+    assert "step-00000003 could not be written: No space left on device; what was saved before stays" in said[rank]
+    assert said[1 - rank] == f"rank {1 - rank} ends, as another rank has failed"
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def said_by(count, arguments):
+    """Why each of so many ranks does not train."""
+    with ranks(count, "training_tasks:refused", arguments) as all_of:
+        return all_of.results()
 
 
 def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):

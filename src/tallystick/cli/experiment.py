@@ -54,8 +54,11 @@ def _run(options: argparse.Namespace) -> int:
     def told(name: str, step: int) -> None:
         sys.stderr.write(f"{name}: step {step:,} of {config.steps:,}\n")
 
+    def noted(note: str) -> None:
+        sys.stderr.write(f"{note}\n")
+
     try:
-        answer = tying(config, seeds=options.seeds, told=told)
+        answer = tying(config, seeds=options.seeds, told=told, noted=noted)
     except Interrupted:
         sys.stderr.write("stopped, and saved: the same command goes on\n")
         return 0

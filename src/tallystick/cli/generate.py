@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
             _show(pieces[0])
         if streams.reader_left():
             return 0
-    seconds = time.perf_counter() - start
+    seconds = max(time.perf_counter() - start, 1e-9)  # a clock that stands still makes no rate infinite
     written = sum(text.tokens for text in writing.continuations)
     if options.format == "json":
         answer = {"source": options.checkpoint, "seed": seed, "read": writing.read, "written": written}

@@ -33,7 +33,9 @@ def show_plan(plan: Plan, out: Console) -> None:
             highlight=False,
         )
     for path in plan.torn:
-        out.print(f"{path} is not whole and was not used", highlight=False)
+        out.print(f"{path} is not whole and was not used", highlight=False, markup=False)
+    for note in plan.notes:
+        out.print(note, highlight=False, markup=False)
     if plan.step:
         out.print(f"goes on after step {plan.step:,} of {plan.steps:,}", highlight=False)
     if plan.predicted is not None:

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from zlib import crc32
@@ -58,8 +58,8 @@ def written_whole(out: Path, *, replace: bool = False, parents: bool = False) ->
             _remove(beside)
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file, or replace it in one step.
+def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file, in one piece or in several, or replace it in one step.
 
     Raises:
         BadInput: what a disk refuses; a file of that name is then untouched.
@@ -72,7 +72,7 @@ def write_file(path: Path, content: bytes) -> None:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(descriptor, "wb") as file:
             _lock(file.fileno())
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)

@@ -9,30 +9,34 @@
 A folder is written beside its name, its files are flushed to the disk, and then it is renamed. One whose files do not
 have the digests that it says is torn, by a broken disk or a copy, and the one before it is used. The tensors are
 written and read by `torch.distributed.checkpoint`, so that another number of ranks can go on with them, in safetensors:
-nothing in the folder is a pickle, and nothing that is read is executed.
+nothing in the folder is a pickle, and nothing that is read is executed. What the files claim is checked before it is used.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from hashlib import blake2b
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.distributed import checkpoint as sharded
 
-from tallystick.errors import BadInput
-from tallystick.sources.files import read_json
-from tallystick.sources.runs import PROGRESS
+from tallystick.errors import BadInput, quoted
+from tallystick.sources.runs import MODEL, PROGRESS
+from tallystick.sources.safetensors import read_header
 from tallystick.training.config import TrainConfig
+from tallystick.training.data import Corpus
+from tallystick.training.optimizers import kept_by
+from tallystick.training.progress import flat, read_progress, write_progress
+from tallystick.training.slices import Stored, stored_in
+from tallystick.training.wholeness import refuse_torn, seal
 
 if TYPE_CHECKING:
     from tallystick.training.run import Run
@@ -43,14 +47,10 @@ FREE = frozenset(
     {"out", "tokens", "save_every", "keep", "eval_every", "eval_batches", "sample_every", "sample_prompt", "log_every"}
     | {"tensorboard", "wandb", "device", "sharding", "compile"}
 )
-STATE, WHOLE = "state", "whole.json"
-
-
-@dataclass
-class Progress:
-    """How far a run has come."""
-
-    step: int = 0  # steps taken; the data of the next follows from it
+STATE = "state"
+_NAME = re.compile(r"step-([0-9]{8,12})")  # of a checkpoint; nothing else is read, counted or removed
+_PARTIAL_MODEL = re.compile(rf"\.{MODEL}\.[0-9a-f]{{8}}(\.old)?")  # see `written_whole`
+_TORCH = (OSError, RuntimeError, ValueError, SafetensorError, sharded.CheckpointException)  # the last is no Exception
 
 
 def save(run: Run) -> Path:
@@ -64,34 +64,39 @@ def save(run: Run) -> Path:
     partial = folder / f".{final.name}.partial"
     ranks = run.ranks
     try:
-        if ranks.first:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-        ranks.wait()
-        with warnings.catch_warnings():  # one process alone is what was meant
+        with ranks.together():
+            if ranks.first:
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir(parents=True)
+        with ranks.together(), warnings.catch_warnings():  # one process alone is what was meant
             warnings.filterwarnings("ignore", "torch.distributed is disabled")
             writer = sharded.HuggingFaceStorageWriter(str(partial / STATE), save_distributed=True)
             sharded.save(_tensors(run.decoder, run.optimizers), storage_writer=writer)
-        _save_file(_random(ranks.device), partial / f"random-{ranks.rank:05d}.safetensors")
-        ranks.wait()
-        if ranks.first:
-            values = {**asdict(run.progress), "ranks": ranks.count, "config": asdict(run.config)}
-            (partial / PROGRESS).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-            files = sorted(path for path in partial.rglob("*") if path.is_file())
-            digests = {path.relative_to(partial).as_posix(): _digest(path) for path in files}
-            (partial / WHOLE).write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
-            for path in (*partial.rglob("*"), partial):
-                _flush(path)
-            shutil.rmtree(final, ignore_errors=True)
-            partial.rename(final)
-            _flush(folder)
-            for old in checkpoints(Path(run.config.out))[run.config.keep :]:
-                shutil.rmtree(old, ignore_errors=True)
-        ranks.wait()
-    except (OSError, RuntimeError, sharded.CheckpointException) as error:  # the last is no Exception
+            _save_file(_random(ranks.device), partial / f"random-{ranks.rank:05d}.safetensors")
+        with ranks.together():
+            if ranks.first:
+                write_progress(partial, run.progress, run.config, run.corpus, ranks.count)
+                seal(partial)
+                for path in (*partial.rglob("*"), partial):
+                    _flush(path)
+                shutil.rmtree(final, ignore_errors=True)
+                partial.rename(final)
+                _flush(folder)
+                _drop_old(run)
+    except BadInput:  # a ValueError itself
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    except _TORCH as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise BadInput(f"{final} could not be written: {_why(error)}; what was saved before stays") from None
     return final
+
+
+def _drop_old(run: Run) -> None:
+    """Remove all but the newest `keep`. Those of later steps are not this run's: they neither count nor go."""
+    mine = [path for path in checkpoints(Path(run.config.out)) if step_in(path) <= run.progress.step]
+    for old in mine[run.config.keep :]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _why(error: BaseException) -> str:
@@ -102,15 +107,22 @@ def _why(error: BaseException) -> str:
 
 
 def writable(out: Path) -> None:
-    """Refuse a folder that cannot be written before anything is computed for it, and clear what was cut off in it."""
-    for partial in (out / FOLDER).glob(".step-*.partial"):  # of a save that was killed; it may be what fills the disk
-        shutil.rmtree(partial, ignore_errors=True)
+    """Refuse a folder that cannot be written before anything is computed for it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out) as probe:
             probe.write(b"0" * 4096)
     except OSError as error:
         raise BadInput(f"{out} cannot be written: {error.strerror or error}") from None
+
+
+def clear(out: Path) -> None:
+    """Remove what killed saves left, which may be what fills the disk. The folder must be locked: a save may be going on."""
+    for partial in (out / FOLDER).glob(".step-*.partial"):
+        shutil.rmtree(partial, ignore_errors=True)
+    for model in out.glob(f".{MODEL}.*"):  # of a run that was killed as it wrote its model, which it writes again
+        if _PARTIAL_MODEL.fullmatch(model.name):
+            shutil.rmtree(model, ignore_errors=True)
 
 
 def refuse_full(run: Run) -> None:
@@ -133,23 +145,44 @@ def refuse_other(config: TrainConfig, path: Path) -> None:
     """Refuse to go on with a run whose config said something else of what decides its numbers."""
     if not path.is_dir():
         raise BadInput(f"there is no checkpoint {path}")
-    if not is_whole(path):
-        raise BadInput(f"{path} is no whole checkpoint: its files are not those that were written")
-    said, mine = (_flat(one) for one in (read_json(path / PROGRESS)["config"], asdict(config)))
+    try:
+        refuse_torn(path, PROGRESS)
+    except BadInput as error:
+        raise BadInput(f"{path} is no whole checkpoint: {error}") from None
+    progress, said = read_progress(path)
+    mine = flat(asdict(config))
     for key in (*mine, *said):
         if key not in FREE and said.get(key) != mine.get(key):
-            raise BadInput(f"{path} is of a run with {key} = {said.get(key)!r}, and this one says {mine.get(key)!r}")
+            raise BadInput(
+                f"{path} is of a run with {quoted(key)[1:-1]} = {quoted(said.get(key))}, and this one says {quoted(mine.get(key))}"
+            )
+    if progress.step > config.steps:
+        raise BadInput(f"{path} is of step {progress.step:,}, and the run has {config.steps:,}")
 
 
-def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    """With the model's keys as ``model.KEY``."""
-    model = {f"model.{key}": value for key, value in config["model"].items()}
-    return {**{key: value for key, value in config.items() if key != "model"}, **model}
+def refuse_other_data(corpus: Corpus, path: Path) -> None:
+    """Refuse to go on with other tokens than those of the steps before."""
+    said = read_progress(path)[0].data
+    for what, (tokens, digest) in corpus.identity.items():
+        before = said.get(what)
+        if before not in (None, [tokens, digest]):  # None: of a version that did not write it
+            how = (
+                f"{before[0]:,}, and there are {tokens:,} now" if before[0] != tokens else f"{tokens:,}, and others now"
+            )
+            raise BadInput(
+                f"{path} is of a run on other data: of {what} there were {how}; bring them back, or name another out"
+            )
 
 
 def checkpoints(out: Path) -> list[Path]:
-    """Those of a run, the newest first."""
-    return sorted((out / FOLDER).glob("step-*"), reverse=True)
+    """Those of a run, the newest first: by the step in their names, whatever the clock said when they were written."""
+    found = [path for path in (out / FOLDER).glob("step-*") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=step_in, reverse=True)
+
+
+def step_in(path: Path) -> int:
+    """The step in a checkpoint's name."""
+    return int(path.name.removeprefix("step-"))
 
 
 def latest(out: Path) -> tuple[Path | None, list[Path]]:
@@ -163,34 +196,50 @@ def latest(out: Path) -> tuple[Path | None, list[Path]]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether every file of a checkpoint is there, as it was written."""
+    """Whether every file of a checkpoint is there, as it was written, and of the step in its name."""
     try:
-        digests = read_json(path / WHOLE)
-        return (
-            isinstance(digests, dict)
-            and PROGRESS in digests
-            and all(_digest(path / name) == digest for name, digest in digests.items())
-        )
+        refuse_torn(path, PROGRESS)
+        return read_progress(path)[0].step == step_in(path)
     except (BadInput, OSError):
         return False
 
 
 def restore(run: Run, path: Path) -> None:
-    """Make a run what it was when a checkpoint was written: weights, optimizers, random numbers, step."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "torch.distributed is disabled")
-        reader = sharded.HuggingFaceStorageReader(str(path / STATE))
-        stored = reader.read_metadata().state_dict_metadata
-        _make_room(run.decoder, run.optimizers, {name: tuple(kept.size) for name, kept in stored.items()})
-        tensors = _tensors(run.decoder, run.optimizers)
-        if tensors.keys() != stored.keys():
-            other = sorted(tensors.keys() ^ stored.keys())
-            raise BadInput(f"{path} is of another model: {other[0]} is in only one of them, and {len(other) - 1} more")
-        sharded.load(tensors, storage_reader=reader)
-    run.progress.step = read_json(path / PROGRESS)["step"]
-    mine = path / f"random-{run.ranks.rank:05d}.safetensors"
-    if mine.exists():  # a rank that was not there before begins with its own seed
-        _set_random(mine)
+    """Make a run what it was when a checkpoint was written: weights, optimizers, random numbers, step.
+
+    Raises:
+        BadInput: for tensors that are not those of this run, before memory is taken for them.
+    """
+    stored = stored_in(path / STATE)
+    _make_room(run.decoder, run.optimizers, stored)
+    tensors = _tensors(run.decoder, run.optimizers)
+    if tensors.keys() != stored.keys():
+        other = sorted(tensors.keys() ^ stored.keys())
+        raise BadInput(
+            f"{path} is of another model: {quoted(other[0])} is in only one of them, and {len(other) - 1} more"
+        )
+    for name, tensor in tensors.items():
+        mine = Stored(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
+        if stored[name] != mine:
+            raise BadInput(
+                f"{path} is of another model: {name} is {_words(stored[name])} in it, and {_words(mine)} in this run"
+            )
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "torch.distributed is disabled")
+            sharded.load(tensors, storage_reader=sharded.HuggingFaceStorageReader(str(path / STATE)))
+        random = path / f"random-{run.ranks.rank:05d}.safetensors"
+        if random.exists():  # a rank that was not there before begins with its own seed
+            _set_random(random)
+    except BadInput:
+        raise
+    except _TORCH as error:
+        raise BadInput(f"{path} cannot be read: {_why(error)}") from None
+    run.progress.step = read_progress(path)[0].step
+
+
+def _words(one: Stored) -> str:
+    return f"{one.dtype} of shape {quoted(list(one.shape))}"
 
 
 def _tensors(decoder: nn.Module, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -204,21 +253,18 @@ def _tensors(decoder: nn.Module, optimizers: list[torch.optim.Optimizer]) -> dic
     return tensors
 
 
-def _make_room(
-    decoder: nn.Module, optimizers: list[torch.optim.Optimizer], stored: Mapping[str, tuple[int, ...]]
-) -> None:
-    """Give optimizers that have not stepped yet the tensors that a checkpoint holds for them, to be filled."""
-    parameters = dict(decoder.named_parameters())
-    owner = {
-        id(one): optimizer for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]
-    }
-    for name, shape in stored.items():
-        kind, _, rest = name.partition(".")
-        of, _, key = rest.rpartition(".")
-        if kind == "optimizer" and of in parameters and id(parameters[of]) in owner:
-            parameter = parameters[of]
-            like = torch.zeros_like(parameter) if shape == tuple(parameter.shape) else torch.zeros(shape)
-            owner[id(parameter)].state[parameter][key] = like.detach()
+def _make_room(decoder: nn.Module, optimizers: list[torch.optim.Optimizer], stored: dict[str, Stored]) -> None:
+    """Give optimizers that have not stepped yet the tensors that they keep of each parameter, to be filled.
+
+    A parameter has either all of them in a checkpoint or none, as one without a gradient. Their sizes are those of the
+    parameter, whatever the checkpoint says.
+    """
+    names = {parameter: name for name, parameter in decoder.named_parameters()}
+    for optimizer in optimizers:
+        for parameter in (one for group in optimizer.param_groups for one in group["params"]):
+            kept = kept_by(optimizer, parameter)
+            if any(f"optimizer.{names[parameter]}.{key}" in stored for key in kept):
+                optimizer.state[parameter].update(kept)
 
 
 def _random(device: torch.device) -> dict[str, Tensor]:
@@ -229,6 +275,9 @@ def _random(device: torch.device) -> dict[str, Tensor]:
 def _set_random(path: Path) -> None:
     from safetensors.torch import load_file
 
+    held = {one.name: (one.dtype, one.shape) for one in read_header(path).tensors}
+    if held.get("cpu") != ("uint8", tuple(torch.get_rng_state().shape)):
+        raise BadInput(f"{path} holds no state of random numbers")
     states = load_file(path)
     torch.set_rng_state(states["cpu"])
     if "cuda" in states and torch.cuda.is_available():
@@ -239,14 +288,6 @@ def _save_file(tensors: dict[str, Tensor], path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file(tensors, path)
-
-
-def _digest(path: Path) -> str:
-    digest = blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _flush(path: Path) -> None:

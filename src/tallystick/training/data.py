@@ -1,6 +1,6 @@
 """Text made tokens once, in memory-mapped files, and batches of them in an order that follows from the step alone.
 
-run/data/train-00000.tokens       a header of 4,096 bytes, then ids of 2 or 4 bytes
+run/data/train-00000.tokens       see `token_files`
 run/data/validation-00000.tokens
 run/data/tokenizer.json           what made them
 run/data/whole.json               what they were made from, and how many there are
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -21,18 +21,15 @@ import numpy
 import torch
 from torch import Tensor
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, quoted
 from tallystick.models.tokens import Tokenizer
-from tallystick.sources.files import read_json
 from tallystick.sources.whole import written_whole
 from tallystick.training.documents import Document, documents
+from tallystick.training.texts import refuse_changed, texts_of
+from tallystick.training.token_files import HEADER, MAGIC, SPLITS, WHOLE, Split, listing_of, mapped
 from tallystick.training.vocabulary import tokenizer_of
 
-HEADER = 4096
-MAGIC = "tallystick tokens 1"
 SHARD = 100_000_000  # tokens in one file
-WHOLE = "whole.json"
-SPLITS = ("train", "validation")
 
 
 class Tokens:
@@ -91,6 +88,7 @@ class Corpus:
     train: Tokens
     validation: Tokens
     tokenizer: Tokenizer
+    identity: dict[str, list[Any]] = field(default_factory=dict)  # of each split's tokens, for a run that goes on
 
 
 def corpus_of(data: str, *, tokenizer: str, validation: float, folder: Path, sequence: int) -> Corpus:
@@ -109,32 +107,30 @@ def corpus_of(data: str, *, tokenizer: str, validation: float, folder: Path, seq
     said = {"data": data, "tokenizer": tokenizer, "validation": validation}
     if not (folder / WHOLE).exists():
         _make(folder, said, sequence)
-    whole = read_json(folder / WHOLE)
-    if not isinstance(whole, dict) or not {"made_from", "tokenizer", *SPLITS} <= whole.keys():
-        raise BadInput(f"{folder / WHOLE} is not as it was written: remove {folder}, and it is made again")
-    if whole["made_from"] != said:
-        other = next(key for key in said if whole["made_from"].get(key) != said[key])
-        raise BadInput(
-            f"{folder} was made with {other} = {whole['made_from'].get(other)!r}, and this run says {said[other]!r}:"
-            " name another out, or remove that folder"
-        )
-    _refuse_short(whole, data, sequence)
+    listing = listing_of(folder)
+    if listing.made_from != said:
+        other = next((key for key in said if listing.made_from.get(key) != said[key]), None)
+        was = f"{other} = {quoted(listing.made_from.get(other))}" if other else "more than this run says"
+        mine = f", and this run says {quoted(said[other])}" if other else ""
+        raise BadInput(f"{folder} was made with {was}{mine}: name another out, or remove that folder")
+    refuse_changed(data, listing.texts, folder)
+    _refuse_short(listing.splits, data, sequence)
     made_by = Tokenizer.load(folder)
-    if made_by.fingerprint != whole["tokenizer"]:
+    if made_by.fingerprint != listing.tokenizer:
         raise BadInput(f"the tokenizer in {folder} is not the one that made the tokens beside it: remove that folder")
     train, held = (
         Tokens(
-            [_mapped(folder / name, count, digest) for name, count, digest in whole[split]["shards"]],
-            whole[split]["bytes"],
+            [mapped(folder / name, count, digest, made_by.size) for name, count, digest in split.shards], split.bytes
         )
-        for split in SPLITS
+        for split in listing.splits.values()
     )
-    return Corpus(train, held, made_by)
+    identity = {f"the {split} tokens": listing.splits[split].identity for split in SPLITS}
+    return Corpus(train, held, made_by, identity)
 
 
-def _refuse_short(whole: dict[str, Any], data: str, sequence: int) -> None:
-    for split in SPLITS:
-        counts = [count for _, count, _ in whole[split]["shards"]]
+def _refuse_short(splits: Mapping[str, Split], data: str, sequence: int) -> None:
+    for split, one in splits.items():
+        counts = [count for _, count, _ in one.shards]
         if max(counts, default=0) <= sequence:
             raise BadInput(
                 f"{data}: the {split} text has {sum(counts):,} tokens, fewer than a sequence of {sequence} and one"
@@ -146,14 +142,16 @@ def _make(folder: Path, said: dict[str, Any], sequence: int) -> None:
     with written_whole(folder, parents=True) as partial:
         tokenizer = tokenizer_of(said["tokenizer"], lambda: (document.text for document in documents(said["data"])))
         tokenizer.save(partial)
+        texts = texts_of(said["data"])  # first: what changes while it is read is seen by the next run
         dtype = "<u2" if tokenizer.size <= 1 << 16 else "<u4"
-        whole = _written(partial, said["data"], tokenizer, said["validation"], dtype)
-        _refuse_short(whole, said["data"], sequence)  # and keep nothing: there may be more text next time
-        text = json.dumps({"made_from": said, "tokenizer": tokenizer.fingerprint, **whole}, indent=2)
-        (partial / WHOLE).write_text(text + "\n", encoding="utf-8")
+        splits = _written(partial, said["data"], tokenizer, said["validation"], dtype)
+        _refuse_short(splits, said["data"], sequence)  # and keep nothing: there may be more text next time
+        whole = {split: asdict(one) for split, one in splits.items()}
+        values = {"made_from": said, "texts": texts, "tokenizer": tokenizer.fingerprint, **whole}
+        (partial / WHOLE).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
-def _written(folder: Path, data: str, tokenizer: Tokenizer, share: float, dtype: str) -> dict[str, dict[str, Any]]:
+def _written(folder: Path, data: str, tokenizer: Tokenizer, share: float, dtype: str) -> dict[str, Split]:
     """The tokens of all documents in files of a folder; what they are, for each split."""
     writers = {split: _Writer(folder, split, dtype) for split in SPLITS}
     kept: Document | None = None  # the first is held back: it may be the only one
@@ -204,11 +202,11 @@ class _Writer:
         if self._waiting > 1 << 22:
             self._encode()
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> Split:
         self._encode()
         if self._open:
             self._close()
-        return {"shards": self._shards, "bytes": self.bytes}
+        return Split(tuple(self._shards), self.bytes)
 
     def _encode(self) -> None:
         if not self._texts:
@@ -233,20 +231,3 @@ class _Writer:
             file.write(header.encode().ljust(HEADER))
             file.write(tokens.data)
         self._shards.append((name, len(tokens), digest))
-
-
-def _mapped(path: Path, count: int, digest: str) -> numpy.ndarray[Any, Any]:
-    """The tokens of a shard, mapped and not read into memory; looked through once for what it says to be."""
-    try:
-        with path.open("rb") as file:
-            header = json.loads(file.read(HEADER))
-        tokens = numpy.memmap(path, dtype=header["dtype"], mode="r", offset=HEADER)
-    except (OSError, ValueError, KeyError, TypeError):
-        raise BadInput(f"{path} is no file of tokens, or not whole: remove its folder, and it is made again") from None
-    if (
-        header.get("kind") != MAGIC
-        or len(tokens) != count
-        or blake2b(tokens.data, digest_size=16).hexdigest() != digest
-    ):
-        raise BadInput(f"{path} does not hold the tokens that were written: remove its folder, and it is made again")
-    return tokens

@@ -50,10 +50,18 @@ def documents(data: str) -> Iterator[Document]:
     if (root / "dataset_info.json").exists() or (root / "dataset_dict.json").exists():
         yield from _dataset(root)
         return
+    for path, name in files_of(root):
+        yield from _texts(path, name)
+
+
+def files_of(root: Path) -> Iterator[tuple[Path, str]]:
+    """The files that are read of a folder, or the one file, each with its name: hidden ones and pipes aside."""
+    if root.is_file():
+        yield root, root.name
     for path in sorted(root.rglob("*")):
         inside = path.relative_to(root)
         if path.is_file() and not any(part.startswith(".") or part in _SKIPPED for part in inside.parts):
-            yield from _texts(path, inside.as_posix())
+            yield path, inside.as_posix()
 
 
 def _texts(path: Path, name: str, *, only: bool = False) -> Iterator[Document]:

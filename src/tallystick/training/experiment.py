@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -21,6 +22,7 @@ from tallystick.models.decoder import Decoder
 from tallystick.sources.runs import LOG
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import corpus_of
+from tallystick.training.lock import locked
 from tallystick.training.log import logging, read_log
 from tallystick.training.plan import predicted_memory
 from tallystick.training.run import prepared
@@ -73,18 +75,32 @@ class Interrupted(Exception):
     """A signal asked to stop; the run that it came in is saved."""
 
 
-def tying(config: TrainConfig, *, seeds: int = 3, told: Callable[[str, int], None] | None = None) -> Experiment:
+def tying(
+    config: TrainConfig,
+    *,
+    seeds: int = 3,
+    told: Callable[[str, int], None] | None = None,
+    noted: Callable[[str], None] | None = None,
+) -> Experiment:
     """Train all variants, or go on with those that were cut off.
 
     Args:
         config: of a run of the tied decoder; `out` gets a folder for each run, and one with the tokens for all.
         seeds: runs of each variant, from the config's own seed on.
         told: called with a run's name and its step after each evaluation.
+        noted: called with what the user should know: a checkpoint that was not used, a damaged log.
 
     Raises:
         Interrupted: after SIGTERM or Ctrl-C.
-        BadInput: for what cannot be trained, and runs of another config in `out`.
+        BadInput: for what cannot be trained, runs of another config in `out`, and while another process trains in it.
     """
+    with locked(Path(config.out)):
+        return _tying(config, seeds, told or (lambda name, step: None), noted or (lambda note: None))
+
+
+def _tying(
+    config: TrainConfig, seeds: int, told: Callable[[str, int], None], noted: Callable[[str], None]
+) -> Experiment:
     missing = next((key for key in SIZES if key not in config.model), None)
     if missing:
         raise BadInput(f"the width of the model is cut through {', '.join(SIZES)}, and model.{missing} is not set")
@@ -105,7 +121,7 @@ def tying(config: TrainConfig, *, seeds: int = 3, told: Callable[[str, int], Non
         runs = []
         for seed in range(config.seed, config.seed + seeds):
             folder = out / f"{name.replace(', ', '-')}-{seed}"
-            runs.append(_run(replace(one, seed=seed, out=str(folder)), told))
+            runs.append(_run(replace(one, seed=seed, out=str(folder)), told, noted))
         points = tuple(_point(one, moments) for moments in zip(*runs, strict=True))
         ends = tuple(moments[-1]["loss"] for moments in runs)
         width = int(one.model["hidden_size"])
@@ -113,18 +129,37 @@ def tying(config: TrainConfig, *, seeds: int = 3, told: Callable[[str, int], Non
     return Experiment(tuple(variants), config)
 
 
-def _run(config: TrainConfig, told: Callable[[str, int], None] | None) -> list[dict[str, Any]]:
+def _run(config: TrainConfig, told: Callable[[str, int], None], noted: Callable[[str], None]) -> list[dict[str, Any]]:
     """Step, validation loss and likeness at each evaluation."""
     run, out = prepared(config, resume="auto"), Path(config.out)
-    with logging(config, run.progress.step) as write:
-        for event in run.events():
-            if event.kind == "stopped":
-                raise Interrupted
-            if event.kind == "evaluated":
-                write(event._replace(values={**event.values, "cosine": _cosine(run.decoder)}))
-                if told is not None:
+    try:
+        for note in (*(f"{path} is not whole and was not used" for path in run.torn), *run.notes):
+            noted(note)
+        with logging(config, run.progress.step) as write:
+            for event in run.events():
+                if event.kind == "stopped":
+                    raise Interrupted
+                if event.kind == "evaluated":
+                    write(event._replace(values={**event.values, "cosine": _cosine(run.decoder)}))
                     told(out.name, event.step)
-    return [line for line in read_log(out / LOG) if line["kind"] == "evaluated"]
+    finally:
+        run.close()
+    return _evaluations(config)
+
+
+def _evaluations(config: TrainConfig) -> list[dict[str, Any]]:
+    """What the log of a run that has ended says of each of them; steps that were done in an earlier process are there alone."""
+    out = Path(config.out)
+    found = {line["step"]: line for line in read_log(out / LOG) if line["kind"] == "evaluated"}
+    moments = []
+    for step in sorted({*range(config.eval_every, config.steps, config.eval_every), config.steps}):
+        line = found.get(step, {})
+        if not all(isinstance(line.get(key), float) and isfinite(line[key]) for key in ("loss", "cosine")):
+            raise BadInput(
+                f"{out / LOG} does not say how step {step:,} was evaluated: remove {out}, and it is run again"
+            )
+        moments.append(line)
+    return moments
 
 
 def _cosine(decoder: Decoder) -> float:

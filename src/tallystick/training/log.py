@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.files import open_regular, read_text
 from tallystick.sources.runs import LOG
+from tallystick.sources.whole import write_file
 from tallystick.training.config import TrainConfig
-from tallystick.training.run import Event
+
+if TYPE_CHECKING:
+    from tallystick.training.run import Event
 
 WANDB_ID = "wandb.id"  # of the run there, which a run that goes on goes on with
+LARGEST, LONGEST_LINE = 1 << 30, 1 << 20  # bytes that are read of a log, and of a line of it
+MOST = 1 << 63  # of a finite number in it: beyond, it cannot be drawn
+DRAWN = {"step": ("loss", "speed"), "evaluated": ("loss",)}  # what each line of these kinds has
 
-Writer = Callable[[Event], None]
+Writer = Callable[["Event"], None]
 
 
 @contextmanager
@@ -53,35 +64,71 @@ def refuse_missing(config: TrainConfig) -> None:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Every whole line of a log; one that was cut off is left out."""
-    if not path.exists():
-        return []
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            break
-    return found
+    """Every whole line of a log; a damaged one is left out.
+
+    Raises:
+        BadInput: for what is no regular file, and one that is too large for a log.
+    """
+    return [event for _, event in _events(path) if event is not None]
+
+
+def damage_in(path: Path) -> str:
+    """What is wrong with a log in one line, or "". A last line that was cut off is not: a killed run leaves it so."""
+    damaged = [number for number, (_, event) in enumerate(_events(path), start=1) if event is None]
+    if not damaged:
+        return ""
+    more = f", and {len(damaged) - 1:,} more" if len(damaged) > 1 else ""
+    return f"{path}: line {damaged[0]:,} is damaged{more}, and left out"
+
+
+def _events(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
+    """Each line, and the event in it; None where it is damaged."""
+    if not os.path.lexists(path) or (path.is_file() and not path.stat().st_size):
+        return
+    file, size = open_regular(path)
+    with file:
+        if size > LARGEST:
+            raise BadInput(f"{path} has {size:,} bytes, more than the {LARGEST:,} that are read: move it away")
+        while line := file.readline(LONGEST_LINE):
+            if line.endswith(b"\n"):
+                yield line, _event(line)
+            elif len(line) < LONGEST_LINE:  # the last one, which a killed run cuts off
+                event = _event(line)
+                if event is not None:
+                    yield line + b"\n", event
+            else:
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(LONGEST_LINE)
+                yield b"", None
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """The event of a line, with the numbers that are drawn of its kind; None for anything else."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("kind"), str) or not _is_number(event.get("step"), int):
+        return None
+    return event if all(_is_number(event.get(key), int | float) for key in DRAWN.get(event["kind"], ())) else None
+
+
+def _is_number(value: object, kind: type | UnionType) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and not MOST < abs(value) < inf  # type: ignore[arg-type]
 
 
 def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
-    kept = [line for line in read_log(path) if line["step"] <= start]
-    partial = path.with_name(f".{path.name}.partial")
+    kept = (line for line, event in _events(path) if event is not None and event["step"] <= start)
+    write_file(path, kept)
     try:
-        partial.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-        partial.replace(path)
         file = stack.enter_context(path.open("ab", buffering=0))  # nothing is left to write when the disk is full
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise BadInput(f"{path} could not be written: {error.strerror or error}") from None
 
     def write(event: Event) -> None:
         line = {"kind": event.kind, "step": event.step, "time": round(time.time(), 3), **event.values}
-        left = json.dumps(line).encode() + b"\n"
         try:
-            while left:  # a disk may take some of it, and say only then that it is full
-                left = left[file.write(left) :]
+            _append(file.fileno(), json.dumps(line).encode() + b"\n")
         except OSError as error:
             raise BadInput(
                 f"{path} could not be written: {error.strerror or error}; what was saved before stays"
@@ -90,25 +137,42 @@ def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
     return write
 
 
+def _append(descriptor: int, content: bytes) -> None:
+    """Write all of it: a disk may take a part, and say only at the next call that it is full."""
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
 def _tensorboard(stack: ExitStack, out: Path, start: int) -> Writer:
-    board = _summary_writer()(out / "tensorboard", purge_step=start + 1)  # what came after is drawn anew
+    folder = out / "tensorboard"
+
+    def refusal(error: OSError) -> BadInput:
+        return BadInput(f"{folder} could not be written: {error.strerror or error}; what was saved before stays")
+
+    try:
+        board = _summary_writer()(folder, purge_step=start + 1)  # what came after is drawn anew
+    except OSError as error:
+        raise refusal(error) from None
     stack.callback(board.close)
 
     def write(event: Event) -> None:
-        for key, value in _numbers(event).items():
-            board.add_scalar(key, value, event.step)
+        try:
+            for key, value in _numbers(event).items():
+                board.add_scalar(key, value, event.step)
+        except OSError as error:
+            raise refusal(error) from None
 
     return write
 
 
 def _wandb(stack: ExitStack, config: TrainConfig, start: int) -> Writer:
     wandb, remembered = _weights_and_biases(config), Path(config.out) / WANDB_ID
-    name = remembered.read_text(encoding="utf-8") if start and remembered.exists() else secrets.token_hex(4)
+    name = _remembered(remembered) if start else secrets.token_hex(4)
     try:
         run = wandb.init(project=config.wandb, dir=config.out, config=asdict(config), id=name, resume="allow")
     except wandb.Error as error:  # no login, a name that cannot be
         raise BadInput(f"wandb = {quoted(config.wandb)}: {str(error).splitlines()[0]}") from None
-    remembered.write_text(name, encoding="utf-8")
+    write_file(remembered, name.encode())
     stack.push(lambda kind, error, trace: run.finish(exit_code=int(error is not None)))
 
     def write(event: Event) -> None:
@@ -116,6 +180,12 @@ def _wandb(stack: ExitStack, config: TrainConfig, start: int) -> Writer:
             run.log(numbers, step=event.step)
 
     return write
+
+
+def _remembered(path: Path) -> str:
+    """The run's name there, or a new one where the file holds none."""
+    name = read_text(path).strip() if path.exists() else ""
+    return name if re.fullmatch(r"[0-9a-zA-Z_-]{1,64}", name) else secrets.token_hex(4)
 
 
 def _numbers(event: Event) -> dict[str, float]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tallystick.training.config import TrainConfig
 from tallystick.training.groups import Groups, optimizer_groups
@@ -28,3 +30,15 @@ def optimizers_of(config: TrainConfig, model: nn.Module) -> tuple[list[torch.opt
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
     return found, groups
+
+
+def kept_by(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Any]:
+    """What an optimizer keeps of a parameter after its first step, as zeros: to be filled from a checkpoint."""
+
+    def like() -> Tensor:
+        return torch.zeros_like(parameter).detach()
+
+    if isinstance(optimizer, torch.optim.Muon):
+        return {"momentum_buffer": like()}
+    step = torch.zeros((), device=parameter.device)  # where the fused kernel counts
+    return {"step": step, "exp_avg": like(), "exp_avg_sq": like()}

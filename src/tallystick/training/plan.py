@@ -14,7 +14,7 @@ from tallystick.answers.memory import Memory, memory
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
 from tallystick.training.config import TrainConfig
-from tallystick.training.run import Run
+from tallystick.training.run import SHORTEST, Run
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Plan:
     step: int  # where it begins
     steps: int
     torn: tuple[str, ...]  # checkpoints that were not whole
+    notes: tuple[str, ...]  # of a log that is damaged, a folder that cannot be locked
     flops_per_token: int | None  # forward and backward
     peak_flops: float | None  # a second, of a large product on this device
     predicted: Memory | None
@@ -66,6 +67,7 @@ def plan_of(run: Run) -> Plan:
         run.progress.step,
         config.steps,
         tuple(map(str, run.torn)),
+        tuple(run.notes),
         flops,
         peak_flops(run.ranks.device, torch.bfloat16 if config.precision == "bfloat16" else torch.float32),
         predicted,
@@ -100,4 +102,4 @@ def peak_flops(device: torch.device, dtype: torch.dtype, size: int = 2048) -> fl
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best
+    return 2 * size**3 / max(best, SHORTEST)

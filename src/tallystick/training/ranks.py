@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.checkpoint import CheckpointException
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from tallystick.errors import BadInput, quoted
@@ -55,13 +56,31 @@ class Ranks:
             distributed.barrier()
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """What fails on one rank fails on all: none waits for a rank that has ended.
+
+        Raises:
+            BadInput: on the ranks on which nothing failed.
+        """
+        try:
+            yield
+        except (Exception, CheckpointException):  # the latter is no Exception
+            self.any(True)
+            raise
+        if self.any(False):
+            raise BadInput(f"rank {self.rank} ends, as another rank has failed")
+
+    @contextmanager
     def first_alone(self) -> Iterator[None]:
         """The first rank does it, and the others when it is done."""
         if not self.first:
-            self.wait()
-        yield
+            with self.together():
+                pass
+        with self.together():
+            yield
         if self.first:
-            self.wait()
+            with self.together():
+                pass
 
     def wrapped(self, decoder: Decoder, sharding: str) -> nn.Module:
         """The decoder as all ranks call it together."""

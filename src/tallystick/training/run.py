@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,15 +26,30 @@ from tallystick.models.compiling import compiled
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import generate
 from tallystick.models.sampling import Sampling
-from tallystick.training.checkpoint import Progress, latest, refuse_full, refuse_other, restore, save, writable
+from tallystick.sources.runs import LOG
+from tallystick.training.checkpoint import (
+    clear,
+    latest,
+    refuse_full,
+    refuse_other,
+    refuse_other_data,
+    restore,
+    save,
+    writable,
+)
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import Corpus, Tokens, corpus_of
 from tallystick.training.groups import Groups
+from tallystick.training.lock import locked
+from tallystick.training.log import damage_in
 from tallystick.training.model import config_of_model, decoder_of
 from tallystick.training.optimizers import optimizers_of
 from tallystick.training.peak import Peak
+from tallystick.training.progress import Progress
 from tallystick.training.ranks import Ranks, ranks_of
 from tallystick.training.schedule import rate
+
+SHORTEST = 1e-9  # seconds: a clock that stands still makes no rate infinite
 
 
 class Event(NamedTuple):
@@ -63,7 +78,13 @@ class Run:
     peak: Peak
     progress: Progress = field(default_factory=Progress)
     torn: list[Path] = field(default_factory=list)  # checkpoints that were not whole, and not used
+    notes: list[str] = field(default_factory=list)  # what the user should know before the first step
+    held: ExitStack = field(default_factory=ExitStack)  # the lock of its folder
     _asked_to_stop: bool = False
+
+    def close(self) -> None:
+        """Release the folder, where another process may train then. A run that is no longer used does it by itself."""
+        self.held.close()
 
     def events(self) -> Iterator[Event]:
         """Train to the end, or until a signal asks to stop; then the run is saved as it stands."""
@@ -75,7 +96,7 @@ class Run:
                 progress.step += 1
                 tokens += config.batch * config.sequence
                 if progress.step % config.log_every == 0 or progress.step == config.steps:
-                    seconds = time.perf_counter() - began
+                    seconds = max(time.perf_counter() - began, SHORTEST)
                     value = self.ranks.mean(loss)
                     yield self._event("step", loss=value, norm=float(norm), rate=self._rate, speed=tokens / seconds)
                     began, tokens = time.perf_counter(), 0
@@ -214,22 +235,41 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
     """
     ranks = ranks_of(config.device, batch=config.batch // config.accumulate)
     out = Path(config.out)
-    writable(out)
-    if not config.pretrained:
-        config_of_model(config)  # refused before any text is read
-    start, torn = latest(out) if resume in ("never", "auto") else (Path(resume), [])
-    if resume == "never" and (start or torn):
-        raise BadInput(f"{out} holds checkpoints of a run: go on with --resume auto, or name another out")
-    if start is not None:
-        refuse_other(config, start)
+    with ExitStack() as held:
+        notes, start, torn = list[str](), None, list[Path]()
+        with ranks.together():
+            if ranks.first:
+                notes = [note for note in (held.enter_context(locked(out)),) if note]
+                writable(out)
+                clear(out)
+        with ranks.together():
+            if not config.pretrained:
+                config_of_model(config)  # refused before any text is read
+            start, torn = latest(out) if resume in ("never", "auto") else (Path(resume), [])
+            if resume == "never" and (start or torn):
+                raise BadInput(f"{out} holds checkpoints of a run: go on with --resume auto, or name another out")
+            if start is not None:
+                refuse_other(config, start)
+        run = _ready(config, ranks, start)
+        if ranks.first and start is not None:
+            notes += [note for note in (damage_in(out / LOG),) if note]
+        run.torn, run.notes = torn, notes
+        run.held = held.pop_all()
+    return run
+
+
+def _ready(config: TrainConfig, ranks: Ranks, start: Path | None) -> Run:
+    """Data, model and optimizers, as they are at a checkpoint, or new."""
     with ranks.first_alone():
         corpus = corpus_of(
             config.data,
             tokenizer=config.tokenizer,
             validation=config.validation,
-            folder=Path(config.tokens) if config.tokens else out / "data",
+            folder=Path(config.tokens) if config.tokens else Path(config.out) / "data",
             sequence=config.sequence,
         )
+    if start is not None:
+        refuse_other_data(corpus, start)
     peak = Peak(ranks.device)
     decoder = decoder_of(config, corpus.tokenizer.size).to(ranks.device)
     decoder.recompute = config.recompute
@@ -238,9 +278,9 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
     torch.manual_seed(config.seed + ranks.rank)  # of dropout
     called = compiled(model, ranks.device) if config.compile else model
     run = Run(config, ranks, corpus, decoder, called, optimizers, groups, peak)
-    if start is not None:
-        restore(run, start)
-    run.torn = torn
-    if ranks.first:
-        refuse_full(run)
+    with ranks.together():
+        if start is not None:
+            restore(run, start)
+        if ranks.first:
+            refuse_full(run)
     return run

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from tallystick.errors import BadInput
 from tallystick.models.decoder import Decoder
 from tallystick.models.saving import write_decoder
 from tallystick.sources.runs import MODEL
@@ -58,6 +59,14 @@ def train(
     """
     refuse_missing(config)
     run = prepared(config, resume=resume)
+    try:
+        return _trained(run, planned)
+    finally:
+        run.close()
+
+
+def _trained(run: Run, planned: Callable[[Plan], Callable[[Event], None] | None] | None) -> Outcome:
+    config = run.config
     plan = plan_of(run)
     last: dict[str, Event] = {}
     if not run.ranks.first:
@@ -106,9 +115,12 @@ def _export(run: Run) -> str | None:
         decoder = Decoder(run.decoder.config)
         decoder.load_state_dict(tensors)
     folder = Path(run.config.out) / MODEL
-    with written_whole(folder, replace=True) as partial:
-        write_decoder(decoder, partial)
-        run.corpus.tokenizer.save(partial)
+    with written_whole(folder, replace=True) as partial:  # with its tokenizer, or not at all
+        try:
+            write_decoder(decoder, partial)
+            run.corpus.tokenizer.save(partial)
+        except BadInput as error:  # it names the folder that is renamed at the end
+            raise BadInput(str(error).replace(str(partial), str(folder))) from None
     return str(folder)
 
 

@@ -1,0 +1,81 @@
+"""Which files a folder of tokens was made from: enough to see that they have changed since.
+
+Names and sizes are compared first. Times of change are compared for being equal alone, since a clock may be set back and a
+copy has new ones: where only they differ, the files are read once and their digests decide.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from tallystick.errors import BadInput, shown
+from tallystick.training.documents import STDLIB, files_of
+from tallystick.training.wholeness import digest_of
+
+
+def texts_of(data: str) -> dict[str, Any]:
+    """How many files there are, their bytes, and digests of their names and sizes, of their times, and of what they hold."""
+    found = _looked_at(data)
+    return {**found, "content": _content(data)}
+
+
+def refuse_changed(data: str, said: Mapping[str, Any] | None, folder: Path) -> None:
+    """Refuse data that is other than when its tokens were made. Data that is not there any more is not needed.
+
+    Args:
+        data: see `documents`; Python's own library is not looked at.
+        said: what `texts_of` gave when the tokens were made; None where a version did not write it.
+        folder: of the tokens.
+
+    Raises:
+        BadInput: with what has changed.
+    """
+    if not said or data == STDLIB or not os.path.exists(data):
+        return
+    found = _looked_at(data)
+    if found == {key: said.get(key) for key in found}:
+        return
+    if found["names"] != said.get("names"):
+        how = f"it had {_shown(said)}, and has {_shown(found)} now"
+    elif _content(data) != said.get("content"):
+        how = "its files have their names and sizes, and hold something else"
+    else:
+        return
+    raise BadInput(
+        f"{data} has changed since the tokens in {folder} were made: {how}; bring it back, name another out, or move it"
+        " away to go on with those tokens"
+    )
+
+
+def _looked_at(data: str) -> dict[str, Any]:
+    """What is known of the files without reading them."""
+    places = [(name, path.stat()) for path, name in _files(data)]
+    return {
+        "files": len(places),
+        "bytes": sum(status.st_size for _, status in places),
+        "names": _digest(f"{name}\0{status.st_size}" for name, status in places),
+        "times": _digest(str(status.st_mtime_ns) for _, status in places),
+    }
+
+
+def _content(data: str) -> str:
+    return _digest(digest_of(path) for path, _ in _files(data))
+
+
+def _files(data: str) -> list[tuple[Path, str]]:
+    return [] if data == STDLIB else list(files_of(Path(data)))
+
+
+def _digest(texts: Iterable[str]) -> str:
+    digest = blake2b(digest_size=16)
+    for text in texts:
+        digest.update(os.fsencode(text) + b"\0\0")
+    return digest.hexdigest()
+
+
+def _shown(said: Mapping[str, Any]) -> str:
+    return f"{shown(said.get('files'))} files of {shown(said.get('bytes'))} bytes"

@@ -1,0 +1,138 @@
+"""The files of tokens that a run trains on, and the list of them: read as claims that may be wrong.
+
+train-00000.tokens       a header of 4,096 bytes, then ids of 2 or 4 bytes
+whole.json               what they were made from, and how many there are
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from tallystick.errors import BadInput
+from tallystick.sources.files import open_regular, read_json
+
+HEADER = 4096
+MAGIC = "tallystick tokens 1"
+WHOLE = "whole.json"
+SPLITS = ("train", "validation")
+DTYPES = ("<u2", "<u4")
+_BLOCK = 1 << 20  # tokens
+_MOST = 1 << 48  # tokens or bytes of text that a list may claim
+
+
+@dataclass(frozen=True)
+class Split:
+    """What the list says of one split."""
+
+    shards: tuple[tuple[str, int, str], ...]  # name, tokens and digest of each file
+    bytes: int  # of the text
+
+    @property
+    def identity(self) -> list[Any]:
+        """Tokens in all, and a digest: equal for equal tokens in equal files."""
+        digest = blake2b(json.dumps([shard[1:] for shard in self.shards]).encode(), digest_size=16)
+        return [sum(count for _, count, _ in self.shards), digest.hexdigest()]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The list of a folder's tokens."""
+
+    made_from: dict[str, Any]
+    texts: dict[str, Any] | None  # the files that they were made from; None in a list of an older version
+    tokenizer: str  # its fingerprint
+    splits: dict[str, Split]
+
+
+def listing_of(folder: Path) -> Listing:
+    """Read the list of a folder's tokens.
+
+    Raises:
+        BadInput: for a list of another form, such as one that names files elsewhere.
+    """
+    said = read_json(folder / WHOLE)
+    try:
+        made_from, tokenizer, texts = said["made_from"], said["tokenizer"], said.get("texts")
+        splits = {split: _split(split, said[split]) for split in SPLITS}
+        if not isinstance(made_from, dict) or not isinstance(tokenizer, str) or not isinstance(texts, dict | None):
+            raise TypeError
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise BadInput(f"{folder / WHOLE} is not as it was written: remove {folder}, and it is made again") from None
+    return Listing(made_from, texts, tokenizer, splits)
+
+
+def _split(split: str, said: dict[str, Any]) -> Split:
+    shards, size = said["shards"], said["bytes"]
+    if not isinstance(shards, list) or not _is_count(size) or not (size or not shards):
+        raise TypeError
+    for name, count, digest in shards:
+        if (
+            not isinstance(digest, str)
+            or not _is_count(count)
+            or not re.fullmatch(split + r"-[0-9]{5,9}\.tokens", name)
+        ):
+            raise TypeError
+    return Split(tuple((name, count, digest) for name, count, digest in shards), size)
+
+
+def _is_count(number: object) -> bool:
+    return type(number) is int and 0 <= number < _MOST
+
+
+def mapped(path: Path, count: int, digest: str, entries: int) -> numpy.ndarray[Any, Any]:
+    """The tokens of a file, mapped into memory and looked through once, in blocks.
+
+    Args:
+        path: of the file.
+        count: tokens that it must hold.
+        digest: of them.
+        entries: of the tokenizer; each token is below it.
+
+    Raises:
+        BadInput: for a file that is not regular, cut, changed, or holds an id that the tokenizer does not have.
+    """
+    wrong = BadInput(f"{path} does not hold the tokens that were written: remove its folder, and it is made again")
+    if path.is_symlink():
+        raise wrong
+    file, size = open_regular(path)
+    with file:
+        dtype = _dtype(file.read(HEADER))
+    if dtype is None:
+        raise BadInput(f"{path} is no file of tokens, or not whole: remove its folder, and it is made again")
+    if size != HEADER + count * dtype.itemsize:
+        raise wrong
+    if not count:
+        return numpy.empty(0, dtype)
+    try:
+        tokens = numpy.memmap(path, dtype=dtype, mode="r", offset=HEADER, shape=(count,))
+    except (OSError, ValueError):  # it was changed meanwhile
+        raise wrong from None
+    found = blake2b(digest_size=16)
+    highest = 0
+    for start in range(0, count, _BLOCK):
+        block = tokens[start : start + _BLOCK]
+        found.update(block.data)
+        highest = max(highest, int(block.max()))
+    if found.hexdigest() != digest:
+        raise wrong
+    if highest >= entries:
+        raise BadInput(f"{path} holds the id {highest:,}, and the tokenizer has {entries:,} entries: remove its folder")
+    return tokens
+
+
+def _dtype(header: bytes) -> numpy.dtype[Any] | None:
+    """The dtype of the ids after a header; None where it is no header of ours."""
+    try:
+        said = json.loads(header)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or said.get("kind") != MAGIC or said.get("dtype") not in DTYPES:
+        return None
+    return numpy.dtype(said["dtype"])

@@ -1,0 +1,83 @@
+"""Whether a checkpoint's folder holds what was written to it, and nothing else that would be read.
+
+`whole.json` names each file with its digest. It may itself be damaged or made to harm, so no path is built from it: the
+folder is walked, and the names that were found are looked up in it. Links, pipes and devices are never opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import blake2b
+from pathlib import Path
+
+from tallystick.errors import BadInput, quoted, shown
+from tallystick.sources.files import open_regular, read_json
+
+WHOLE = "whole.json"
+READ = (".safetensors", ".json")  # the files that are read from a checkpoint's folder
+_BLOCK = 1 << 20  # bytes
+
+
+def seal(folder: Path) -> None:
+    """Write `whole.json`: the digest of each file that the folder holds now."""
+    digests = {name: digest_of(path) for name, path in sorted(_files(folder).items())}
+    (folder / WHOLE).write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
+
+
+def refuse_torn(folder: Path, *needed: str) -> None:
+    """Read every file of a sealed folder once, in blocks.
+
+    Args:
+        folder: of a checkpoint.
+        needed: names of files that must be among them.
+
+    Raises:
+        BadInput: for a file that is missing, changed, not regular, or was not there when the folder was sealed.
+    """
+    try:
+        found = _files(folder)
+    except OSError as error:
+        raise BadInput(f"{folder}: {error.strerror or error}") from None
+    if WHOLE not in found:
+        raise BadInput(f"{folder} has no {WHOLE} that is a regular file")
+    digests = read_json(found.pop(WHOLE))
+    if not isinstance(digests, dict):
+        raise BadInput(f"{folder / WHOLE} holds {shown(digests)}, expected a digest for each file")
+    for name in needed:
+        if name not in digests:
+            raise BadInput(f"{folder / WHOLE} does not name {name}")
+    for name in digests:
+        if name not in found:
+            raise BadInput(f"{folder} holds no regular file {quoted(name)}, which its {WHOLE} names")
+    for name in found:
+        if name not in digests and name.endswith(READ):
+            raise BadInput(f"{folder} holds {quoted(name)}, which its {WHOLE} does not name")
+    for name, digest in digests.items():
+        if digest_of(found[name]) != digest:
+            raise BadInput(f"{found[name]} is not as it was written")
+
+
+def digest_of(path: Path) -> str:
+    """Of a regular file, as far as it went when it was opened."""
+    digest = blake2b(digest_size=16)
+    if path.is_file() and not path.stat().st_size:
+        return digest.hexdigest()
+    file, left = open_regular(path)
+    with file:
+        while left and (block := file.read(min(left, _BLOCK))):
+            digest.update(block)
+            left -= len(block)
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Its regular files and those of its folders, by their names from it; no link is one."""
+    found = {}
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            inside = (one for one in os.scandir(entry.path) if one.is_file(follow_symlinks=False))
+            found.update({f"{entry.name}/{one.name}": Path(one.path) for one in inside})
+        elif entry.is_file(follow_symlinks=False):
+            found[entry.name] = Path(entry.path)
+    return found
