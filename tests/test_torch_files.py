@@ -213,7 +213,6 @@ def test_packed_parameters_are_tensors_too(tmp_path: Path):
             {"one": {"w": torch.zeros(1)}, "two": {"w": torch.zeros(1)}},
             "holds several state dicts, and none under a usual key: 'one', 'two'",
         ),
-        ({"a\x1b[2J": torch.zeros(1)}, "characters that cannot be shown"),
         ({"a.b": torch.zeros(1), "a": {"b": torch.zeros(1)}}, "two tensors that are both called 'a.b'"),
         ({"w": torch.zeros(3, 3).to_sparse()}, "names GLOBAL torch._utils._rebuild_sparse_tensor"),
         ({"w": torch.zeros(9).unfold(0, 4, 1)}, "shows one element at two places"),

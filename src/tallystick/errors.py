@@ -14,7 +14,16 @@ class BadInput(ValueError):
 
     def __init__(self, message: str) -> None:
         # A path or another library's error may hold line breaks, and what a terminal obeys.
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in message))
+        super().__init__(visible(message))
+
+
+def visible(text: str) -> str:
+    r"""A text on one line, with nothing that a terminal obeys: characters that cannot be shown are escaped.
+
+    >>> visible("wte\x1b[2J.weight")
+    'wte\\x1b[2J.weight'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:

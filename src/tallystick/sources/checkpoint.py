@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.config import TIE
 from tallystick.dtypes import size_in_bytes
-from tallystick.errors import BadInput, quoted, shown
+from tallystick.errors import BadInput, quoted, shown, visible
 from tallystick.ledger import Entry, Ledger, Values
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
 from tallystick.sources.adapters import adapter_notes, is_adapter
@@ -197,13 +197,13 @@ class _Checkpoint(NamedTuple):
             alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
             notes.append(alone)
             doubts = (*doubts, alone)
+        notes += packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method"))
         return Ledger(
             entries,
             source=self.source,
             kind=self.contents.kind,
             architecture=told.described.architecture if told else self.contents.architecture,
-            notes=notes
-            + packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method")),
+            notes=list(map(visible, notes)),
             relations={**self._overlaps(), **(told.relations if told else {})},
             stored=_stored(self.contents),
             described=told.described if told else None,

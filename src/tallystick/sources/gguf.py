@@ -225,8 +225,6 @@ def _tensor(reader: _Reader, alignment: int) -> StoredTensor:
     """One tensor; its sizes stand in the file from the innermost to the outermost."""
     name = reader.text("a tensor's name")
     what = f"the tensor {quoted(name)}"
-    if not name.isprintable():
-        raise BadInput(f"{what} has characters that cannot be shown in its name")
     dimensions = reader.number(4, what)
     if dimensions > _MOST_DIMENSIONS:
         raise BadInput(f"{what} has {dimensions} dimensions, more than the {_MOST_DIMENSIONS} of ggml")

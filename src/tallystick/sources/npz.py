@@ -62,8 +62,6 @@ def _tensor(file: BufferedReader, member: zips.Member) -> StoredTensor:
     """What an array's header says of it."""
     name = member.name.removesuffix(_ENDING)
     what = f"the array {quoted(name)}"
-    if not name.isprintable():
-        raise BadInput(f"{what} has characters that cannot be shown in its name")
     start = zips.start_of(file, member, _START + LONGEST_HEADER)
     version = start[6:7]
     width = 2 if version == b"\x01" else 4

@@ -2,8 +2,9 @@
 
 The file may come from anywhere, so each claim is checked before it is used: the header's length
 against the file, each tensor's bytes against its shape and dtype, and all of them together against
-the file, with no gap and no overlap. The JSON is scanned for the one form that a header may have,
-not parsed as whatever it may be: nothing nests, and nothing is built beyond the tensors themselves.
+the file, with no gap and no overlap. The JSON is scanned for the form that a header may have. All
+that the format's own library accepts is read as that reads it, further fields and odd names too;
+nothing is built beyond the tensors themselves.
 """
 
 from __future__ import annotations
@@ -11,21 +12,23 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
+from itertools import accumulate
+from operator import itemgetter, mul
 from typing import NamedTuple
 
 from tallystick.dtypes import BITS
-from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.errors import BadInput, nearest, quoted
 from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.json_scan import SPACE, STRING, Scan, string_of
 from tallystick.sources.remote import Location
 
 LENGTH_BYTES = 8
 ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
 LARGEST_HEADER = 100_000_000  # the limit of the format's own library
-LARGEST_TENSOR = 2**63 - 1  # elements
-MOST_DIMENSIONS = 64  # as many as numpy has; torch's own kernels stop there too
+LARGEST_TENSOR = 2**63 - 1  # elements that a tensor of torch can have
+MOST_DIMENSIONS = 1000
+_LARGEST_SIZE = 2**64 - 1  # what a size, an offset and the bits of a tensor may be
 
 # The format's words for dtypes, and torch's.
 DTYPES = {
@@ -38,24 +41,20 @@ DTYPES = {
 _WORDS = {dtype: word for word, dtype in DTYPES.items()}
 
 # Every quantifier that could be tried twice is possessive (*+): no header can make the scan backtrack.
-_SPACE = r"[ \t\r\n]*+"
-_STRING = r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
-_SIZE = r"(?:0|[1-9][0-9]{0,18}+)"  # \d would take every script's digits
-_LIST = rf"\[({_SPACE}(?:{_SIZE}{_SPACE}(?:,{_SPACE}{_SIZE}{_SPACE})*+)?+)\]"
+_SIZE = r"(?:0|[1-9][0-9]{0,19}+)"  # \d would take every script's digits
+_LIST = rf"\[({SPACE}(?:{_SIZE}{SPACE}(?:,{SPACE}{_SIZE}{SPACE})*+)?+)\]"
+_OFFSETS = rf"\[{SPACE}({_SIZE}){SPACE},{SPACE}({_SIZE}){SPACE}\]{SPACE}"
 _FIELDS = (
-    rf'"dtype"{_SPACE}:{_SPACE}({_STRING}){_SPACE}',
-    rf'"shape"{_SPACE}:{_SPACE}{_LIST}{_SPACE}',
-    rf'"data_offsets"{_SPACE}:{_SPACE}\[{_SPACE}({_SIZE}){_SPACE},{_SPACE}({_SIZE}){_SPACE}\]{_SPACE}',
+    rf'"dtype"{SPACE}:{SPACE}({STRING}){SPACE}',
+    rf'"shape"{SPACE}:{SPACE}{_LIST}{SPACE}',
+    rf'"data_offsets"{SPACE}:{SPACE}{_OFFSETS}',
 )
-_FIELD = rf"(?:{'|'.join(_FIELDS)})(?:,{_SPACE}(?!\}})|(?=\}}))"
-_NAME = rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}\{{{_SPACE}"
-_NAMED = re.compile(_NAME)
-_AFTER = rf"\}}{_SPACE}([,}}])"
-_USUAL = re.compile(_NAME + f",{_SPACE}".join(_FIELDS) + _AFTER)  # as the format's library writes it: sooner matched
+_FIELD = rf"(?:{'|'.join(_FIELDS)})(?:,{SPACE}(?!\}})|(?=\}}))"
+_NAME = rf"{SPACE}({STRING}){SPACE}:{SPACE}\{{{SPACE}"
+_AFTER = rf"\}}{SPACE}([,}}])"
+_USUAL = re.compile(_NAME + f",{SPACE}".join(_FIELDS) + _AFTER)  # as the format's library writes it: sooner matched
 _ENTRY = re.compile(rf"{_NAME}(?:{_FIELD}){{3}}{_AFTER}")  # in any order
-_TEXT = re.compile(rf"({_STRING}){_SPACE}:{_SPACE}({_STRING}){_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))")
-_END = re.compile(_AFTER)
-_EMPTY = re.compile(rf"\{{{_SPACE}\}}{_SPACE}")
+_SHAPE, _PLACE, _WORD = (re.compile(one) for one in (_LIST + SPACE, _OFFSETS, rf"({STRING}){SPACE}"))
 _METADATA = "__metadata__"
 _WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": [start, end]}'
 
@@ -126,95 +125,178 @@ def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metad
     return len(text).to_bytes(LENGTH_BYTES, "little") + text
 
 
-def _scan(text: str) -> Header:
-    """All entries of a header's text: tensors, and the one ``__metadata__``."""
-    tensors: list[StoredTensor] = []
-    metadata: dict[str, str] | None = None
-    layouts: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {}  # the few that a model's many tensors share
-    position, after = 1, ","
-    plain = text.isascii() and "\\" not in text and "\x7f" not in text  # no string needs a look of its own
-    if not text.startswith("{"):
-        raise _unexpected(text, 0, "a { at its start")
-    if _EMPTY.fullmatch(text):
-        return Header([], {})
-    while after == ",":
-        entry = _USUAL.match(text, position) or _ENTRY.match(text, position)
-        if entry is None:
-            if metadata is not None:
-                raise _unexpected(text, position, _WANTED)
-            metadata, position, after = _metadata(text, position)
-            continue
-        token, dtype, shape, start, end, after = entry.groups()
-        if dtype is None or shape is None or start is None:
-            raise _unexpected(text, position, _WANTED)
-        name = token[1:-1] if plain else _string(token)
+class _Layout(NamedTuple):
+    """What tensors of one kind have in common."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    bits: int  # of all elements; -1 where they are too many
+
+
+class _Entries:
+    """The entries of a header, as they are found."""
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, str] | None = None
+        self._tensors: list[StoredTensor] = []
+        self._layouts: dict[tuple[str, str], _Layout] = {}  # the few that a model's many tensors share
+        self._wrong: list[int] = []  # places of tensors whose bytes are not those of their shape
+
+    def add(self, name: str, dtype: str, shape: str, start: str, end: str) -> None:
+        """Add a tensor, as the header's text has it."""
         if name == _METADATA:
             raise BadInput(f"the header's {_METADATA} holds more than text")
-        layout = layouts.get((dtype, shape))
+        layout = self._layouts.get((dtype, shape))
         if layout is None:
-            layout = layouts[dtype, shape] = _layout(name, dtype, shape)
+            layout = self._layouts[dtype, shape] = _layout(name, dtype, shape)
         first, last = int(start), int(end)
-        if layout[2] != (last - first) * 8:
-            raise BadInput(
-                f"tensor {quoted(name)} of shape {layout[1]} and dtype {layout[0]} needs {layout[2] / 8:,.12g}"
-                f" bytes, its data_offsets [{first}, {last}] span {last - first:,}"
-            )
-        tensors.append(StoredTensor(name, layout[0], layout[1], first, last))
-        position = entry.end()
+        if layout.bits != (last - first) * 8:
+            self._wrong.append(len(self._tensors))
+        if last > _LARGEST_SIZE or first > _LARGEST_SIZE:
+            raise BadInput(f"tensor {quoted(name)} has data_offsets beyond 2^64")
+        self._tensors.append(StoredTensor(name, layout.dtype, layout.shape, first, last))
+
+    def whole(self) -> Header:
+        """All of them; of those with one name the last alone, as in the format's library."""
+        tensors, wrong = self._tensors, self._wrong
+        if len(set(map(itemgetter(0), tensors))) < len(tensors):
+            last = {tensor.name: place for place, tensor in enumerate(tensors)}
+            wrong = sorted(set(wrong) & set(last.values()))
+        if wrong:
+            raise _misfit(tensors[wrong[0]])
+        if wrong is not self._wrong:
+            tensors = [tensors[place] for place in sorted(last.values())]
+        return Header(tensors, self.metadata or {})
+
+
+def _scan(text: str) -> Header:
+    """All entries of a header's text: tensors, and the one ``__metadata__``."""
+    entries = _Entries()
+    plain = text.isascii() and "\\" not in text  # no string needs a look of its own
+    scan = Scan(text)
+    scan.space()
+    scan.expect("{", "a { at its start")
+    after = "}" if scan.sees("}") else ","
+    position = scan.position
+    while after == ",":
+        entry = _USUAL.match(text, position) or _ENTRY.match(text, position)
+        if entry and None not in (found := entry.groups()):
+            token, dtype, shape, start, end, after = found
+            entries.add(token[1:-1] if plain else string_of(token), dtype, shape, start, end)
+            position = entry.end()
+            continue
+        scan.position = position
+        scan.space()
+        name = scan.key(_WANTED)
+        if name != _METADATA:
+            entries.add(name, *_unusual(scan, name))
+        elif entries.metadata is None:
+            entries.metadata = _metadata(scan)
+        else:
+            raise BadInput(f"the header has {_METADATA} twice")
+        after = "," if scan.goes_on("}") else "}"
+        position = scan.position
     if text[position:].strip(" \t\r\n"):  # the format pads with spaces
-        raise _unexpected(text, position, "nothing after the header's end")
-    if len(set(map(itemgetter(0), tensors))) < len(tensors):
-        (name, _), *_ = Counter(tensor.name for tensor in tensors).most_common(1)
-        raise BadInput(f"the header has the tensor {quoted(name)} twice")
-    return Header(tensors, metadata or {})
+        scan.position = position
+        raise scan.unexpected("nothing after the header's end")
+    return entries.whole()
 
 
-def _metadata(text: str, position: int) -> tuple[dict[str, str], int, str]:
-    """The ``__metadata__`` at a position, where it ends, and what stands after it."""
-    start = _NAMED.match(text, position)
-    if start is None or _string(start[1]) != _METADATA:
-        raise _unexpected(text, position, _WANTED)
+def _metadata(scan: Scan) -> dict[str, str]:
+    """The ``__metadata__`` that stands at a place: keys and values, or null. The last of a key counts."""
     found: dict[str, str] = {}
-    position = start.end()
-    while pair := _TEXT.match(text, position):
-        found[_string(pair[1])] = _string(pair[2], printable=False)
-        position = pair.end()
-    end = _END.match(text, position)
-    if end is None:
-        raise _unexpected(text, position, '"key": "text" in __metadata__')
-    return found, end.end(), end[1]
+    if scan.sees("null"):
+        return found
+    wanted = '"key": "text" in __metadata__'
+    scan.expect("{", wanted)
+    more = not scan.sees("}")
+    while more:
+        key = scan.key(wanted)
+        found[key] = scan.string(wanted)
+        more = scan.goes_on("}")
+    return found
 
 
-def _string(token: str, *, printable: bool = True) -> str:
-    """A JSON string's value. Names must be printable: they end up on terminals."""
-    value = token[1:-1]
-    try:
-        if "\\" in token:
-            value = json.loads(token)
-            value.encode()  # half of a surrogate pair, such as \ud800 alone, is no character
-    except ValueError:
-        raise BadInput(f"the header holds the malformed string {quoted(token)}") from None
-    if printable and not value.isprintable():
-        raise BadInput(f"the header names {shown(value)}, which holds characters that cannot be shown")
-    return value
+def _unusual(scan: Scan, name: str) -> tuple[str, str, str, str]:
+    """Dtype, shape and offsets of a tensor, as text, whatever else stands with them: all that the format's library takes."""
+    if scan.sees("["):  # the three values alone
+        dtype = _dtype(scan)
+        scan.expect(",", _WANTED)
+        shape = _matched(scan, _SHAPE)[0]
+        scan.expect(",", _WANTED)
+        start, end = _matched(scan, _PLACE)
+        scan.expect("]", _WANTED)
+        return dtype, shape, start, end
+    scan.expect("{", _WANTED)
+    fields: dict[str, tuple[str, ...]] = {}
+    more = not scan.sees("}")
+    while more:
+        key = scan.key(_WANTED)
+        if key in fields:
+            raise BadInput(f"tensor {quoted(name)} has the field {key} twice")
+        if key == "dtype":
+            fields[key] = (_dtype(scan),)
+        elif key == "shape":
+            fields[key] = _matched(scan, _SHAPE)
+        elif key == "data_offsets":
+            fields[key] = _matched(scan, _PLACE)
+        else:
+            scan.skip(inside=2)
+        more = scan.goes_on("}")
+    absent = [key for key in ("dtype", "shape", "data_offsets") if key not in fields]
+    if absent:
+        raise BadInput(f"tensor {quoted(name)} has no {' and no '.join(absent)}: expected {_WANTED}")
+    start, end = fields["data_offsets"]
+    return fields["dtype"][0], fields["shape"][0], start, end
 
 
-def _layout(name: str, dtype_token: str, shape_text: str) -> tuple[str, tuple[int, ...], int]:
-    """The dtype, shape and bits that tensors of one kind have in common."""
-    word = _string(dtype_token)
+def _dtype(scan: Scan) -> str:
+    """The string of a dtype with its quotes; the library also takes an object of the dtype and null."""
+    if not scan.sees("{"):
+        return _matched(scan, _WORD)[0]
+    word = _matched(scan, _WORD)[0]
+    scan.expect(":", _WANTED)
+    scan.expect("null", _WANTED)
+    scan.expect("}", _WANTED)
+    return word
+
+
+def _matched(scan: Scan, pattern: re.Pattern[str]) -> tuple[str, ...]:
+    """The groups of a pattern that stands at a place, which goes to its end."""
+    found = pattern.match(scan.text, scan.position)
+    if found is None:
+        raise scan.unexpected(_WANTED)
+    scan.position = found.end()
+    return found.groups()
+
+
+def _layout(name: str, dtype_token: str, shape_text: str) -> _Layout:
+    """The dtype, shape and bits that a header's text states."""
+    word = string_of(dtype_token)
     if word not in DTYPES:
         raise BadInput(f"tensor {quoted(name)} has the unknown dtype {quoted(word)}{nearest(word, DTYPES)}")
     if shape_text.count(",") >= MOST_DIMENSIONS:
-        raise BadInput(f"tensor {quoted(name)} has more than {MOST_DIMENSIONS} dimensions")
+        raise BadInput(f"tensor {quoted(name)} has more than {MOST_DIMENSIONS:,} dimensions")
     shape = tuple(int(size) for size in shape_text.split(",") if size.strip())
-    if math.prod(size or 1 for size in shape) > LARGEST_TENSOR:  # a zero does not excuse the sizes beside it
-        raise BadInput(f"tensor {quoted(name)} has the shape {shape}: more than 2^63 elements")
-    return DTYPES[word], shape, math.prod(shape) * BITS[DTYPES[word]]
+    if any(size > _LARGEST_SIZE for size in shape):
+        raise BadInput(f"tensor {quoted(name)} has a size of 2^64 or more")
+    bits = BITS[DTYPES[word]] * math.prod(shape)
+    if any(product > _LARGEST_SIZE for product in (bits, *accumulate(shape, mul))):
+        bits = -1  # a later zero does not excuse a product that is too large, in the format's library too
+    return _Layout(DTYPES[word], shape, bits)
 
 
-def _unexpected(text: str, position: int, expected: str) -> BadInput:
-    found = shown(text[position : position + 120], most=130) if position < len(text) else "its end"
-    return BadInput(f"the header is malformed at character {position}: expected {expected}, found {found}")
+def _misfit(tensor: StoredTensor) -> BadInput:
+    """What to raise for a tensor whose bytes are not those of its shape and dtype."""
+    elements = math.prod(tensor.shape)
+    shape = quoted(tensor.shape)
+    if any(product > _LARGEST_SIZE for product in (elements * BITS[tensor.dtype], *accumulate(tensor.shape, mul))):
+        return BadInput(f"tensor {quoted(tensor.name)} has the shape {shape}: more than 2^64 bits")
+    return BadInput(
+        f"tensor {quoted(tensor.name)} of shape {shape} and dtype {tensor.dtype} needs"
+        f" {elements * BITS[tensor.dtype] / 8:,.12g} bytes, its data_offsets [{tensor.start}, {tensor.end}] span"
+        f" {tensor.end - tensor.start:,}"
+    )
 
 
 def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:

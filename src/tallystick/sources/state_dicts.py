@@ -113,7 +113,4 @@ def _opened(
                 left_out += 1
 
     open_(values, "", 0, False)
-    for name in tensors:
-        if not name.isprintable():
-            raise BadInput(f"it names {quoted(name)}, which holds characters that cannot be shown")
     return Found(tensors, key, beside, left_out, told)
