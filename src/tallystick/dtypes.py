@@ -21,9 +21,9 @@ class Block(NamedTuple):
     bytes: int
 
 
-# From the block structs in ggml's ggml-common.h, as gguf 0.19 lists them in GGML_QUANT_SIZES.
+# From the block structs in ggml's ggml-common.h of August 2026. gguf 0.19 lists all but q2_0 in GGML_QUANT_SIZES.
 BLOCKS = {
-    "q1_0": Block(128, 18),
+    "q1_0": Block(128, 18), "q2_0": Block(64, 18),
     "q4_0": Block(32, 18), "q4_1": Block(32, 20), "q5_0": Block(32, 22), "q5_1": Block(32, 24),
     "q8_0": Block(32, 34), "q8_1": Block(32, 40),
     "q2_k": Block(256, 84), "q3_k": Block(256, 110), "q4_k": Block(256, 144), "q5_k": Block(256, 176),
