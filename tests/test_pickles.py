@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tallystick import BadInput
 from tallystick.sources import pickles
 from tallystick.sources.pickles import LARGEST, Name, Other, followed
-from tallystick.sources.torch_tensors import KNOWN
+from tallystick.sources.torch_calls import KNOWN
 
 
 def follow(content: bytes) -> Any:

@@ -11,6 +11,7 @@ BITS = {
     "complex64": 64, "complex128": 128, "float8_e4m3fn": 8, "float8_e5m2": 8, "float8_e8m0fnu": 8,
     "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
     "complex32": 32, "qint8": 8, "quint8": 8, "qint32": 32, "float4_e2m1fn": 4,
+    "float4_e2m1fn_x2": 8, "bits8": 8, "bits16": 16, "bits1x8": 8, "bits2x4": 8, "bits4x2": 8, "quint4x2": 4, "quint2x4": 2,
 }  # fmt: skip
 
 
@@ -35,7 +36,7 @@ BLOCKS = {
 }  # fmt: skip
 
 # Values that lie several to a byte, their scales elsewhere: bits of each.
-NARROW = {**{f"int{bits}": bits for bits in range(1, 8)}, "nf4": 4, "fp4": 4}
+NARROW = {**{f"{sign}int{bits}": bits for sign in ("", "u") for bits in range(1, 8)}, "nf4": 4, "fp4": 4}
 
 
 def size_in_bytes(elements: int, dtype: str) -> int:

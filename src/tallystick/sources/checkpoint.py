@@ -239,7 +239,12 @@ def contents_of(path: Location) -> Contents:
     files = checked(path, shards, [file for one in read for file in one.files])
     sharing = {name: shared for one in read for name, shared in one.sharing.items()}
     return Contents(
-        read[0].kind, files, sharing, notes=tuple(dict.fromkeys(note for one in read for note in one.notes))
+        read[0].kind,
+        files,
+        sharing,
+        notes=tuple(dict.fromkeys(note for one in read for note in one.notes)),
+        weights={name: weight for one in read for name, weight in one.weights.items()},
+        beside=frozenset().union(*(one.beside for one in read)),
     )
 
 
@@ -248,7 +253,8 @@ def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str],
     if contents.own_names:
         return Found()
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
-    return find_packed(contents.tensors, quantisation_in(config), metadata, peek)
+    found = find_packed(contents.tensors, quantisation_in(config), metadata, peek)
+    return Found({**found.weights, **contents.weights}, found.beside | contents.beside)
 
 
 def _stored(contents: Contents) -> tuple[int, int]:

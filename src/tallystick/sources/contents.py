@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.names import role_of
+from tallystick.sources.packed_parts import Weight
 from tallystick.sources.remote import Location
 from tallystick.sources.safetensors import LARGEST_TENSOR, MOST_DIMENSIONS, Header, StoredTensor
 
@@ -35,6 +36,8 @@ class Contents(NamedTuple):
     role: Callable[[str], str] = role_of  # of a tensor, by its name
     experts_used: Fraction | None = None  # the share of them that a token uses, where the file tells
     notes: tuple[str, ...] = ()
+    weights: Mapping[str, Weight] = {}  # what tensors of another shape stand for, as the values of a sparse one
+    beside: frozenset[str] = frozenset()  # names of what these need to be numbers, as indices
 
     @property
     def tensors(self) -> list[StoredTensor]:

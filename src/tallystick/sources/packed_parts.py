@@ -17,7 +17,7 @@ class Weight(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: str
-    scheme: str = ""  # who packed it
+    scheme: str = ""  # who packed it; "" where the format itself did, as torch a sparse tensor
     stored: int = 0  # elements of the tensor that holds its values
     bytes: int = 0  # of that tensor
 

@@ -28,7 +28,7 @@ class View(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Distinct elements."""
+        """Distinct elements, or more where the view meets itself."""
         return math.prod(size for _, size in self.layout)
 
 
@@ -42,17 +42,19 @@ class Shared(NamedTuple):
 def joined(shape: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """(stride, size) by rising stride, with dimensions that continue one another made one.
 
-    A dense tensor is ``((1, n),)`` whether it is transposed or not. Strides are in elements; the shape holds no zero.
+    A dense tensor is ``((1, n),)`` whether it is transposed or not, and so are windows that overlap. Strides are in
+    elements; the shape holds no zero.
 
-    >>> joined((2, 3), (3, 1)), joined((2, 3), (5, 1))
-    (((1, 6),), ((1, 3), (5, 2)))
+    >>> joined((2, 3), (3, 1)), joined((2, 3), (5, 1)), joined((6, 4), (1, 1))
+    (((1, 6),), ((1, 3), (5, 2)), ((1, 9),))
     """
     layout: list[tuple[int, int]] = []
     for stride, size in sorted(zip(strides, shape, strict=True)):
         if size == 1 or stride == 0:  # an expanded dimension shows the same elements again
             continue
-        if layout and stride == math.prod(layout[-1]):
-            layout[-1] = (layout[-1][0], layout[-1][1] * size)
+        step, count = layout[-1] if layout else (0, 0)
+        if layout and stride % step == 0 and stride <= step * count:
+            layout[-1] = (step, count + stride // step * (size - 1))
         else:
             layout.append((stride, size))
     if not layout or layout[0][0] != 1:
@@ -71,7 +73,7 @@ def meets_itself(layout: Sequence[tuple[int, int]]) -> bool:
 
 
 def shared(views: Sequence[View]) -> list[Shared]:
-    """What each view shares with those before it, none of which may meet itself.
+    """What each view shares with those before it.
 
     Disjoint slices of one memory share nothing.
 
@@ -81,7 +83,8 @@ def shared(views: Sequence[View]) -> list[Shared]:
     first: dict[View, int] = {}
     found = [Shared(first.setdefault(view, place), 0) for place, view in enumerate(views)]
     for group in _crossing(views, sorted(first.values(), key=lambda place: views[place][:2])):
-        swept = _swept(views, group) if len(group) > 1 else {group[0]: Shared(group[0], views[group[0]].size)}
+        alone = len(group) == 1 and not meets_itself(views[group[0]].layout)
+        swept = {group[0]: Shared(group[0], views[group[0]].size)} if alone else _swept(views, group)
         for place, told in swept.items():
             found[place] = told
     # An equal view belongs to whom its equal belongs to.
