@@ -154,7 +154,7 @@ BROKEN: dict[str, tuple[Any, int, str]] = {  # header, bytes of data, what the m
     "a byte order mark": ("\ufeff{}", 0, "expected a {"),
     "nothing": ("", 0, "expected a {"),
     "not closed": ('{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}', 4, "malformed"),
-    "zeros after it": ("{}\0\0", 0, "malformed at character 1"),
+    "zeros after it": ("{}\0\0", 0, "malformed at character 2"),
     "words after it": (json.dumps({"a": A}) + " x", 4, "nothing after the header's end"),
     "a comma too many": (json.dumps({"a": A})[:-1] + ",}", 4, "malformed"),
     "a comma too many in a tensor": ('{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4],}}', 4, "malformed"),

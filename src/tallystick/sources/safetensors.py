@@ -11,14 +11,18 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
+from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from io import StringIO
 from operator import itemgetter
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from tallystick.budget import current
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.files import open_regular, read_all_of, refuse_pointer
 from tallystick.sources.remote import Location
 
 LENGTH_BYTES = 8
@@ -26,6 +30,9 @@ ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multipl
 LARGEST_HEADER = 100_000_000  # the limit of the format's own library
 LARGEST_TENSOR = 2**63 - 1  # elements
 MOST_DIMENSIONS = 64  # as many as numpy has; torch's own kernels stop there too
+LONGEST_NAME = 1 << 16  # characters, as GGUF allows bytes; the format's own library has no limit
+LONGEST_ENTRY = 1 << 20  # characters of one tensor, spaces included
+LONGEST_TEXT = 1 << 23  # characters of one text in the metadata
 
 # The format's words for dtypes, and torch's.
 DTYPES = {
@@ -57,6 +64,11 @@ _TEXT = re.compile(rf"({_STRING}){_SPACE}:{_SPACE}({_STRING}){_SPACE}(?:,{_SPACE
 _END = re.compile(_AFTER)
 _EMPTY = re.compile(rf"\{{{_SPACE}\}}{_SPACE}")
 _METADATA = "__metadata__"
+_PIECE = 1 << 20  # characters that are read at once
+_MOST_LAYOUTS = 4096  # whose dtype and shape are looked up by their text
+
+# Bytes that Python takes: for a tensor without its name, for a size, for a text of the metadata in the dictionary.
+_TENSOR, _SIZE_BYTES, _PAIR = 150, 32, 120
 _WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": [start, end]}'
 
 
@@ -91,22 +103,70 @@ def read_header(path: Location) -> Header:
             raise BadInput(f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}")
         if length > size - LENGTH_BYTES:
             raise BadInput(f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}")
-        content = file.read(length)
-    try:
-        header = parse_header(content.decode("utf-8"), size - LENGTH_BYTES - length, where=str(path))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: the header is not UTF-8 at its byte {error.start}") from None
+        header = _parsed(_decoder(file, length), length, size - LENGTH_BYTES - length, where=str(path))
     return header._replace(data=LENGTH_BYTES + length)
 
 
 def parse_header(text: str, data_bytes: int, *, where: str) -> Header:
     """Check the text of a header that `data_bytes` of tensors follow; `where` is what messages call the file."""
+    return _parsed(StringIO(text).read, len(text), data_bytes, where=where)
+
+
+def _parsed(read: Callable[[int], str], length: int, data_bytes: int, *, where: str) -> Header:
     try:
-        header = _scan(text)
+        current().read(length)
+        header = _scan(_Text(read))
         _check_layout(header.tensors, data_bytes)
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from None
     return header
+
+
+def _decoder(file: BinaryIO, length: int) -> Callable[[int], str]:
+    """What reads the next characters of a header of `length` bytes, as many as are asked for at most."""
+    decoder, done = getincrementaldecoder("utf-8")(), 0
+
+    def read(most: int) -> str:
+        nonlocal done
+        begun = len(decoder.getstate()[0])  # of a character whose other bytes come now
+        content = read_all_of(file, min(most, length - done))
+        try:
+            text = decoder.decode(content, final=done + len(content) == length)
+        except UnicodeDecodeError as error:
+            raise BadInput(f"the header is not UTF-8 at its byte {done - begun + error.start}") from None
+        done += len(content)
+        return text
+
+    return read
+
+
+class _Text:
+    """The text of a header, a piece at a time: what is behind is let go, so that one wide character widens one piece."""
+
+    def __init__(self, read: Callable[[int], str]) -> None:
+        self._read = read
+        self.behind = 0  # characters that were let go
+        self.piece = read(_PIECE)
+
+    def more(self, position: int, most: int = LONGEST_ENTRY) -> bool:
+        """Let go of what is before a position, and read on; False where the text ends.
+
+        Raises:
+            BadInput: where more than `most` characters would be held, as no entry needs.
+        """
+        rest = len(self.piece) - position
+        if rest > most:
+            raise BadInput(f"the header's entry at character {self.behind + position} has more than {most:,} characters")
+        following = self._read(max(_PIECE, rest))
+        self.piece = self.piece[position:] + following
+        self.behind += position
+        return bool(following)
+
+    def unexpected(self, position: int, expected: str) -> BadInput:
+        """What is wrong at a position."""
+        text = self.piece[position : position + 120]
+        found = shown(text, most=130) if text else "its end"
+        return BadInput(f"the header is malformed at character {self.behind + position}: expected {expected}, found {found}")
 
 
 def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str]) -> bytes:
@@ -126,34 +186,50 @@ def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metad
     return len(text).to_bytes(LENGTH_BYTES, "little") + text
 
 
-def _scan(text: str) -> Header:
+def _scan(text: _Text) -> Header:
     """All entries of a header's text: tensors, and the one ``__metadata__``."""
+    budget = current()
     tensors: list[StoredTensor] = []
     metadata: dict[str, str] | None = None
     layouts: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {}  # the few that a model's many tensors share
-    position, after = 1, ","
-    plain = text.isascii() and "\\" not in text and "\x7f" not in text  # no string needs a look of its own
-    if not text.startswith("{"):
-        raise _unexpected(text, 0, "a { at its start")
-    if _EMPTY.fullmatch(text):
-        return Header([], {})
+    position, after, last, counted = 1, ",", 0, 0
+    if not text.piece.startswith("{"):
+        raise text.unexpected(0, "a { at its start")
+    if empty := _EMPTY.match(text.piece):
+        position, after = empty.end(), "}"
+    piece, plain = text.piece, _is_plain(text.piece)
     while after == ",":
-        entry = _USUAL.match(text, position) or _ENTRY.match(text, position)
+        entry = _USUAL.match(piece, position) or _ENTRY.match(piece, position)
         if entry is None:
-            if metadata is not None:
-                raise _unexpected(text, position, _WANTED)
-            metadata, position, after = _metadata(text, position)
+            if (start := _NAMED.match(piece, position)) and _string(start[1]) == _METADATA and metadata is None:
+                metadata, position, after = _metadata(text, start.end())
+            else:
+                found = tensors[counted:]
+                budget.step(5 * len(found) + 10)
+                budget.keep(_TENSOR * len(found) + sum(map(sys.getsizeof, map(itemgetter(0), found))), "its tensors")
+                counted = len(tensors)
+                if not text.more(position):
+                    raise text.unexpected(0, _WANTED)
+                position = 0
+            piece, plain = text.piece, _is_plain(text.piece)
             continue
-        token, dtype, shape, start, end, after = entry.groups()
-        if dtype is None or shape is None or start is None:
-            raise _unexpected(text, position, _WANTED)
+        token, dtype, shape, begin, end, after = entry.groups()
+        if dtype is None or shape is None or begin is None:
+            raise text.unexpected(position, _WANTED)
         name = token[1:-1] if plain else _string(token)
         if name == _METADATA:
             raise BadInput(f"the header's {_METADATA} holds more than text")
+        if len(name) > LONGEST_NAME:
+            raise BadInput(f"the header names a tensor by {len(name):,} characters, more than {LONGEST_NAME:,}")
         layout = layouts.get((dtype, shape))
         if layout is None:
+            if len(layouts) == _MOST_LAYOUTS:  # as no model has
+                layouts.clear()
+            budget.step(10)
             layout = layouts[dtype, shape] = _layout(name, dtype, shape)
-        first, last = int(start), int(end)
+            budget.keep(_SIZE_BYTES * (len(layout[1]) + 2), "its tensors' shapes")
+        first = last if (first := int(begin)) == last else first  # most begin where one ends: one object for both
+        last = int(end)
         if layout[2] != (last - first) * 8:
             raise BadInput(
                 f"tensor {quoted(name)} of shape {layout[1]} and dtype {layout[0]} needs {layout[2] / 8:,.12g}"
@@ -161,28 +237,40 @@ def _scan(text: str) -> Header:
             )
         tensors.append(StoredTensor(name, layout[0], layout[1], first, last))
         position = entry.end()
-    if text[position:].strip(" \t\r\n"):  # the format pads with spaces
-        raise _unexpected(text, position, "nothing after the header's end")
+    while True:
+        if text.piece[position:].strip(" \t\r\n"):  # the format pads with spaces
+            raise text.unexpected(position, "nothing after the header's end")
+        if not text.more(position := len(text.piece)):
+            break
+        position = 0
+    budget.step(5 * (len(tensors) - counted))
     if len(set(map(itemgetter(0), tensors))) < len(tensors):
         (name, _), *_ = Counter(tensor.name for tensor in tensors).most_common(1)
         raise BadInput(f"the header has the tensor {quoted(name)} twice")
     return Header(tensors, metadata or {})
 
 
-def _metadata(text: str, position: int) -> tuple[dict[str, str], int, str]:
-    """The ``__metadata__`` at a position, where it ends, and what stands after it."""
-    start = _NAMED.match(text, position)
-    if start is None or _string(start[1]) != _METADATA:
-        raise _unexpected(text, position, _WANTED)
+def _is_plain(piece: str) -> bool:
+    """Whether no string in a piece needs a look of its own."""
+    return piece.isascii() and "\\" not in piece and "\x7f" not in piece
+
+
+def _metadata(text: _Text, position: int) -> tuple[dict[str, str], int, str]:
+    """The texts of the ``__metadata__`` that begins at a position, where in the piece it ends, and what stands after it."""
+    budget = current()
     found: dict[str, str] = {}
-    position = start.end()
-    while pair := _TEXT.match(text, position):
-        found[_string(pair[1])] = _string(pair[2], printable=False)
-        position = pair.end()
-    end = _END.match(text, position)
-    if end is None:
-        raise _unexpected(text, position, '"key": "text" in __metadata__')
-    return found, end.end(), end[1]
+    while True:
+        while pair := _TEXT.match(text.piece, position):
+            key, value = _string(pair[1]), _string(pair[2], printable=False)
+            budget.step()
+            budget.keep(sys.getsizeof(key) + sys.getsizeof(value) + _PAIR, "its metadata")
+            found[key] = value
+            position = pair.end()
+        if end := _END.match(text.piece, position):
+            return found, end.end(), end[1]
+        if not text.more(position, LONGEST_TEXT):
+            raise text.unexpected(0, '"key": "text" in __metadata__')
+        position = 0
 
 
 def _string(token: str, *, printable: bool = True) -> str:
@@ -210,11 +298,6 @@ def _layout(name: str, dtype_token: str, shape_text: str) -> tuple[str, tuple[in
     if math.prod(size or 1 for size in shape) > LARGEST_TENSOR:  # a zero does not excuse the sizes beside it
         raise BadInput(f"tensor {quoted(name)} has the shape {shape}: more than 2^63 elements")
     return DTYPES[word], shape, math.prod(shape) * BITS[DTYPES[word]]
-
-
-def _unexpected(text: str, position: int, expected: str) -> BadInput:
-    found = shown(text[position : position + 120], most=130) if position < len(text) else "its end"
-    return BadInput(f"the header is malformed at character {position}: expected {expected}, found {found}")
 
 
 def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
