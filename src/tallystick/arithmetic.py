@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import product
+from operator import add, mul, sub, truediv
 from typing import NamedTuple, TypeAlias
 
+from tallystick.budget import current
 from tallystick.errors import BadInput
 
 # What a number is multiplied by, as a power of ten, for the letter or word after it.
@@ -90,8 +92,10 @@ def evaluate(
         Undefined: where there is no value.
         BadInput: where a number would grow past `MOST_BITS`.
     """
+    budget = current()
 
     def value(node: Expression) -> Value:
+        budget.step(15)
         if isinstance(node, Number):
             return replaced(node) or _rounded(node, node.rounded or (loose and node.unit < 1))
         if isinstance(node, Name):
@@ -119,11 +123,20 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
 
 
 def _rounded(number: Number, rounded: bool) -> Value:
-    half = number.unit / 2 if rounded else Fraction(0)
+    if not rounded:
+        return Value(number.value, number.value, number.value)
+    half = number.unit / 2
     return Value(number.value, number.value - half, number.value + half)
 
 
+_EXACT = {"+": add, "-": sub, "*": mul, "(": mul, "/": truediv}
+
+
 def _apply(symbol: str, left: Value, right: Value) -> Value:
+    if left.low is left.high and right.low is right.high and symbol in _EXACT and (symbol != "/" or right.exact):
+        exact = _EXACT[symbol](left.exact, right.exact)  # as most are: one sum in place of three
+        _bounded(exact)
+        return Value(exact, exact, exact)
     if symbol == "+":
         out = Value(*(one + other for one, other in zip(left, right, strict=True)))
     elif symbol == "-":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick import architectures
+from tallystick.budget import current, one_source
 from tallystick.config import TIE
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted, shown, visible
@@ -34,7 +35,7 @@ from tallystick.sources.notes import dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.packed import Found, find_packed, quantisation_in
 from tallystick.sources.part import left_out, names_described
 from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
-from tallystick.sources.rollup import roll_up
+from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
 from tallystick.sources.safetensors import Header, parse_header
 from tallystick.sources.shards import checked, claim_notes, headers_of, shards_of
 from tallystick.sources.told import ToldByConfig, told_by_config
@@ -156,7 +157,7 @@ def _laid_out(path: Location, contents: Contents, beside: _Beside, source: str) 
     values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
     packed = _packed(contents, beside.values, values.peek)
     values.packed = packed.weights
-    return _Checkpoint(path, source, contents, packed, _entries(contents, packed), beside, values)
+    return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), beside, values)
 
 
 @uncollected()
@@ -165,9 +166,13 @@ def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
 
     No value can be read, and there is no config beside it: roles are told by name.
     """
-    contents = Contents("safetensors", [(Path(source), parse_header(text, data_bytes, where=source))])
-    packed = _packed(contents, {}, lambda name: None)
-    return _Checkpoint(Path(source), source, contents, packed, _entries(contents, packed), _Beside(), None).ledger(None)
+    path = Path(source)
+    with one_source():
+        contents = Contents("safetensors", [(path, parse_header(text, data_bytes, where=source))])
+        packed = _packed(contents, {}, lambda name: None)
+        return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), _Beside(), None).ledger(
+            None
+        )
 
 
 class _Checkpoint(NamedTuple):
@@ -271,9 +276,12 @@ def _stored(contents: Contents) -> tuple[int, int]:
     )
 
 
-def _entries(contents: Contents, packed: Found) -> list[Entry]:
+def _entries(path: Location, contents: Contents, packed: Found) -> list[Entry]:
     """The stored tensors, with what is known of each without a config."""
-    return [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
+    try:
+        return [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
 
 
 def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
@@ -294,21 +302,24 @@ def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
 
 def _rolled(contents: Contents, packed: Found) -> Iterator[Entry]:
     """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
-    tensors = [tensor[:3] for tensor in contents.tensors]
-    if packed.weights:
-        tensors = [
-            (name, held.dtype, held.shape) if (held := packed.weights.get(name)) else (name, dtype, shape)
-            for name, dtype, shape in tensors
-        ]
-    sharing = contents.sharing
-    alone = [tensor for tensor in tensors if tensor[0] not in sharing] if sharing else tensors
+
+    def tensors(*, shared: bool) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        for _, header in contents.files:
+            for name, dtype, shape, *_ in header.tensors:
+                if (name in sharing) is shared:
+                    held = packed.weights.get(name)
+                    yield (name, held.dtype, held.shape) if held else (name, dtype, shape)
+
+    budget, sharing = current(), contents.sharing
+    budget.step(3 * sum(len(header.tensors) for _, header in contents.files))
     sizes = {name: weight.bytes for name, weight in packed.weights.items()}
-    yield from roll_up(alone, sizes)
-    for name, dtype, shape in tensors if sharing else ():
-        if name in sharing:
-            owner, new, _ = sharing[name]
-            unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed values are shared whole
-            yield Entry(name, shape, "other", dtype, owner, unique, packed=sizes.get(name))
+    yield from roll_up(tensors(shared=False), sizes)
+    for name, dtype, shape in tensors(shared=True) if sharing else ():
+        budget.step(STEPS_OF_ENTRY)
+        budget.keep(BYTES_OF_ENTRY, "its tensors")
+        owner, new, _ = sharing[name]
+        unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed values are shared whole
+        yield Entry(name, shape, "other", dtype, owner, unique, packed=sizes.get(name))
 
 
 class _Beside(NamedTuple):

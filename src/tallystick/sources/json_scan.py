@@ -1,6 +1,6 @@
 """JSON read piece by piece, as strictly as the safetensors library reads it. No value is built that nobody asks for.
 
-Limits: `DEEPEST` lists and objects one inside the other, as in that library, and `MOST_VALUES` values that are skipped.
+At most `DEEPEST` lists and objects may lie one inside the other, as in that library.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import json
 import math
 import re
 
+from tallystick.budget import current
 from tallystick.errors import BadInput, quoted, shown
 
 DEEPEST = 127
-MOST_VALUES = 1_000_000
 
 # Every quantifier that could be tried twice is possessive (*+): no text can make the scan backtrack.
 SPACE = r"[ \t\r\n]*+"
@@ -27,9 +27,10 @@ _UNFIT = re.compile(r"[0-9]{300}|[eE]")  # in numbers that may be larger than a 
 class Scan:
     """A text and a place in it. Each method reads what stands there, and goes to what follows."""
 
-    def __init__(self, text: str, position: int = 0) -> None:
+    def __init__(self, text: str, position: int = 0, *, behind: int = 0) -> None:
         self.text, self.position = text, position
-        self._skipped = 0
+        self._behind = behind  # characters before the text, for messages
+        self._budget = current()
 
     def space(self) -> None:
         """Skip whitespace."""
@@ -89,9 +90,7 @@ class Scan:
 
     def _value(self, ends: list[str], inside: int) -> None:
         """Skip a value; of a list or object that is not empty only what stands before its first value."""
-        self._skipped += 1
-        if self._skipped > MOST_VALUES:
-            raise BadInput(f"the header holds more than {MOST_VALUES:,} values in fields that no tensor has")
+        self._budget.step(2)
         found = _VALUE.match(self.text, self.position)
         if found is None:
             raise self.unexpected("a value")
@@ -112,11 +111,20 @@ class Scan:
                     self.key()
                 self._value(ends, inside)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the text ends here, or in a string that begins here."""
+        return self.position >= len(self.text) or (
+            self.text[self.position] == '"' and not _TOKEN.match(self.text, self.position)
+        )
+
     def unexpected(self, wanted: str) -> BadInput:
         """What to raise where something else stands here."""
         found = self.text[self.position : self.position + 120]
         said = shown(found, most=130) if found else "its end"
-        return BadInput(f"the header is malformed at character {self.position}: expected {wanted}, found {said}")
+        return BadInput(
+            f"the header is malformed at character {self._behind + self.position}: expected {wanted}, found {said}"
+        )
 
 
 def string_of(token: str) -> str:

@@ -12,14 +12,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Mapping
+from io import StringIO
 from itertools import accumulate
 from operator import itemgetter, mul
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from tallystick.budget import current
 from tallystick.dtypes import BITS
-from tallystick.errors import BadInput, nearest, quoted
-from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.sources.files import open_regular, read_all_of, refuse_pointer
 from tallystick.sources.json_scan import SPACE, STRING, Scan, string_of
 from tallystick.sources.remote import Location
 
@@ -29,6 +33,9 @@ LARGEST_HEADER = 100_000_000  # the limit of the format's own library
 LARGEST_TENSOR = 2**63 - 1  # elements that a tensor of torch can have
 MOST_DIMENSIONS = 1000
 _LARGEST_SIZE = 2**64 - 1  # what a size, an offset and the bits of a tensor may be
+LONGEST_NAME = 1 << 16  # characters, as GGUF allows bytes; the format's own library has no limit
+LONGEST_ENTRY = 1 << 20  # characters of one tensor, spaces included
+LONGEST_TEXT = 1 << 23  # characters of one text in the metadata
 
 # The format's words for dtypes, and torch's.
 DTYPES = {
@@ -54,8 +61,17 @@ _NAME = rf"{SPACE}({STRING}){SPACE}:{SPACE}\{{{SPACE}"
 _AFTER = rf"\}}{SPACE}([,}}])"
 _USUAL = re.compile(_NAME + f",{SPACE}".join(_FIELDS) + _AFTER)  # as the format's library writes it: sooner matched
 _ENTRY = re.compile(rf"{_NAME}(?:{_FIELD}){{3}}{_AFTER}")  # in any order
+_NAMED = re.compile(_NAME)
+_TEXT = re.compile(rf"({STRING}){SPACE}:{SPACE}({STRING}){SPACE}(?:,{SPACE}(?!\}})|(?=\}}))")
+_END = re.compile(_AFTER)
 _SHAPE, _PLACE, _WORD = (re.compile(one) for one in (_LIST + SPACE, _OFFSETS, rf"({STRING}){SPACE}"))
 _METADATA = "__metadata__"
+_PIECE = 1 << 20  # characters that are read at once
+_MOST_LAYOUTS = 4096  # whose dtype and shape are looked up by their text
+
+# Bytes that Python takes: for a tensor without its name, for a size, for a text of the metadata in the dictionary.
+_TENSOR, _SIZE_BYTES, _PAIR = 150, 32, 120
+_BLANKS = " \t\r\n"
 _WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": [start, end]}'
 
 
@@ -90,22 +106,74 @@ def read_header(path: Location) -> Header:
             raise BadInput(f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}")
         if length > size - LENGTH_BYTES:
             raise BadInput(f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}")
-        content = file.read(length)
-    try:
-        header = parse_header(content.decode("utf-8"), size - LENGTH_BYTES - length, where=str(path))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: the header is not UTF-8 at its byte {error.start}") from None
+        header = _parsed(_decoder(file, length), length, size - LENGTH_BYTES - length, where=str(path))
     return header._replace(data=LENGTH_BYTES + length)
 
 
 def parse_header(text: str, data_bytes: int, *, where: str) -> Header:
     """Check the text of a header that `data_bytes` of tensors follow; `where` is what messages call the file."""
+    return _parsed(StringIO(text).read, len(text), data_bytes, where=where)
+
+
+def _parsed(read: Callable[[int], str], length: int, data_bytes: int, *, where: str) -> Header:
     try:
-        header = _scan(text)
+        current().read(length)
+        header = _scan(_Text(read))
         _check_layout(header.tensors, data_bytes)
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from None
     return header
+
+
+def _decoder(file: BinaryIO, length: int) -> Callable[[int], str]:
+    """What reads the next characters of a header of `length` bytes, as many as are asked for at most."""
+    decoder, done = getincrementaldecoder("utf-8")(), 0
+
+    def read(most: int) -> str:
+        nonlocal done
+        begun = len(decoder.getstate()[0])  # of a character whose other bytes come now
+        content = read_all_of(file, min(most, length - done))
+        try:
+            text = decoder.decode(content, final=done + len(content) == length)
+        except UnicodeDecodeError as error:
+            raise BadInput(f"the header is not UTF-8 at its byte {done - begun + error.start}") from None
+        done += len(content)
+        return text
+
+    return read
+
+
+class _Text:
+    """The text of a header, a piece at a time: what is behind is let go, so that one wide character widens one piece."""
+
+    def __init__(self, read: Callable[[int], str]) -> None:
+        self._read = read
+        self.behind = 0  # characters that were let go
+        self.piece = read(_PIECE)
+
+    def more(self, position: int, most: int = LONGEST_ENTRY) -> bool:
+        """Let go of what is before a position, and read on; False where the text ends.
+
+        Raises:
+            BadInput: where more than `most` characters would be held, as no entry needs.
+        """
+        rest = len(self.piece) - position
+        if rest > most:
+            raise BadInput(
+                f"the header's entry at character {self.behind + position} has more than {most:,} characters"
+            )
+        following = self._read(max(_PIECE, rest))
+        self.piece = self.piece[position:] + following
+        self.behind += position
+        return bool(following)
+
+    def unexpected(self, position: int, expected: str) -> BadInput:
+        """What is wrong at a position."""
+        text = self.piece[position : position + 120]
+        found = shown(text, most=130) if text else "its end"
+        return BadInput(
+            f"the header is malformed at character {self.behind + position}: expected {expected}, found {found}"
+        )
 
 
 def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str]) -> bytes:
@@ -138,27 +206,45 @@ class _Entries:
 
     def __init__(self) -> None:
         self.metadata: dict[str, str] | None = None
+        self.budget = current()
         self._tensors: list[StoredTensor] = []
         self._layouts: dict[tuple[str, str], _Layout] = {}  # the few that a model's many tensors share
         self._wrong: list[int] = []  # places of tensors whose bytes are not those of their shape
+        self._last = self._counted = 0
 
     def add(self, name: str, dtype: str, shape: str, start: str, end: str) -> None:
         """Add a tensor, as the header's text has it."""
         if name == _METADATA:
             raise BadInput(f"the header's {_METADATA} holds more than text")
+        if len(name) > LONGEST_NAME:
+            raise BadInput(f"the header names a tensor by {len(name):,} characters, more than {LONGEST_NAME:,}")
         layout = self._layouts.get((dtype, shape))
         if layout is None:
+            if len(self._layouts) == _MOST_LAYOUTS:  # as no model has
+                self._layouts.clear()
+            self.budget.step(10)
             layout = self._layouts[dtype, shape] = _layout(name, dtype, shape)
-        first, last = int(start), int(end)
+            self.budget.keep(_SIZE_BYTES * (len(layout.shape) + 2), "its tensors' shapes")
+        first = int(start)
+        first = self._last if first == self._last else first  # most begin where one ends: one object for both
+        last = self._last = int(end)
         if layout.bits != (last - first) * 8:
             self._wrong.append(len(self._tensors))
         if last > _LARGEST_SIZE or first > _LARGEST_SIZE:
             raise BadInput(f"tensor {quoted(name)} has data_offsets beyond 2^64")
         self._tensors.append(StoredTensor(name, layout.dtype, layout.shape, first, last))
 
+    def take(self) -> None:
+        """Take what was added since the last time from the budget."""
+        found = self._tensors[self._counted :]
+        self.budget.step(5 * len(found) + 10)
+        self.budget.keep(_TENSOR * len(found) + sum(map(sys.getsizeof, map(itemgetter(0), found))), "its tensors")
+        self._counted = len(self._tensors)
+
     def whole(self) -> Header:
         """All of them; of those with one name the last alone, as in the format's library."""
         tensors, wrong = self._tensors, self._wrong
+        self.budget.step(5 * (len(tensors) - self._counted))
         if len(set(map(itemgetter(0), tensors))) < len(tensors):
             last = {tensor.name: place for place, tensor in enumerate(tensors)}
             wrong = sorted(set(wrong) & set(last.values()))
@@ -169,55 +255,94 @@ class _Entries:
         return Header(tensors, self.metadata or {})
 
 
-def _scan(text: str) -> Header:
+def _scan(text: _Text) -> Header:
     """All entries of a header's text: tensors, and the one ``__metadata__``."""
     entries = _Entries()
-    plain = text.isascii() and "\\" not in text  # no string needs a look of its own
-    scan = Scan(text)
-    scan.space()
-    scan.expect("{", "a { at its start")
-    after = "}" if scan.sees("}") else ","
-    position = scan.position
+    scan = _begun(text)
+    after, position = "}" if scan.sees("}") else ",", scan.position
+    piece, plain = text.piece, _is_plain(text.piece)
     while after == ",":
-        entry = _USUAL.match(text, position) or _ENTRY.match(text, position)
+        entry = _USUAL.match(piece, position) or _ENTRY.match(piece, position)
         if entry and None not in (found := entry.groups()):
             token, dtype, shape, start, end, after = found
             entries.add(token[1:-1] if plain else string_of(token), dtype, shape, start, end)
             position = entry.end()
             continue
-        scan.position = position
-        scan.space()
-        name = scan.key(_WANTED)
-        if name != _METADATA:
-            entries.add(name, *_unusual(scan, name))
-        elif entries.metadata is None:
-            entries.metadata = _metadata(scan)
+        named = _NAMED.match(piece, position)
+        if named and entries.metadata is None and string_of(named[1]) == _METADATA:
+            entries.metadata, position, after = _metadata(text, named.end())
         else:
-            raise BadInput(f"the header has {_METADATA} twice")
-        after = "," if scan.goes_on("}") else "}"
-        position = scan.position
-    if text[position:].strip(" \t\r\n"):  # the format pads with spaces
-        scan.position = position
-        raise scan.unexpected("nothing after the header's end")
+            entries.take()
+            short = len(piece) - position < LONGEST_ENTRY  # it may go on in the next piece
+            more = short and text.more(position)
+            position = 0 if short else position
+            if not more:
+                position, after = _unusual(text, position, entries)
+        piece, plain = text.piece, _is_plain(text.piece)
+    while True:
+        if text.piece[position:].strip(_BLANKS):  # the format pads with spaces
+            raise text.unexpected(position, "nothing after the header's end")
+        if not text.more(position := len(text.piece)):
+            break
+        position = 0
     return entries.whole()
 
 
-def _metadata(scan: Scan) -> dict[str, str]:
-    """The ``__metadata__`` that stands at a place: keys and values, or null. The last of a key counts."""
-    found: dict[str, str] = {}
-    if scan.sees("null"):
-        return found
-    wanted = '"key": "text" in __metadata__'
-    scan.expect("{", wanted)
-    more = not scan.sees("}")
-    while more:
-        key = scan.key(wanted)
-        found[key] = scan.string(wanted)
-        more = scan.goes_on("}")
-    return found
+def _begun(text: _Text) -> Scan:
+    """After the { with which a header begins, whatever space is before it."""
+    while not text.piece.strip(_BLANKS) and text.more(len(text.piece)):
+        pass
+    scan = Scan(text.piece, behind=text.behind)
+    scan.space()
+    scan.expect("{", "a { at its start")
+    return scan
 
 
-def _unusual(scan: Scan, name: str) -> tuple[str, str, str, str]:
+def _is_plain(piece: str) -> bool:
+    """Whether no string in a piece needs a look of its own."""
+    return piece.isascii() and "\\" not in piece
+
+
+def _metadata(text: _Text, position: int) -> tuple[dict[str, str], int, str]:
+    """The texts of the ``__metadata__`` that begins at a position, where in the piece it ends, and what stands after it."""
+    budget = current()
+    found: dict[str, str] = {}  # the last of a key counts
+    while True:
+        while pair := _TEXT.match(text.piece, position):
+            key, value = string_of(pair[1]), string_of(pair[2])
+            budget.step()
+            budget.keep(sys.getsizeof(key) + sys.getsizeof(value) + _PAIR, "its metadata")
+            found[key] = value
+            position = pair.end()
+        if end := _END.match(text.piece, position):
+            return found, end.end(), end[1]
+        if not text.more(position, LONGEST_TEXT):
+            raise text.unexpected(0, '"key": "text" in __metadata__')
+        position = 0
+
+
+def _unusual(text: _Text, position: int, entries: _Entries) -> tuple[int, str]:
+    """Add an entry that is not as most are; where in the piece it ends, and what stands after it."""
+    scan = Scan(text.piece, position, behind=text.behind)
+    scan.space()
+    try:
+        name = scan.key(_WANTED)
+        if name != _METADATA:
+            entries.add(name, *_fields(scan, name))
+        elif entries.metadata is None:
+            entries.metadata = {}
+            scan.expect("null", '"key": "text" in __metadata__')
+        else:
+            raise BadInput(f"the header has {_METADATA} twice")
+        after = "," if scan.goes_on("}") else "}"
+    except BadInput:
+        if scan.is_cut and len(scan.text) - position >= LONGEST_ENTRY:
+            text.more(position)  # says that the entry is too long
+        raise
+    return scan.position, after
+
+
+def _fields(scan: Scan, name: str) -> tuple[str, str, str, str]:
     """Dtype, shape and offsets of a tensor, as text, whatever else stands with them: all that the format's library takes."""
     if scan.sees("["):  # the three values alone
         dtype = _dtype(scan)
