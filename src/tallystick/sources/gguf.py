@@ -242,8 +242,9 @@ def _tensor(reader: _Reader, alignment: int) -> StoredTensor:
     if dtype is None:
         raise BadInput(f"{what} is of ggml's type {number}, which is not known")
     block = BLOCKS.get(dtype) or Block(1, BITS[dtype] // 8)
-    if dimensions and sizes[0] % block.elements:
-        raise BadInput(f"{what} has rows of {sizes[0]:,} elements, and {dtype} packs {block.elements} together")
+    row = sizes[0] if dimensions else 1
+    if row % block.elements:
+        raise BadInput(f"{what} has rows of {row:,} elements, and {dtype} packs {block.elements} together")
     start = reader.number(8, what)
     if start % alignment:
         raise BadInput(f"{what} begins at byte {start:,} of the data, which is no multiple of {alignment}")

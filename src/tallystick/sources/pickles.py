@@ -279,9 +279,9 @@ class _Machine:
         self._call(of, arguments)
 
     def _call(self, of: Any, arguments: Any) -> None:
-        if not isinstance(of, Name) or not isinstance(arguments, tuple):
+        if not isinstance(of, Name) or not isinstance(arguments, tuple | list):
             raise BadInput("its pickle calls what is no function: it is broken")
-        self._new(of.make(arguments), 120)
+        self._new(of.make(tuple(arguments)), 120)
 
     def build(self, _: None) -> None:
         state, built = self.stack.pop(), self.stack[-1]

@@ -10,6 +10,7 @@ from tallystick.sources.pickles import Make, Name, Ordered, Other, key_of
 from tallystick.sources.torch_names import (
     BESIDE,
     CONSTANTS,
+    DEVICES,
     DTENSORS,
     DTYPES,
     LAYOUTS,
@@ -75,7 +76,7 @@ def _sparse(arguments: tuple[Any, ...]) -> Wrapped:
         (indices, values), size = data[:2], shape_of(data[2])
         parts = {"values": values, "indices": indices}
         sound = _are_tensors(parts) and len(indices.shape) == 2 and values.shape[:1] == indices.shape[1:]
-        if sound and indices.shape[0] + len(values.shape) - 1 == len(size):
+        if sound and values.shape[1:] == size[indices.shape[0] :] and indices.shape[0] <= len(size):
             return Wrapped(kind, size, parts)
     elif kind in _COMPRESSED and isinstance(data, tuple) and len(data) == 4:
         starts, indices, values, size = data
@@ -103,6 +104,9 @@ def _nested(arguments: tuple[Any, ...]) -> Wrapped:
     parts = dict(zip(("values", "sizes", "strides", "offsets"), as_many(arguments, 4), strict=True))
     if not _are_tensors(parts):
         raise BadInput("its pickle makes a nested tensor of what are no tensors")
+    sizes, strides, offsets = (parts[name].shape for name in ("sizes", "strides", "offsets"))
+    if len(sizes) != 2 or sizes != strides or offsets != sizes[:1]:
+        raise BadInput("the sizes, strides and offsets of a nested tensor are not those of one")
     return Wrapped("nested", parts["values"].shape, parts)
 
 
@@ -157,6 +161,35 @@ def other(name: str) -> Make:
     return lambda arguments: Other(name, arguments[0] if arguments else None)
 
 
+def _beside(name: str, fits: Callable[[tuple[Any, ...]], bool]) -> Make:
+    """As `other`, for a call whose arguments are judged."""
+
+    def noted(arguments: tuple[Any, ...]) -> Other:
+        if not fits(arguments):
+            raise BadInput(f"its pickle calls {name} with what it does not take")
+        return Other(name, arguments[0] if arguments else None)
+
+    return noted
+
+
+def _is_device(given: tuple[Any, ...]) -> bool:
+    """Whether ``torch.device`` takes these: the type of a device, and its number after a colon or apart."""
+    word, dot, number = given[0].partition(":") if given and isinstance(given[0], str) else ("", "", "")
+    apart = given[1:]
+    numbered = not dot or (number.isdecimal() and number.isascii() and not apart)
+    return word in DEVICES and numbered and len(apart) < 2 and all(isinstance(one, int) for one in apart)
+
+
+# What torch takes of the calls that it allows and that give no tensor.
+_FITTING: dict[str, Callable[[tuple[Any, ...]], bool]] = {
+    "torch.device": _is_device,
+    "_codecs.encode": lambda given: 0 < len(given) < 4 and all(isinstance(one, str) for one in given),
+    "builtins.set": lambda given: len(given) < 2 and all(isinstance(one, list | tuple | dict | str) for one in given),
+    "builtins.complex": lambda given: len(given) < 3 and all(isinstance(one, int | float) for one in given),
+    "builtins.bytearray": lambda given: len(given) < 4,
+}
+
+
 def names_alone(names: Iterable[str]) -> dict[str, Make]:
     """Names that stand for themselves, as dtypes do: calling one is refused."""
     return {name: _not_called(name) for name in names}
@@ -199,5 +232,6 @@ KNOWN: dict[str, Make] = {
     **names_alone(f"torch.{word}" for word in DTYPES),
     **names_alone((*STORAGE_CLASSES, *CONSTANTS, *TORCHAO, *DTENSORS, NESTED, *PLAIN_CLASSES)),
     **{name: other(name) for name in BESIDE},
+    **{name: _beside(name, fits) for name, fits in _FITTING.items()},
     **_CALLED,
 }

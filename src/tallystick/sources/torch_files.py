@@ -131,9 +131,10 @@ def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], S
         if not isinstance(given, tuple) or len(given) != fields or given[0] != "storage":
             raise BadInput("its pickle asks for memory by what is no storage's id")
         storage = storage_of(given[1], given[2], given[4])
-        known = storages.setdefault(storage.key, storage)
-        if known != storage:
-            raise BadInput(f"the storage {quoted(storage.key)} has two sizes or dtypes")
+        if storages.setdefault(storage.key, storage).bytes:
+            storage = storages[storage.key]  # as torch, which reads a storage once, by what is said of it first
+        else:
+            storages[storage.key] = storage
         return storage if fields == _ZIPPED or given[5] is None else _part(storage, given[5])
 
     return of

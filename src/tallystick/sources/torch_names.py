@@ -33,6 +33,10 @@ STORAGE_CLASSES = (
     "torch.UntypedStorage", "torch.cuda.UntypedStorage", "torch.storage.TypedStorage",
 )  # fmt: skip
 
+DEVICES = (
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan",
+    "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
 LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn", "jagged")
 CONSTANTS = (
     *(f"torch.per_{of}_{how}" for of in ("tensor", "channel") for how in ("affine", "symmetric")),

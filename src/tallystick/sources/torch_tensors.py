@@ -88,6 +88,8 @@ def sizes_of(value: Any) -> tuple[int, ...]:
 
 def size_of(arguments: tuple[Any, ...]) -> Other:
     """``torch.Size(sizes)``."""
+    if len(arguments) > 1:
+        raise BadInput("its pickle makes a shape of several things")
     return Other("torch.Size", sizes_of(arguments[0]) if arguments else ())
 
 
@@ -106,16 +108,14 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | No
     if not isinstance(storage, Storage) or not is_size(offset):
         raise BadInput("its pickle makes a tensor of what is no storage")
     shape, strides = shape_of(shape), sizes_of(strides)
+    if not strides:  # torch's own default
+        strides = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
     if len(shape) != len(strides):
         raise BadInput(f"it holds a tensor of {len(shape)} dimensions and {len(strides)} strides")
     tensor = SavedTensor(storage, dtype or storage.dtype, offset, shape, strides)
     if tensor.elements:
-        bits = DTYPES[tensor.dtype]
-        if tensor.dtype in SHARED_BYTES:
-            *rows, last = shape or (1,)
-            reach = math.prod(rows) * -(-last * SHARED_BYTES[tensor.dtype] // 8)
-        else:
-            reach = offset + 1 + sum(stride * (size - 1) for stride, size in tensor.layout)
+        bits = SHARED_BYTES.get(tensor.dtype) or DTYPES[tensor.dtype]
+        reach = offset + 1 + sum(stride * (size - 1) for stride, size in tensor.layout)
         if reach * bits > storage.bytes * 8:
             raise BadInput(
                 f"it holds a tensor of shape {quoted(shape)} that reaches {reach:,} elements into a storage of"
@@ -132,19 +132,21 @@ def rebuilt(arguments: tuple[Any, ...]) -> SavedTensor:
 def rebuilt_with_hooks(arguments: tuple[Any, ...]) -> SavedTensor:
     """``_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks, metadata)``."""
     tensor = _plain(_tensor(*as_many(arguments, 6, 7)[:4]))
+    _check_metadata(arguments[6:])
     return with_gradient(tensor, arguments[4])
 
 
 def rebuilt_with_dtype(arguments: tuple[Any, ...]) -> SavedTensor:
     """``_rebuild_tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metadata)``."""
     storage, offset, shape, strides, gradient, _, dtype = as_many(arguments, 7, 8)[:7]
-    return with_gradient(_plain(_tensor(storage, offset, shape, strides, dtype_of(dtype))), gradient)
+    _check_metadata(arguments[7:])
+    return with_gradient(_plain(_tensor(storage, offset, shape, strides, dtype_of(dtype))), gradient or False)
 
 
 def quantized(arguments: tuple[Any, ...]) -> SavedTensor:
     """``_rebuild_qtensor(storage, offset, size, stride, quantizer, requires_grad, hooks)``, whose scales are not counted."""
-    storage, offset, shape, strides, quantizer, _, _ = as_many(arguments, 7)
-    tensor = _tensor(storage, offset, shape, strides)
+    storage, offset, shape, strides, quantizer, gradient, _ = as_many(arguments, 7)
+    tensor = with_gradient(_tensor(storage, offset, shape, strides), gradient)
     if not tensor.dtype.startswith("q") or not isinstance(quantizer, tuple) or not quantizer:
         raise BadInput("its pickle makes a quantised tensor of what is none")
     scheme = quantizer[0].name if isinstance(quantizer[0], Name) else ""
@@ -162,6 +164,12 @@ def quantized(arguments: tuple[Any, ...]) -> SavedTensor:
 
 
 _PER_CHANNEL = ("torch.per_channel_affine", "torch.per_channel_affine_float_qparams")
+
+
+def _check_metadata(given: tuple[Any, ...]) -> None:
+    """Of a tensor, whether it is conjugated or negated."""
+    if any(one and not isinstance(one, dict) for one in given):
+        raise BadInput("its pickle gives a tensor metadata that are none")
 
 
 def _length(values: Any) -> int:
@@ -191,7 +199,7 @@ def rebuilt_without_values(arguments: tuple[Any, ...]) -> SavedTensor:
     word = dtype_of(dtype)
     # Over memory as large as it needs, to be checked as any other, and then over none.
     memory = Storage("", word, 1 << 192)
-    return with_gradient(_plain(_tensor(memory, 0, shape, strides))._replace(storage=None), gradient)
+    return with_gradient(_plain(_tensor(memory, 0, shape, strides))._replace(storage=None), gradient or False)
 
 
 def moved(arguments: tuple[Any, ...]) -> SavedTensor:
@@ -216,7 +224,9 @@ def parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
 
 
 def new_parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
-    """``Parameter(data, requires_grad=True)``."""
+    """``Parameter(data, requires_grad=True)``; without data an empty one."""
+    if not arguments:
+        return SavedTensor(None, "float32", 0, (0,), (1,), True)
     data, trainable = (*as_many(arguments, 1, 2), True)[:2]
     return parameter((data, trainable, None))
 
