@@ -168,7 +168,8 @@ _PER_CHANNEL = ("torch.per_channel_affine", "torch.per_channel_affine_float_qpar
 
 def _check_metadata(given: tuple[Any, ...]) -> None:
     """Of a tensor, whether it is conjugated or negated."""
-    if any(one and not isinstance(one, dict) for one in given):
+    said = [one.state if isinstance(one, Other) else one for one in given]
+    if any(one and not isinstance(one, dict) for one in said):
         raise BadInput("its pickle gives a tensor metadata that are none")
 
 
