@@ -92,11 +92,10 @@ def evaluate(
         Undefined: where there is no value.
         BadInput: where a number would grow past `MOST_BITS`.
     """
-
     budget = current()
 
     def value(node: Expression) -> Value:
-        budget.step(15)
+        budget.step(9)
         if isinstance(node, Number):
             return replaced(node) or _rounded(node, node.rounded or (loose and node.unit < 1))
         if isinstance(node, Name):

@@ -35,6 +35,7 @@ class Contents(NamedTuple):
     role: Callable[[str], str] = role_of  # of a tensor, by its name
     experts_used: Fraction | None = None  # the share of them that a token uses, where the file tells
     notes: tuple[str, ...] = ()
+    stated: Mapping[str, Any] = {}  # what the index of a checkpoint says of its sums
 
     @property
     def tensors(self) -> list[StoredTensor]:

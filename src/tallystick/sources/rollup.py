@@ -53,7 +53,9 @@ def roll_up(
         rows.append(rows_alike.setdefault(numbers, numbers))
         if len(rows) == 1 or len(rows_alike) > known:
             known = len(rows_alike)
-            budget.keep((len(rows) == 1) * (_STACK + len(template)) + _ROW + _NUMBER * len(numbers), "its tensors' names")
+            budget.keep(
+                (len(rows) == 1) * (_STACK + len(template)) + _ROW + _NUMBER * len(numbers), "its tensors' names"
+            )
         if len(rows) == _OFTEN and numbers and len(template) < _LONG:
             patterns[template] = re.compile("([0-9]{1,9})".join(map(re.escape, template.split("{}")))).fullmatch
     for (template, _, dtype, shape, held), rows in stacks.items():

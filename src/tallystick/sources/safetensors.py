@@ -68,7 +68,7 @@ _PIECE = 1 << 20  # characters that are read at once
 _MOST_LAYOUTS = 4096  # whose dtype and shape are looked up by their text
 
 # Bytes that Python takes: for a tensor without its name, for a size, for a text of the metadata in the dictionary.
-_TENSOR, _SIZE_BYTES, _PAIR = 150, 32, 120
+_TENSOR, _SIZE_BYTES, _PAIR = 180, 32, 120
 _WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": [start, end]}'
 
 
@@ -156,7 +156,9 @@ class _Text:
         """
         rest = len(self.piece) - position
         if rest > most:
-            raise BadInput(f"the header's entry at character {self.behind + position} has more than {most:,} characters")
+            raise BadInput(
+                f"the header's entry at character {self.behind + position} has more than {most:,} characters"
+            )
         following = self._read(max(_PIECE, rest))
         self.piece = self.piece[position:] + following
         self.behind += position
@@ -166,7 +168,9 @@ class _Text:
         """What is wrong at a position."""
         text = self.piece[position : position + 120]
         found = shown(text, most=130) if text else "its end"
-        return BadInput(f"the header is malformed at character {self.behind + position}: expected {expected}, found {found}")
+        return BadInput(
+            f"the header is malformed at character {self.behind + position}: expected {expected}, found {found}"
+        )
 
 
 def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str]) -> bytes:
@@ -188,10 +192,9 @@ def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metad
 
 def _scan(text: _Text) -> Header:
     """All entries of a header's text: tensors, and the one ``__metadata__``."""
-    budget = current()
     tensors: list[StoredTensor] = []
     metadata: dict[str, str] | None = None
-    layouts: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {}  # the few that a model's many tensors share
+    layouts = _Layouts()
     position, after, last, counted = 1, ",", 0, 0
     if not text.piece.startswith("{"):
         raise text.unexpected(0, "a { at its start")
@@ -201,13 +204,10 @@ def _scan(text: _Text) -> Header:
     while after == ",":
         entry = _USUAL.match(piece, position) or _ENTRY.match(piece, position)
         if entry is None:
-            if (start := _NAMED.match(piece, position)) and _string(start[1]) == _METADATA and metadata is None:
+            if metadata is None and (start := _NAMED.match(piece, position)) and _string(start[1]) == _METADATA:
                 metadata, position, after = _metadata(text, start.end())
             else:
-                found = tensors[counted:]
-                budget.step(5 * len(found) + 10)
-                budget.keep(_TENSOR * len(found) + sum(map(sys.getsizeof, map(itemgetter(0), found))), "its tensors")
-                counted = len(tensors)
+                counted = _take(tensors, counted)
                 if not text.more(position):
                     raise text.unexpected(0, _WANTED)
                 position = 0
@@ -217,17 +217,9 @@ def _scan(text: _Text) -> Header:
         if dtype is None or shape is None or begin is None:
             raise text.unexpected(position, _WANTED)
         name = token[1:-1] if plain else _string(token)
-        if name == _METADATA:
-            raise BadInput(f"the header's {_METADATA} holds more than text")
-        if len(name) > LONGEST_NAME:
-            raise BadInput(f"the header names a tensor by {len(name):,} characters, more than {LONGEST_NAME:,}")
-        layout = layouts.get((dtype, shape))
-        if layout is None:
-            if len(layouts) == _MOST_LAYOUTS:  # as no model has
-                layouts.clear()
-            budget.step(10)
-            layout = layouts[dtype, shape] = _layout(name, dtype, shape)
-            budget.keep(_SIZE_BYTES * (len(layout[1]) + 2), "its tensors' shapes")
+        if name == _METADATA or len(name) > LONGEST_NAME:
+            raise _refused_name(name)
+        layout = layouts.get((dtype, shape)) or layouts.add(name, dtype, shape)
         first = last if (first := int(begin)) == last else first  # most begin where one ends: one object for both
         last = int(end)
         if layout[2] != (last - first) * 8:
@@ -237,17 +229,50 @@ def _scan(text: _Text) -> Header:
             )
         tensors.append(StoredTensor(name, layout[0], layout[1], first, last))
         position = entry.end()
-    while True:
-        if text.piece[position:].strip(" \t\r\n"):  # the format pads with spaces
-            raise text.unexpected(position, "nothing after the header's end")
-        if not text.more(position := len(text.piece)):
-            break
-        position = 0
-    budget.step(5 * (len(tensors) - counted))
+    _take(tensors, counted)
+    _check_end(text, position)
     if len(set(map(itemgetter(0), tensors))) < len(tensors):
         (name, _), *_ = Counter(tensor.name for tensor in tensors).most_common(1)
         raise BadInput(f"the header has the tensor {quoted(name)} twice")
     return Header(tensors, metadata or {})
+
+
+class _Layouts(dict[tuple[str, str], tuple[str, tuple[int, ...], int]]):
+    """Dtype, shape and bits by their texts: the few that a model's many tensors share."""
+
+    def add(self, name: str, dtype: str, shape: str) -> tuple[str, tuple[int, ...], int]:
+        """Read a layout that the tensor `name` is the first to have."""
+        if len(self) == _MOST_LAYOUTS:  # as no model has
+            self.clear()
+        budget = current()
+        budget.step(10)
+        layout = self[dtype, shape] = _layout(name, dtype, shape)
+        budget.keep(_SIZE_BYTES * (len(layout[1]) + 2), "its tensors' shapes")
+        return layout
+
+
+def _take(tensors: list[StoredTensor], counted: int) -> int:
+    """Take what all tensors but the first `counted` need from the budget of the source; how many there are."""
+    budget, found = current(), tensors[counted:]
+    budget.step(5 * len(found) + 10)
+    budget.keep(_TENSOR * len(found) + sum(map(sys.getsizeof, map(itemgetter(0), found))), "its tensors")
+    return len(tensors)
+
+
+def _refused_name(name: str) -> BadInput:
+    if name == _METADATA:
+        return BadInput(f"the header's {_METADATA} holds more than text")
+    return BadInput(f"the header names a tensor by {len(name):,} characters, more than {LONGEST_NAME:,}")
+
+
+def _check_end(text: _Text, position: int) -> None:
+    """Nothing but space may follow the header's end: the format pads with spaces."""
+    while True:
+        if text.piece[position:].strip(" \t\r\n"):
+            raise text.unexpected(position, "nothing after the header's end")
+        if not text.more(len(text.piece)):
+            return
+        position = 0
 
 
 def _is_plain(piece: str) -> bool:
@@ -303,7 +328,9 @@ def _layout(name: str, dtype_token: str, shape_text: str) -> tuple[str, tuple[in
 def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
     """The tensors must fill the bytes after the header exactly, so that no byte is hidden or shared."""
     if _misplaced(tensors):  # in another order than that of their bytes, as the format allows
-        tensors.sort(key=itemgetter(3, 4))  # by start, then end: an empty tensor before what follows it
+        # By start, then end: an empty tensor before what follows it. One key for both would take memory for each.
+        tensors.sort(key=itemgetter(4))
+        tensors.sort(key=itemgetter(3))
     if found := _misplaced(tensors):
         name, start, filled = found
         what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tallystick.budget import current
 from tallystick.errors import BadInput, quoted
 
 # Where runs keep the model's tensors, the likeliest first: Lightning, nanoGPT and the books, DeepSpeed, others.
@@ -14,7 +15,7 @@ _KEYS = ("state_dict", "model_state_dict", "model", "module", "net", "weights", 
 _PACKED = "W_q"
 
 MOST_DEEP = 32  # dictionaries one inside the other
-LONGEST = 32 << 20  # characters of all names together, which nested dictionaries could multiply
+_TENSOR = 150  # bytes that Python takes for a tensor's name and place, without its letters
 
 
 class Found(NamedTuple):
@@ -85,10 +86,10 @@ def _opened(
     tensors: dict[str, Any] = {}
     told: dict[str, Any] = {}
     seen: set[int] = set()
-    left_out = letters = 0
+    left_out, budget = 0, current()
 
     def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, deep: int, packed: bool) -> None:
-        nonlocal left_out, letters
+        nonlocal left_out
         if deep > MOST_DEEP or id(values) in seen:
             raise BadInput("it holds a dictionary inside itself, or one at two places: expected tensors by name")
         seen.add(id(values))
@@ -96,13 +97,15 @@ def _opened(
         named = (
             values.items() if isinstance(values, Mapping) else ((str(place), one) for place, one in enumerate(values))
         )
+        budget.step(len(values))
         for name, value in named:
             if not isinstance(name, str):
                 left_out += 1
             elif is_tensor(value):
-                letters += len(prefix) + len(name)
-                if letters > LONGEST:
-                    raise BadInput(f"its tensors' names have more than {LONGEST:,} characters")
+                budget.step(2)
+                budget.keep(
+                    _TENSOR + len(prefix) + len(name), "its tensors' names"
+                )  # nested dictionaries multiply them
                 if tensors.setdefault(prefix + name, value) is not value:
                     raise BadInput(f"it holds two tensors that are both called {quoted(prefix + name)}")
             elif isinstance(value, dict) or (isinstance(value, list | tuple) and any(map(is_tensor, value))):
