@@ -18,7 +18,7 @@ CONFIG = "config.json"
 # Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
 MOST_DESCRIBED = 1_000_000
 _LONGEST_TYPE = 200  # characters of a model_type
-_MOST_COMPARED = 200  # keys of a dictionary that is no config
+_MOST_COMPARED = 50  # keys of a dictionary that is no config
 TEXT_PARTS = (
     "text_config",
     "llm_config",
