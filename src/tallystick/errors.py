@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 LONGEST_NUMBER = 200  # bits of an integer that is shown
+LONGEST_WORD = 100  # characters of a word that is compared with known ones, which takes their square
 
 
 class BadInput(ValueError):
@@ -30,6 +31,8 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     """`"; nearest: gpt2, gpt2-xl"`, or `""` where nothing known looks like `word`."""
     from difflib import get_close_matches  # only a failing call pays for it
 
+    if len(word) > LONGEST_WORD:
+        return ""
     folded = {name.lower(): name for name in known}
     matches = get_close_matches(word.lower(), folded, n=most, cutoff=0.5)
     return f"; nearest: {', '.join(folded[match] for match in matches)}" if matches else ""

@@ -37,7 +37,7 @@ from tallystick.sources.part import left_out, names_described
 from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
 from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
 from tallystick.sources.safetensors import Header, parse_header
-from tallystick.sources.shards import checked, claim_notes, headers_of, shards_of
+from tallystick.sources.shards import checked, claim_notes, headers_in, headers_of, shards_of
 from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.uncollected import uncollected
 from tallystick.sources.values import StoredValues, ValuesElsewhere
@@ -106,7 +106,7 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
     else:
         ledger = checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
     if path.name.endswith(".json") and not isinstance(path, Remote):  # an index elsewhere is fetched once
-        ledger.notes += claim_notes(path, ledger)
+        ledger.notes += claim_notes(path, contents.stated, ledger)
     return ledger
 
 
@@ -155,7 +155,10 @@ def _only(whole: _Checkpoint, names: frozenset[str]) -> Contents:
 def _laid_out(path: Location, contents: Contents, beside: _Beside, source: str) -> _Checkpoint:
     """What a checkpoint holds, with its packed weights found and its values at hand."""
     values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
-    packed = _packed(contents, beside.values, values.peek)
+    try:
+        packed = _packed(contents, beside.values, values.peek)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
     values.packed = packed.weights
     return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), beside, values)
 
@@ -235,11 +238,11 @@ class _Checkpoint(NamedTuple):
 
 def contents_of(path: Location) -> Contents:
     """What a checkpoint of any known format holds: one file, or all that an index names."""
-    if path.name.endswith(SAFETENSORS):
-        return Contents("safetensors", headers_of(path))
     if not path.name.endswith(".json"):
-        return read_weights(path)
+        return Contents("safetensors", headers_of(path)) if path.name.endswith(SAFETENSORS) else read_weights(path)
     shards = shards_of(path)
+    if path.name.endswith(SAFETENSORS):
+        return Contents("safetensors", headers_in(path, shards), stated=shards.stated)
     read = at_once(read_weights, [path.parent / shard for shard in sorted(shards)])
     files = checked(path, shards, [file for one in read for file in one.files])
     sharing = {name: shared for one in read for name, shared in one.sharing.items()}
@@ -249,6 +252,7 @@ def contents_of(path: Location) -> Contents:
         sharing,
         notes=tuple(dict.fromkeys(note for one in read for note in one.notes)),
         weights={name: weight for one in read for name, weight in one.weights.items()},
+        stated=shards.stated,
         beside=frozenset().union(*(one.beside for one in read)),
     )
 

@@ -38,6 +38,7 @@ class Contents(NamedTuple):
     notes: tuple[str, ...] = ()
     weights: Mapping[str, Weight] = {}  # what tensors of another shape stand for, as the values of a sparse one
     beside: frozenset[str] = frozenset()  # names of what these need to be numbers, as indices
+    stated: Mapping[str, Any] = {}  # what the index of a checkpoint says of its sums
 
     @property
     def tensors(self) -> list[StoredTensor]:

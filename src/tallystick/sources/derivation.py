@@ -51,9 +51,9 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
     if name == "-":
         name, content = "standard input", sys.stdin.buffer.read(LARGEST_TEXT + 1)
     else:
-        file, _ = open_regular(path)
+        file, size = open_regular(path)
         with file:
-            content = file.read(LARGEST_TEXT + 1)
+            content = file.read(min(size, LARGEST_TEXT + 1))
     if len(content) > LARGEST_TEXT:
         raise BadInput(
             f"{name} is larger than {LARGEST_TEXT:,} bytes: too long for a derivation; give the part that derives"

@@ -66,7 +66,7 @@ def read_distributed(path: Path) -> Contents:
     """
     file, size = open_regular(path)
     with file:
-        content = file.read(LARGEST + 1)
+        content = file.read(min(size, LARGEST + 1))
     try:
         if len(content) > LARGEST:
             raise BadInput(f"it has {size:,} bytes, more than the {LARGEST:,} that are read")

@@ -13,8 +13,10 @@ import struct
 from collections.abc import Sequence
 from io import BufferedReader
 from operator import attrgetter
+from sys import getsizeof
 from typing import Any, Literal, NamedTuple
 
+from tallystick.budget import current
 from tallystick.dtypes import BITS, BLOCKS, Block
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.contents import Contents, check_shape
@@ -27,14 +29,13 @@ from tallystick.sources.safetensors import Header, StoredTensor
 KIND = "gguf"
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_TENSORS = 100_000
-MOST_KEYS = 100_000
-MOST_WORDS = 4_000_000  # in all lists of the metadata; the largest tokenizers have a million, merges included
 LONGEST_NAME = 1 << 16
 LONGEST_KEPT = 1 << 12  # of a text in the metadata: longer ones, such as chat templates, are left out
 
 _MOST_DIMENSIONS = 4  # ggml's
 _ALIGNMENT_KEY = "general.alignment"
+_LEAST_TENSOR, _LEAST_KEY = 24, 13  # bytes in the file
+_KEY, _TENSOR = 150, 500  # bytes that Python takes for a key of the metadata, and for a tensor, without their texts
 _ALIGNMENT = 32  # of the tensors' bytes, where the metadata says nothing
 _PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf")
 
@@ -110,7 +111,7 @@ class _Reader:
         self._file, self._size = file, size
         self.position = 0
         self.order: Literal["little", "big"] = "little"
-        self._words = MOST_WORDS
+        self._budget = current()
 
     def take(self, length: int, what: str) -> bytes:
         self._check(length, what)
@@ -160,9 +161,7 @@ class _Reader:
         if kind in SCALARS:
             self.skip(struct.calcsize("<" + SCALARS[kind]) * count, what)
         elif kind == TEXT:
-            self._words -= count
-            if self._words < 0:
-                raise BadInput(f"{what} brings the words of its lists above {MOST_WORDS:,}")
+            self._budget.step(count)  # the largest tokenizers have a million, merges included
             for _ in range(count):
                 self.skip(self.number(8, what), what)
         else:
@@ -193,8 +192,9 @@ def _read_header(reader: _Reader, size: int) -> _File:
         old = ": convert it anew, llama.cpp reads it no more" if version == 1 else ""
         raise BadInput(f"it is of GGUF's version {version}, expected 2 or 3{old}")
     count, keys = reader.number(8, "the count of tensors"), reader.number(8, "the count of keys")
-    if count > MOST_TENSORS or keys > MOST_KEYS:
-        raise BadInput(f"it claims {count:,} tensors and {keys:,} keys: more than any model has")
+    if _LEAST_TENSOR * count + _LEAST_KEY * keys > size:
+        raise BadInput(f"it claims {count:,} tensors and {keys:,} keys, more than a file of {size:,} bytes holds")
+    budget = current()
     metadata: dict[str, Any] = {}
     seen: set[str] = set()
     for _ in range(keys):
@@ -206,12 +206,19 @@ def _read_header(reader: _Reader, size: int) -> _File:
         value = reader.value(kind, f"the value of {quoted(key)}")
         if key == _ALIGNMENT_KEY and kind != UINT32:
             raise BadInput(f"its {key} is of the type {kind}, expected {UINT32}: an unsigned number of 32 bits")
+        budget.step(5)
         if value is not None:
+            budget.keep(_KEY + getsizeof(key) + getsizeof(value), "its metadata")
             metadata[key] = value
     alignment = metadata.get(_ALIGNMENT_KEY, _ALIGNMENT)
     if alignment < 1 or alignment & (alignment - 1):
         raise BadInput(f"its general.alignment is {quoted(alignment)}, expected a power of two")
-    tensors = [_tensor(reader, alignment) for _ in range(count)]
+    tensors = []
+    for _ in range(count):  # whatever is claimed: each is read before there is room for the next
+        budget.step(10)
+        tensors.append(tensor := _tensor(reader, alignment))
+        budget.keep(_TENSOR + getsizeof(tensor.name), "its tensors")
+    budget.read(reader.position)
     data = -(-reader.position // alignment) * alignment
     tensors.sort(key=attrgetter("start", "end"))
     filled = 0

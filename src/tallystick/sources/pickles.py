@@ -4,8 +4,8 @@ A pickle is a small program: it names classes and functions, and calls them. Her
 library's `pickletools`, which runs none of them, and followed on a machine that knows plain values and those names
 that a format lists, each with a function of ours that only notes the arguments. Any other name is refused as it comes.
 
-Limits: `MOST_STEPS` steps and `MOST_ROOM` bytes of what was made, roughly reckoned, so that no pickle takes seconds or
-gigabytes; an answer is plain values, `Other` where a known name gives no more, and whatever the format's functions give.
+Each step, and what it makes, is taken from the budget of the source. An answer is plain values, `Other` where a known
+name gives no more, and whatever the format's functions give.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any
 
+from tallystick.budget import Budget, current
 from tallystick.errors import BadInput, quoted
 
-LARGEST = 16 << 20  # bytes of a pickle; the largest shards' are some hundred thousand
-MOST_STEPS = 4_000_000
-MOST_ROOM = 80_000_000  # bytes
+LARGEST = 16 << 20  # bytes of a pickle that are read at once; the largest shards' are some hundred thousand
 
 Make = Callable[[tuple[Any, ...]], Any]
 
@@ -78,15 +77,13 @@ def followed(stream: BytesIO, known: Mapping[str, Make], persistent: Callable[[A
         persistent: what a persistent id stands for.
 
     Raises:
-        BadInput: for any other name, for what is no pickle, and beyond the limits.
+        BadInput: for any other name, for what is no pickle, and where the budget of the source is spent.
     """
-    machine = _Machine(known, persistent)
-    steps = 0
+    budget = current()
+    machine = _Machine(known, persistent, budget)
     try:
         for opcode, argument, _ in pickletools.genops(stream):
-            steps += 1
-            if steps > MOST_STEPS:
-                raise BadInput(f"its pickle has more than {MOST_STEPS:,} steps")
+            budget.step(2)
             machine.step(opcode.name, argument)
         return machine.stack.pop()
     except BadInput:
@@ -101,12 +98,12 @@ def followed(stream: BytesIO, known: Mapping[str, Make], persistent: Callable[[A
 class _Machine:
     """The stack and the memory that a pickle works on."""
 
-    def __init__(self, known: Mapping[str, Make], persistent: Callable[[Any], Any]) -> None:
+    def __init__(self, known: Mapping[str, Make], persistent: Callable[[Any], Any], budget: Budget) -> None:
         self.stack: list[Any] = []
         self._below: list[list[Any]] = []  # stacks that wait under a mark
         self._memory: dict[int, Any] = {}
         self._known, self._persistent = known, persistent
-        self._room = MOST_ROOM
+        self._budget = budget
 
     def step(self, name: str, argument: Any) -> None:
         """One step of the pickle."""
@@ -130,9 +127,7 @@ class _Machine:
             handler(self, argument)
 
     def _take(self, room: int) -> None:
-        self._room -= room
-        if self._room < 0:
-            raise BadInput(f"its pickle would make more than {MOST_ROOM:,} bytes of names and numbers")
+        self._budget.keep(room, "the names and numbers of its pickle")
 
     def _marked(self) -> list[Any]:
         """What was put on the stack since the last mark."""

@@ -70,7 +70,7 @@ _PIECE = 1 << 20  # characters that are read at once
 _MOST_LAYOUTS = 4096  # whose dtype and shape are looked up by their text
 
 # Bytes that Python takes: for a tensor without its name, for a size, for a text of the metadata in the dictionary.
-_TENSOR, _SIZE_BYTES, _PAIR = 150, 32, 120
+_TENSOR, _SIZE_BYTES, _PAIR = 180, 32, 120
 _BLANKS = " \t\r\n"
 _WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": [start, end]}'
 
@@ -243,8 +243,8 @@ class _Entries:
 
     def whole(self) -> Header:
         """All of them; of those with one name the last alone, as in the format's library."""
+        self.take()
         tensors, wrong = self._tensors, self._wrong
-        self.budget.step(5 * (len(tensors) - self._counted))
         if len(set(map(itemgetter(0), tensors))) < len(tensors):
             last = {tensor.name: place for place, tensor in enumerate(tensors)}
             wrong = sorted(set(wrong) & set(last.values()))
@@ -427,7 +427,9 @@ def _misfit(tensor: StoredTensor) -> BadInput:
 def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
     """The tensors must fill the bytes after the header exactly, so that no byte is hidden or shared."""
     if _misplaced(tensors):  # in another order than that of their bytes, as the format allows
-        tensors.sort(key=itemgetter(3, 4))  # by start, then end: an empty tensor before what follows it
+        # By start, then end: an empty tensor before what follows it. One key for both would take memory for each.
+        tensors.sort(key=itemgetter(4))
+        tensors.sort(key=itemgetter(3))
     if found := _misplaced(tensors):
         name, start, filled = found
         what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tallystick.budget import current
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.pickles import Key
 
@@ -15,9 +16,8 @@ _KEYS = ("state_dict", "model_state_dict", "model", "module", "net", "weights", 
 _PACKED = "W_q"
 
 MOST_DEEP = 32  # dictionaries and lists one inside the other
-LONGEST = 32 << 20  # characters of all names together, which nested dictionaries could multiply
-MOST_AGAIN = 100_000  # dictionaries and lists that stand at a further place
 ALONE = "tensor"  # what a file's only tensor is called, where it has no name
+_TENSOR = 150  # bytes that Python takes for a tensor's name and place, without its letters
 
 
 class Found(NamedTuple):
@@ -91,9 +91,8 @@ def _opened(
     """All tensors of a dictionary or list, and of those inside it."""
     tensors: dict[str, Any] = {}
     told: dict[str, Any] = {}
-    seen: set[int] = set()
     above: list[int] = []  # what is being looked into
-    left_out = letters = again = 0
+    left_out, budget = 0, current()
 
     def is_open(value: Any) -> bool:
         """Whether a value is looked into: a dictionary, or a list that may hold tensors."""
@@ -101,22 +100,20 @@ def _opened(
         return isinstance(value, dict) or (listed and any(isinstance(one, dict | list | tuple) for one in value))
 
     def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, packed: bool) -> None:
-        nonlocal left_out, letters, again
+        nonlocal left_out
         if id(values) in above:
             raise BadInput("it holds a dictionary inside itself: expected tensors by name")
         if len(above) == MOST_DEEP:
             raise BadInput(f"it holds more than {MOST_DEEP} dictionaries one inside the other")
-        again += id(values) in seen
-        if again > MOST_AGAIN:
-            raise BadInput(f"it holds dictionaries at more than {MOST_AGAIN:,} further places")
-        seen.add(id(values))
         above.append(id(values))
         packed = packed or _PACKED in values
+        budget.step(len(values) + 1)  # again at each place where it stands
         for name, value in _named(values):
             if is_tensor(value):
-                letters += len(prefix) + len(name)
-                if letters > LONGEST:
-                    raise BadInput(f"its tensors' names have more than {LONGEST:,} characters")
+                budget.step(2)
+                budget.keep(
+                    _TENSOR + len(prefix) + len(name), "its tensors' names"
+                )  # nested dictionaries multiply them
                 if tensors.setdefault(prefix + name, value) is not value:
                     raise BadInput(f"it holds two tensors that are both called {quoted(prefix + name)}")
             elif is_open(value):

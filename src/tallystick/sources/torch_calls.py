@@ -36,11 +36,16 @@ from tallystick.sources.torch_tensors import (
 )
 
 
+_CLASSES_OF_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter", NESTED, *TORCHAO, *DTENSORS)
+
+
 def _of_type(arguments: tuple[Any, ...]) -> Any:
     """``_rebuild_from_type_v2(function, type, arguments, state)``."""
     function, kind, given, state = as_many(arguments, 4)
     if not isinstance(function, Name) or not isinstance(kind, Name) or not isinstance(given, tuple):
         raise BadInput("its pickle calls what is no function: it is broken")
+    if kind.name not in _CLASSES_OF_TENSORS:
+        raise BadInput("its pickle gives a tensor a class that is none of one")
     made = function.make(given)
     if not isinstance(made, SavedTensor | Wrapped):
         raise BadInput("its pickle gives what is no tensor the class of one")

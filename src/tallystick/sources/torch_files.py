@@ -98,7 +98,7 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
 def _from_pickles(file: BufferedReader, size: int) -> _Whole:
     """The form of before torch 1.6, which `_use_new_zipfile_serialization=False` still writes."""
     file.seek(0)
-    stream = BytesIO(file.read(LARGEST))
+    stream = BytesIO(file.read(min(size, LARGEST)))  # what is asked for is made room for
     magic = followed(stream, {}, _refused)
     if magic != _MAGIC or followed(stream, {}, _refused) != _PROTOCOL:
         raise BadInput("it is a pickle, and not one of torch.save")

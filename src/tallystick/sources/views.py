@@ -8,10 +8,12 @@ from heapq import heappop, heappush
 from itertools import product
 from typing import NamedTuple
 
+from tallystick.budget import current
 from tallystick.errors import BadInput
 
-# Neighbouring elements, of all tensors that cross another: a slice of columns has a run for each row.
-MOST_RUNS = 1 << 18
+# Neighbouring elements of tensors that cross another, a run for each row of a slice of columns: steps and bytes of each.
+_STEPS_OF_RUN, _BYTES_OF_RUN = 20, 300
+_BYTES_OF_VIEW = 300  # and of each view
 
 
 class View(NamedTuple):
@@ -78,8 +80,10 @@ def shared(views: Sequence[View]) -> list[Shared]:
     Disjoint slices of one memory share nothing.
 
     Raises:
-        BadInput: where views cross in more than `MOST_RUNS` runs.
+        BadInput: where views cross in more runs than the budget of the source has room for.
     """
+    current().step(5 * len(views))
+    current().keep(_BYTES_OF_VIEW * len(views), "who shares which memory")
     first: dict[View, int] = {}
     found = [Shared(first.setdefault(view, place), 0) for place, view in enumerate(views)]
     for group in _crossing(views, sorted(first.values(), key=lambda place: views[place][:2])):
@@ -111,8 +115,12 @@ def _crossing(views: Sequence[View], places: Sequence[int]) -> Iterator[list[int
 def _swept(views: Sequence[View], group: Sequence[int]) -> dict[int, Shared]:
     """Each element given to the first view that sees it, going through the memory once."""
     count = sum(views[place].size // views[place].layout[0][1] for place in group)
-    if count > MOST_RUNS:
-        raise BadInput(f"tensors cross one another in its memory in {count:,} pieces: too many to tell apart")
+    budget = current()
+    try:
+        budget.step(_STEPS_OF_RUN * count)
+        budget.keep(_BYTES_OF_RUN * count, "its tensors")
+    except BadInput as error:
+        raise BadInput(f"tensors cross one another in its memory in {count:,} pieces: {error}") from None
     runs = sorted(
         (start, start + views[place].layout[0][1], place) for place in group for start in _starts(views[place])
     )
@@ -144,6 +152,7 @@ def _swept(views: Sequence[View], group: Sequence[int]) -> dict[int, Shared]:
             one, other = root(open_[0][0]), root(place)
             above[max(one, other)] = min(one, other)
         heappush(open_, (place, end))
+    budget.keep(-_BYTES_OF_RUN * count, "its tensors")
     return {place: Shared(root(place), new[place]) for place in group}
 
 
