@@ -35,7 +35,6 @@ from tallystick.sources.torch_tensors import (
     size_of,
 )
 
-
 _CLASSES_OF_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter", NESTED, *TORCHAO, *DTENSORS)
 
 
