@@ -184,11 +184,18 @@ def _is_device(given: tuple[Any, ...]) -> bool:
     return word in DEVICES and numbered and len(apart) < 2 and all(isinstance(one, int) for one in apart)
 
 
+def _is_of_keys(items: Any) -> bool:
+    """Whether a set can be made of these."""
+    if isinstance(items, list | tuple):
+        return not any(isinstance(item, list | dict) for item in items)
+    return isinstance(items, dict | str)
+
+
 # What torch takes of the calls that it allows and that give no tensor.
 _FITTING: dict[str, Callable[[tuple[Any, ...]], bool]] = {
     "torch.device": _is_device,
     "_codecs.encode": lambda given: 0 < len(given) < 4 and all(isinstance(one, str) for one in given),
-    "builtins.set": lambda given: len(given) < 2 and all(isinstance(one, list | tuple | dict | str) for one in given),
+    "builtins.set": lambda given: len(given) < 2 and all(map(_is_of_keys, given)),
     "builtins.complex": lambda given: len(given) < 3 and all(isinstance(one, int | float) for one in given),
     "builtins.bytearray": lambda given: len(given) < 4,
 }

@@ -62,6 +62,7 @@ def storage_of(kind: Any, key: Any, elements: Any) -> Storage:
         BadInput: for a class, key or size that none has.
     """
     dtype = _dtype_of_class(kind)
+    key = str(key) if is_size(key) else key
     if not isinstance(key, str) or dtype is None or not is_size(elements):
         raise BadInput("its pickle asks for memory by what is no storage's id")
     return Storage(key, dtype, elements * DTYPES[dtype] // 8)
@@ -126,12 +127,12 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | No
 
 def rebuilt(arguments: tuple[Any, ...]) -> SavedTensor:
     """``_rebuild_tensor(storage, offset, size, stride)``."""
-    return _plain(_tensor(*as_many(arguments, 4)))
+    return _tensor(*as_many(arguments, 4))
 
 
 def rebuilt_with_hooks(arguments: tuple[Any, ...]) -> SavedTensor:
     """``_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks, metadata)``."""
-    tensor = _plain(_tensor(*as_many(arguments, 6, 7)[:4]))
+    tensor = _tensor(*as_many(arguments, 6, 7)[:4])
     _check_metadata(arguments[6:])
     return with_gradient(tensor, arguments[4])
 
@@ -140,7 +141,7 @@ def rebuilt_with_dtype(arguments: tuple[Any, ...]) -> SavedTensor:
     """``_rebuild_tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metadata)``."""
     storage, offset, shape, strides, gradient, _, dtype = as_many(arguments, 7, 8)[:7]
     _check_metadata(arguments[7:])
-    return with_gradient(_plain(_tensor(storage, offset, shape, strides, dtype_of(dtype))), gradient or False)
+    return with_gradient(_tensor(storage, offset, shape, strides, dtype_of(dtype)), gradient or False)
 
 
 def quantized(arguments: tuple[Any, ...]) -> SavedTensor:
@@ -181,9 +182,9 @@ def _length(values: Any) -> int:
 
 
 def _plain(tensor: SavedTensor) -> SavedTensor:
-    """A tensor that is not quantised: torch makes these otherwise."""
+    """A tensor that is not quantised: the meta device has none of these."""
     if tensor.dtype.startswith("q"):
-        raise BadInput("its pickle makes a quantised tensor without its scales")
+        raise BadInput("its pickle makes a quantised tensor on the meta device")
     return tensor
 
 
