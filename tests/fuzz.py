@@ -154,6 +154,17 @@ READERS = {
 WHOLE_EVERY = 20  # of so many inputs one is counted to the end, where the reader alone is sought
 
 
+def put(reader: Reader, path: Path, content: bytes) -> None:
+    """Write an input to where it is read, in an archive where it is a member of one."""
+    if reader.member:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(reader.member, content)
+            if reader.beside:
+                archive.writestr(reader.beside, bytes(64))
+    else:
+        path.write_bytes(content)
+
+
 def main() -> None:
     """Fuzz the reader that is named."""
     if len(sys.argv) < 2 or sys.argv[1] not in READERS:
@@ -171,26 +182,17 @@ def main() -> None:
         path, done = folder / reader.file, 0
         source = folder if reader.of_folder else path
 
-        def put(content: bytes) -> None:
-            if reader.member:
-                with zipfile.ZipFile(path, "w") as archive:
-                    archive.writestr(reader.member, content)
-                    if reader.beside:
-                        archive.writestr(reader.beside, bytes(64))
-            else:
-                path.write_bytes(content)
-
         def one(content: bytes) -> None:
             nonlocal done
             done += 1
-            put(content)
+            put(reader, path, content)
             if reader.whole or done % WHOLE_EVERY == 0:
                 refusal(source)
             else:
                 refusal(path, contents_of)
 
         for number, content in enumerate(reader.first(folder)):
-            put(content)
+            put(reader, path, content)
             assert refusal(source) == ""  # else nothing beyond that refusal would be looked at
             (corpus / str(number)).write_bytes(content)
 

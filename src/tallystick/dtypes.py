@@ -11,6 +11,7 @@ BITS = {
     "complex64": 64, "complex128": 128, "float8_e4m3fn": 8, "float8_e5m2": 8, "float8_e8m0fnu": 8,
     "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8, "float6_e2m3fn": 6, "float6_e3m2fn": 6,
     "complex32": 32, "qint8": 8, "quint8": 8, "qint32": 32, "float4_e2m1fn": 4,
+    "float4_e2m1fn_x2": 8, "bits8": 8, "bits16": 16, "bits1x8": 8, "bits2x4": 8, "bits4x2": 8, "quint4x2": 4, "quint2x4": 2,
 }  # fmt: skip
 
 
@@ -21,9 +22,9 @@ class Block(NamedTuple):
     bytes: int
 
 
-# From the block structs in ggml's ggml-common.h, as gguf 0.19 lists them in GGML_QUANT_SIZES.
+# From the block structs in ggml's ggml-common.h of August 2026. gguf 0.19 lists all but q2_0 in GGML_QUANT_SIZES.
 BLOCKS = {
-    "q1_0": Block(128, 18),
+    "q1_0": Block(128, 18), "q2_0": Block(64, 18),
     "q4_0": Block(32, 18), "q4_1": Block(32, 20), "q5_0": Block(32, 22), "q5_1": Block(32, 24),
     "q8_0": Block(32, 34), "q8_1": Block(32, 40),
     "q2_k": Block(256, 84), "q3_k": Block(256, 110), "q4_k": Block(256, 144), "q5_k": Block(256, 176),
@@ -35,7 +36,7 @@ BLOCKS = {
 }  # fmt: skip
 
 # Values that lie several to a byte, their scales elsewhere: bits of each.
-NARROW = {**{f"int{bits}": bits for bits in range(1, 8)}, "nf4": 4, "fp4": 4}
+NARROW = {**{f"{sign}int{bits}": bits for sign in ("", "u") for bits in range(1, 8)}, "nf4": 4, "fp4": 4}
 
 
 def size_in_bytes(elements: int, dtype: str) -> int:

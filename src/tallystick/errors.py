@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 LONGEST_NUMBER = 200  # bits of an integer that is shown
+LONGEST_WORD = 100  # characters of a word that is compared with known ones, which takes their square
 
 
 class BadInput(ValueError):
@@ -14,13 +15,24 @@ class BadInput(ValueError):
 
     def __init__(self, message: str) -> None:
         # A path or another library's error may hold line breaks, and what a terminal obeys.
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in message))
+        super().__init__(visible(message))
+
+
+def visible(text: str) -> str:
+    r"""A text on one line, with nothing that a terminal obeys: characters that cannot be shown are escaped.
+
+    >>> visible("wte\x1b[2J.weight")
+    'wte\\x1b[2J.weight'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     """`"; nearest: gpt2, gpt2-xl"`, or `""` where nothing known looks like `word`."""
     from difflib import get_close_matches  # only a failing call pays for it
 
+    if len(word) > LONGEST_WORD:
+        return ""
     folded = {name.lower(): name for name in known}
     matches = get_close_matches(word.lower(), folded, n=most, cutoff=0.5)
     return f"; nearest: {', '.join(folded[match] for match in matches)}" if matches else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,7 @@ SOURCE_HELP = (
     "book-style keys, a .safetensors file, a *.safetensors.index.json, any of these as hf://org/name, https://…, s3://… or "
     "gs://…, of which headers alone are fetched, or package.module:factory"
 )
+_UNSEEN = re.compile(r"[^\x20-\x7e\n]")
 MOST_LENGTHS = 200  # in one sweep
 MOST_DIGITS = 12  # of a length
 
@@ -159,8 +161,15 @@ def settings_of(settings: list[str]) -> dict[str, Any]:
 
 def print_json(answer: object) -> None:
     """Print an answer's ``to_dict`` as one JSON document."""
-    json.dump(answer, sys.stdout, indent=2, ensure_ascii=(sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"))
+    in_ascii = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
+    for piece in json.JSONEncoder(indent=2, ensure_ascii=in_ascii).iterencode(answer):
+        sys.stdout.write(_UNSEEN.sub(_escaped, piece))
     sys.stdout.write("\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """A character of a name as JSON escapes it, where a terminal would obey it."""
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
 
 
 def print_page(text: str) -> None:

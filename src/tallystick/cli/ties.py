@@ -8,7 +8,7 @@ from typing import Any
 
 from tallystick import ties
 from tallystick.cli.options import add_command, add_format, add_source, print_json, settings_of
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, visible
 
 EXAMPLES = """\
 examples:
@@ -40,7 +40,7 @@ def _run(options: argparse.Namespace) -> int:
         from tallystick.sources.repair import repair
 
         for line in repair(Path(options.source), Path(options.fix), answer, as_=options.as_):
-            print(line)  # noqa: T201
+            print(visible(line))  # noqa: T201
         return 0
     if options.format == "json":
         print_json(answer.to_dict())

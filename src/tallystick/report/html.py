@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from tallystick.errors import visible
 from tallystick.ledger import Ledger
 from tallystick.report.numbers import exact, percent, rough
 
@@ -27,7 +28,7 @@ def ledger_table(ledger: Ledger) -> str:
     )
     remarks = [f"{tie.relation}: {' = '.join(tie.names)}" for tie in ledger.ties] + list(ledger.notes)
     return (
-        f"<p><b>{escape(ledger.source)}</b>: {exact(ledger.total)} parameters ({rough(ledger.total)})</p>"
+        f"<p><b>{escape(visible(ledger.source))}</b>: {exact(ledger.total)} parameters ({rough(ledger.total)})</p>"
         f"<table><tr><th>role</th><th>parameters</th><th>share</th><th></th></tr>{rows}</table>"
-        + "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
+        + "".join(f"<p>{escape(visible(remark))}</p>" for remark in remarks)
     )

@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from tallystick.errors import visible
+
 # What a style of the terminal means on a page.
 _CLASSES = {"bold": "strong", "dim": "note", "green": "good", "bold green": "strong good", "yellow": "warn"}
 _CLASSES |= {"bold yellow": "strong warn", "red": "bad", "bold red": "strong bad"}
@@ -26,7 +28,7 @@ class Sheet(Console):
         for line in objects:
             text = line if isinstance(line, Text) else Text(str(line))
             kind = _CLASSES.get(str(text.style))
-            said = escape(text.plain.strip())
+            said = escape(visible(text.plain.strip()))
             self.file.write(f'<p class="{kind}">{said}</p>' if kind else f"<p>{said}</p>")
 
 

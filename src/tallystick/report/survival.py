@@ -38,7 +38,8 @@ def show_survival(answer: Survival, out: Console, *, style: str = "table") -> No
     made_with = ", ".join(f"{library} {number}" for library, number in answer.versions.items())
     if markdown:
         on = f"Each operation is done by the real library, on a small {answer.source}. " if answer.source else ON_GPT2
-        out.print(Text(PAGE.format(on=on)))
+        for line in PAGE.format(on=on).split("\n"):
+            out.print(Text(line))
     out.print(Text(f"Made with {made_with}."))
     for note in answer.notes:
         out.print(Text(f"note: {note}"))

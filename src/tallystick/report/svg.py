@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from html import escape
 
+from tallystick.errors import visible
+
 LETTER = 6.4  # pixels of a letter at this size, on average
 INK = "#1c1e21"
 COLOURS = {
@@ -32,13 +34,13 @@ def element(name: str, content: str = "", **attributes: str | float) -> str:
 
 def box(kind: str, x: float, y: float, width: float, height: float, title: str = "", **more: str | float) -> str:
     """A filled rectangle; `kind` is one of `COLOURS`, and its class."""
-    told = element("title", escape(title)) if title else ""
+    told = element("title", escape(visible(title))) if title else ""
     return element("rect", told, class_=kind, x=x, y=y, width=width, height=height, fill=COLOURS[kind], **more)
 
 
 def words(text: str, x: float, y: float, **more: str | float) -> str:
     """A line of text with its left end at `x`, its foot at `y`."""
-    return element("text", escape(text), x=x, y=y, **more)
+    return element("text", escape(visible(text)), x=x, y=y, **more)
 
 
 def cut(text: str, width: float) -> str:
@@ -69,5 +71,5 @@ def picture(content: str, width: float, height: float, *, label: str, name: str)
 
 def _value(value: str | float) -> str:
     if isinstance(value, str):
-        return escape(value)
+        return escape(visible(value))
     return f"{value:.1f}".removesuffix(".0")

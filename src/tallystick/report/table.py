@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Sequence
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
+
+from tallystick.errors import visible
 
 BAR = 24  # characters that stand for the whole
 ENDLESS = 100_000  # a pipe has no width at which to cut a tensor's name
@@ -32,16 +34,33 @@ class Table(NamedTuple):
     total: Sequence[str] = ()
 
 
+class _Visible(Console):
+    """A console that shows a line of text as one line: a tensor's name may hold what a terminal obeys."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, with the characters of a text escaped that cannot be shown."""
+        super().print(*(_shown(one) for one in objects), **options)
+
+
+def _shown(one: Any) -> Any:
+    if isinstance(one, Text) and not one.plain.isprintable():
+        return Text(visible(one.plain), style=one.style)
+    return one
+
+
 def console(file: IO[str] | None = None) -> Console:
     """Where text goes: with colours in a terminal, plain and of any width in a pipe."""
-    out = Console(file=file or sys.stdout, highlight=False, emoji=False, soft_wrap=True)
+    out = _Visible(file=file or sys.stdout, highlight=False, emoji=False, soft_wrap=True)
     return (
-        out if out.is_terminal else Console(file=out.file, highlight=False, emoji=False, soft_wrap=True, width=ENDLESS)
+        out if out.is_terminal else _Visible(file=out.file, highlight=False, emoji=False, soft_wrap=True, width=ENDLESS)
     )
 
 
 def draw(table: Table, out: Console, *, style: str = "table") -> None:
     """Print a table: ``table`` for people, ``markdown`` and ``html`` for a page, ``csv`` for a program."""
+    table = table._replace(
+        rows=[[visible(cell) for cell in row] for row in table.rows], total=[visible(cell) for cell in table.total]
+    )
     if style == "csv":
         writer = csv.writer(out.file, lineterminator="\n")
         writer.writerow([column.name for column in table.columns])

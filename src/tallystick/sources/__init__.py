@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tallystick.budget import one_source
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
@@ -21,6 +22,11 @@ REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
 
 def read(source: Any, overrides: Mapping[str, Any], part: str | None = None) -> Ledger:
     """The ledger of anything that `tallystick.count` takes, or of its `part`, with `overrides` set over its config."""
+    with one_source():
+        return _read(source, overrides, part)
+
+
+def _read(source: Any, overrides: Mapping[str, Any], part: str | None) -> Ledger:
     if part is not None:
         from tallystick.sources.language import ledger_of_language
 

@@ -49,12 +49,14 @@ def absent_from(folder: Location, names: Sequence[str]) -> Absent | None:
         return None
     formats = (_files_of(folder, names, ending) for ending in (".safetensors", ".bin"))
     index, files = next((found for found in formats if found[1]), (None, []))
-    tensors = frozenset(name for held in index.values() for name in held) if index else frozenset()
     there = frozenset(names)
     missing = tuple(name for name in files if name not in there)
     here = [folder / name for name in files] if isinstance(folder, Path) else []  # elsewhere nobody serves pointers
     pointers = {path.name: size for path in here if (size := _pointed(path)) is not None}
-    return Absent(tuple(files), pointers, missing, tensors) if missing or pointers else None
+    if not missing and not pointers:
+        return None
+    tensors = frozenset(name for held in index.values() for name in held) if index else frozenset()
+    return Absent(tuple(files), pointers, missing, tensors)
 
 
 def _all_numbered(names: Sequence[str]) -> bool:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick import architectures
+from tallystick.budget import current, one_source
 from tallystick.config import TIE
 from tallystick.dtypes import size_in_bytes
-from tallystick.errors import BadInput, quoted, shown
+from tallystick.errors import BadInput, quoted, shown, visible
 from tallystick.ledger import Entry, Ledger, Values
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
 from tallystick.sources.adapters import adapter_notes, is_adapter
@@ -34,9 +35,9 @@ from tallystick.sources.notes import dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.packed import Found, find_packed, quantisation_in
 from tallystick.sources.part import left_out, names_described
 from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
-from tallystick.sources.rollup import roll_up
+from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
 from tallystick.sources.safetensors import Header, parse_header
-from tallystick.sources.shards import checked, claim_notes, headers_of, shards_of
+from tallystick.sources.shards import checked, claim_notes, headers_in, headers_of, shards_of
 from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.uncollected import uncollected
 from tallystick.sources.values import StoredValues, ValuesElsewhere
@@ -105,7 +106,7 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
     else:
         ledger = checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
     if path.name.endswith(".json") and not isinstance(path, Remote):  # an index elsewhere is fetched once
-        ledger.notes += claim_notes(path, ledger)
+        ledger.notes += claim_notes(path, contents.stated, ledger)
     return ledger
 
 
@@ -154,9 +155,12 @@ def _only(whole: _Checkpoint, names: frozenset[str]) -> Contents:
 def _laid_out(path: Location, contents: Contents, beside: _Beside, source: str) -> _Checkpoint:
     """What a checkpoint holds, with its packed weights found and its values at hand."""
     values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
-    packed = _packed(contents, beside.values, values.peek)
+    try:
+        packed = _packed(contents, beside.values, values.peek)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
     values.packed = packed.weights
-    return _Checkpoint(path, source, contents, packed, _entries(contents, packed), beside, values)
+    return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), beside, values)
 
 
 @uncollected()
@@ -165,9 +169,13 @@ def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
 
     No value can be read, and there is no config beside it: roles are told by name.
     """
-    contents = Contents("safetensors", [(Path(source), parse_header(text, data_bytes, where=source))])
-    packed = _packed(contents, {}, lambda name: None)
-    return _Checkpoint(Path(source), source, contents, packed, _entries(contents, packed), _Beside(), None).ledger(None)
+    path = Path(source)
+    with one_source():
+        contents = Contents("safetensors", [(path, parse_header(text, data_bytes, where=source))])
+        packed = _packed(contents, {}, lambda name: None)
+        return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), _Beside(), None).ledger(
+            None
+        )
 
 
 class _Checkpoint(NamedTuple):
@@ -197,13 +205,13 @@ class _Checkpoint(NamedTuple):
             alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
             notes.append(alone)
             doubts = (*doubts, alone)
+        notes += packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method"))
         return Ledger(
             entries,
             source=self.source,
             kind=self.contents.kind,
             architecture=told.described.architecture if told else self.contents.architecture,
-            notes=notes
-            + packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method")),
+            notes=list(map(visible, notes)),
             relations={**self._overlaps(), **(told.relations if told else {})},
             stored=_stored(self.contents),
             described=told.described if told else None,
@@ -230,16 +238,22 @@ class _Checkpoint(NamedTuple):
 
 def contents_of(path: Location) -> Contents:
     """What a checkpoint of any known format holds: one file, or all that an index names."""
-    if path.name.endswith(SAFETENSORS):
-        return Contents("safetensors", headers_of(path))
     if not path.name.endswith(".json"):
-        return read_weights(path)
+        return Contents("safetensors", headers_of(path)) if path.name.endswith(SAFETENSORS) else read_weights(path)
     shards = shards_of(path)
+    if path.name.endswith(SAFETENSORS):
+        return Contents("safetensors", headers_in(path, shards), stated=shards.stated)
     read = at_once(read_weights, [path.parent / shard for shard in sorted(shards)])
     files = checked(path, shards, [file for one in read for file in one.files])
     sharing = {name: shared for one in read for name, shared in one.sharing.items()}
     return Contents(
-        read[0].kind, files, sharing, notes=tuple(dict.fromkeys(note for one in read for note in one.notes))
+        read[0].kind,
+        files,
+        sharing,
+        notes=tuple(dict.fromkeys(note for one in read for note in one.notes)),
+        weights={name: weight for one in read for name, weight in one.weights.items()},
+        stated=shards.stated,
+        beside=frozenset().union(*(one.beside for one in read)),
     )
 
 
@@ -248,7 +262,8 @@ def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str],
     if contents.own_names:
         return Found()
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
-    return find_packed(contents.tensors, quantisation_in(config), metadata, peek)
+    found = find_packed(contents.tensors, quantisation_in(config), metadata, peek)
+    return Found({**found.weights, **contents.weights}, found.beside | contents.beside)
 
 
 def _stored(contents: Contents) -> tuple[int, int]:
@@ -265,9 +280,12 @@ def _stored(contents: Contents) -> tuple[int, int]:
     )
 
 
-def _entries(contents: Contents, packed: Found) -> list[Entry]:
+def _entries(path: Location, contents: Contents, packed: Found) -> list[Entry]:
     """The stored tensors, with what is known of each without a config."""
-    return [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
+    try:
+        return [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
 
 
 def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
@@ -288,21 +306,24 @@ def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
 
 def _rolled(contents: Contents, packed: Found) -> Iterator[Entry]:
     """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
-    tensors = [tensor[:3] for tensor in contents.tensors]
-    if packed.weights:
-        tensors = [
-            (name, held.dtype, held.shape) if (held := packed.weights.get(name)) else (name, dtype, shape)
-            for name, dtype, shape in tensors
-        ]
-    sharing = contents.sharing
-    alone = [tensor for tensor in tensors if tensor[0] not in sharing] if sharing else tensors
+
+    def tensors(*, shared: bool) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        for _, header in contents.files:
+            for name, dtype, shape, *_ in header.tensors:
+                if (name in sharing) is shared:
+                    held = packed.weights.get(name)
+                    yield (name, held.dtype, held.shape) if held else (name, dtype, shape)
+
+    budget, sharing = current(), contents.sharing
+    budget.step(3 * sum(len(header.tensors) for _, header in contents.files))
     sizes = {name: weight.bytes for name, weight in packed.weights.items()}
-    yield from roll_up(alone, sizes)
-    for name, dtype, shape in tensors if sharing else ():
-        if name in sharing:
-            owner, new, _ = sharing[name]
-            unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed values are shared whole
-            yield Entry(name, shape, "other", dtype, owner, unique, packed=sizes.get(name))
+    yield from roll_up(tensors(shared=False), sizes)
+    for name, dtype, shape in tensors(shared=True) if sharing else ():
+        budget.step(STEPS_OF_ENTRY)
+        budget.keep(BYTES_OF_ENTRY, "its tensors")
+        owner, new, _ = sharing[name]
+        unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed values are shared whole
+        yield Entry(name, shape, "other", dtype, owner, unique, packed=sizes.get(name))
 
 
 class _Beside(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
@@ -16,6 +17,8 @@ from tallystick.sources.classes import alike, classes_of, foreign_class, labels_
 CONFIG = "config.json"
 # Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
 MOST_DESCRIBED = 1_000_000
+_LONGEST_TYPE = 200  # characters of a model_type
+_MOST_COMPARED = 50  # keys of a dictionary that is no config
 TEXT_PARTS = (
     "text_config",
     "llm_config",
@@ -185,7 +188,7 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     """The model type that a config states, or that its keys or class name give away."""
     stated = values.get("model_type")
     if stated is not None:
-        if not isinstance(stated, str) or not stated:
+        if not isinstance(stated, str) or not 0 < len(stated) <= _LONGEST_TYPE:
             raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2")
         return stated if architectures.find(stated) else alike(values) or stated
     for name, needed in DIALECTS:
@@ -198,7 +201,7 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     keys = [key for _, needed in DIALECTS for key in needed]
     raise BadInput(
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
-        f" (emb_dim, or block_size and n_embd){''.join(_misspelt(key, keys) for key in values)}"
+        f" (emb_dim, or block_size and n_embd){''.join(_misspelt(key, keys) for key in islice(values, _MOST_COMPARED))}"
     )
 
 

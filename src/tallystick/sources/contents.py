@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, quoted
 from tallystick.sources.names import role_of
+from tallystick.sources.packed_parts import Weight
 from tallystick.sources.remote import Location
 from tallystick.sources.safetensors import LARGEST_TENSOR, MOST_DIMENSIONS, Header, StoredTensor
 
@@ -35,6 +36,9 @@ class Contents(NamedTuple):
     role: Callable[[str], str] = role_of  # of a tensor, by its name
     experts_used: Fraction | None = None  # the share of them that a token uses, where the file tells
     notes: tuple[str, ...] = ()
+    weights: Mapping[str, Weight] = {}  # what tensors of another shape stand for, as the values of a sparse one
+    beside: frozenset[str] = frozenset()  # names of what these need to be numbers, as indices
+    stated: Mapping[str, Any] = {}  # what the index of a checkpoint says of its sums
 
     @property
     def tensors(self) -> list[StoredTensor]:
@@ -45,9 +49,9 @@ class Contents(NamedTuple):
 def check_shape(shape: tuple[int, ...]) -> None:
     """Refuse a shape that no tensor can have; the caller says whose it is."""
     if len(shape) > MOST_DIMENSIONS:
-        raise BadInput(f"more than {MOST_DIMENSIONS} dimensions")
+        raise BadInput(f"more than {MOST_DIMENSIONS:,} dimensions")
     elements = 1
     for size in shape:
         elements *= size or 1  # a zero does not excuse the sizes beside it
         if elements > LARGEST_TENSOR:
-            raise BadInput(f"the shape {shape}: more than 2^63 elements")
+            raise BadInput(f"the shape {quoted(shape)}: more than 2^63 elements")

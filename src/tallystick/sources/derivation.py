@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tallystick.arithmetic import Expression, Name, Number
+from tallystick.budget import current
 from tallystick.derivation import Derivation, Statement, Unread
 from tallystick.errors import BadInput
 from tallystick.sources.expression import Token, computes, is_variable, prefix, suffix, tokens, writes_dots
@@ -27,7 +28,7 @@ MOST_SHOWN = 300  # characters of a statement's text
 
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
 _CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
-_OWN_NUMBERS = re.compile(r"\s*\+\s*(?:[^\W\d]\w+\s*)+:")  # "+ Positions: 1024 × 768" is an item of a list
+_OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 _RULE = re.compile(r"[\s|:+=_-]*")
@@ -52,9 +53,9 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
             raise BadInput("standard input is closed: give the text there, or name its file")
         name, content = "standard input", sys.stdin.buffer.read(LARGEST_TEXT + 1)
     else:
-        file, _ = open_regular(path)
+        file, size = open_regular(path)
         with file:
-            content = file.read(LARGEST_TEXT + 1)
+            content = file.read(min(size, LARGEST_TEXT + 1))
     if len(content) > LARGEST_TEXT:
         raise BadInput(
             f"{name} is larger than {LARGEST_TEXT:,} bytes: too long for a derivation; give the part that derives"
@@ -151,6 +152,7 @@ class _Reader:
         self.how: int | None = None  # the column of the table at hand that holds the products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
+        self.budget = current()
 
     def read(self, line: _Line) -> None:
         if len(line.text) > MOST_LINE and _RELATION.search(line.text):
@@ -171,6 +173,11 @@ class _Reader:
                 self.heading = line.plain.strip(" #*:")[:MOST_SHOWN]
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
+
+    def _tokens(self, text: str) -> list[Token]:
+        found = tokens(text, self.known, dots=self.dots)
+        self.budget.step(10 * len(found))  # each is read, and then tried as a part of expressions
+        return found
 
     def _miss(self, line: _Line) -> None:
         """Note a line whose arithmetic is not, or not all, judged."""
@@ -200,7 +207,7 @@ class _Reader:
 
     def _chains(self, line: _Line, text: str, label: str = "") -> None:
         """Every "a = b = c" of a line: each piece between two relations ends one, begins one, or is a link of it."""
-        pieces = tokens(text, self.known, dots=self.dots)
+        pieces = self._tokens(text)
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             self._value(line, text, label)
@@ -243,13 +250,13 @@ class _Reader:
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
         words, colon, rest = text.rpartition(":")
-        pieces = tokens(rest, self.known, dots=self.dots)
+        pieces = self._tokens(rest)
         numbers = [piece.number for piece in pieces if piece.number is not None]
         if len(numbers) != 1 or any(piece.kind == "operator" for piece in pieces):
             return
         if (colon or label) and (pieces[0].kind == "number" or pieces[0].text in "≈~"):
             inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
-            product = prefix(tokens(inside[1], self.known, dots=self.dots), self.known) if inside else None
+            product = prefix(self._tokens(inside[1]), self.known) if inside else None
             sides: list[tuple[Expression, bool]] = [(numbers[0], pieces[0].kind != "number")]
             if inside and product and not isinstance(product[0], Number):
                 sides.insert(0, (product[0], False))
@@ -290,7 +297,7 @@ class _Reader:
 
     def _whole(self, cell: str) -> Expression | None:
         """The arithmetic that a whole cell is."""
-        pieces = tokens(cell.lstrip("≈~ "), self.known, dots=self.dots)
+        pieces = self._tokens(cell.lstrip("≈~ "))
         found = prefix(pieces, self.known)
         return found[0] if found and found[1] == len(pieces) else None
 

@@ -21,7 +21,8 @@ from tallystick.sources.files import open_regular
 from tallystick.sources.pickles import LARGEST, Make, Other, followed
 from tallystick.sources.safetensors import Header, StoredTensor
 from tallystick.sources.state_dicts import tensors_in
-from tallystick.sources.torch_tensors import dtype_of, is_size, names_alone, ordered_dict, other, sizes_of
+from tallystick.sources.torch_calls import names_alone, ordered_dict, other
+from tallystick.sources.torch_tensors import dtype_of, is_size, sizes_of
 
 KIND = "distributed"
 
@@ -65,7 +66,7 @@ def read_distributed(path: Path) -> Contents:
     """
     file, size = open_regular(path)
     with file:
-        content = file.read(LARGEST + 1)
+        content = file.read(min(size, LARGEST + 1))
     try:
         if len(content) > LARGEST:
             raise BadInput(f"it has {size:,} bytes, more than the {LARGEST:,} that are read")

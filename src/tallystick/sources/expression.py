@@ -197,13 +197,15 @@ def suffix(pieces: Sequence[Token], known: Collection[str]) -> tuple[Expression,
     end = len(pieces)
     while end and pieces[end - 1].kind == "open":  # "768 (= 12 × 64)"
         end -= 1
-    for start in range(max(0, end - MOST_TOKENS), end):
-        if not _can_start(pieces, start, known):
-            continue
-        reader = _Reader(pieces[start:end], known)
-        expression = reader.sum()
-        if expression is not None and reader.position == end - start:
+    reader = _Reader(pieces[:end], known)
+    start = max(0, end - MOST_TOKENS)
+    while start < end:
+        reader.position = start
+        expression = reader.sum() if _can_start(pieces, start, known) else None
+        if expression is not None and reader.position == end:
             return expression, start
+        # What begins inside of what was read stops where that stopped, or at a closing parenthesis before.
+        start = max(start + 1, reader.position)
     return None
 
 
@@ -242,6 +244,7 @@ class _Reader:
         self.known = known
         self.position = 0
         self.depth = 0
+        self.unclosed: set[int] = set()  # places of parentheses that hold no expression: tried once each
 
     def sum(self) -> Expression | None:
         return self._chain(lambda: self._operator("+-"), self.product)
@@ -279,11 +282,14 @@ class _Reader:
         mark = self.position
         inner: Expression | None = None
         if token.kind == "open":
+            if mark in self.unclosed:
+                return None
             self.position += 1
             inner = self._nested(self.sum)
             close = self._next()
             if inner is None or close is None or close.kind != "close":
                 self.position = mark
+                self.unclosed.add(mark)
                 return None
         elif token.number is not None:
             inner = token.number

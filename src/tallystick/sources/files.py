@@ -6,14 +6,25 @@ import json
 import os
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from typing import Any, BinaryIO
 
+from tallystick.budget import current, one_source
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.remote import Location, Remote
 
 # A config or an index is text written by a program; the largest real index is under 20 MB.
 LARGEST_JSON = 100_000_000
+LARGEST_TOML = 1_000_000  # bytes: a config that people write
+
+# Bytes that Python takes for each list, object, string, member of an object and comma of a JSON text, at most.
+_COSTS = {"[": 88, "{": 80, '"': 32, ":": 120, ",": 44}
+_WIDTHS = (
+    (re.compile(rb"[\xf0-\xff]"), 4),
+    (re.compile(rb"[\xc4-\xef]"), 2),
+)  # of a text with such a byte, per character
 
 # What git writes into a file that it could not merge.
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: .{0,60}|$)", re.MULTILINE)
@@ -74,23 +85,69 @@ def refuse_pointer(path: Location, start: bytes) -> None:
         raise BadInput(f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` in its folder")
 
 
-def read_text(path: Location) -> str:
-    """A whole text file as UTF-8."""
+def read_bytes(path: Location, most: int = LARGEST_JSON) -> bytes:
+    """A whole text file as it is stored."""
     file, size = open_regular(path)
     with file:
-        if size > LARGEST_JSON:
+        if size > most:
             raise BadInput(f"{path} has {size:,} bytes: too large for a config or an index")
         content = file.read(size)
     refuse_pointer(path, content)
+    return content
+
+
+def read_text(path: Location, most: int = LARGEST_JSON) -> str:
+    """A whole text file as UTF-8."""
+    content = read_bytes(path, most)
+    budget, width = current(), next((width for widest, width in _WIDTHS if widest.search(content)), 1)
     try:
+        budget.read(len(content))
+        budget.keep(len(content) * width, "its text")
+        budget.keep(-len(content) * width, "its text")  # no text is kept for long
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8") from None
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
 
 
 def read_json(path: Location) -> Any:
-    """A whole JSON file."""
+    """A whole JSON file. The budget of the source keeps what its values take."""
     text = read_text(path)
+    keep_json(text, path)
+    return parsed_json(text, path)
+
+
+@contextmanager
+def json_within(path: Location) -> Iterator[Any]:
+    """A whole JSON file, of which nothing is kept afterwards."""
+    with one_source() as budget:
+        text = read_text(path)
+        size, cost = len(text.encode()), keep_json(text, path)
+        values = parsed_json(text, path)
+        del text
+        try:
+            yield values
+        finally:
+            budget.keep(-cost, "its values")
+            budget.read(-size)
+
+
+def keep_json(text: str, path: Location) -> int:
+    """Take what the values of a JSON text need from the budget of the source; the bytes of it."""
+    marks = {mark: text.count(mark) for mark in _COSTS}
+    cost = len(text) + sum(count * _COSTS[mark] for mark, count in marks.items())
+    budget = current()
+    try:
+        budget.step(sum(marks.values()) // 8)
+        budget.keep(cost, "its values")
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    return cost
+
+
+def parsed_json(text: str, path: Location) -> Any:
+    """The values of a JSON text."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -108,12 +165,17 @@ def read_toml(path: Location) -> dict[str, Any]:
     """A whole TOML file."""
     import tomllib
 
-    text = read_text(path)
+    text = read_text(path, LARGEST_TOML)
     try:
+        dots = sum(line.count(".") ** 2 for line in text.splitlines())  # the library looks at each start of a long key
+        current().step(dots // 20)
+        current().keep(dots, "its keys")
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path} is not TOML: {error}") from None
     except RecursionError:
         raise BadInput(f"{path} is nested too deeply to be a config") from None
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
     except ValueError:  # an integer of thousands of digits
         raise BadInput(f"{path} holds a number too long to be a size") from None

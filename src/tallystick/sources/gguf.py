@@ -1,4 +1,4 @@
-"""GGUF, the format of llama.cpp, versions 2 and 3: its metadata and what it says of its tensors.
+"""GGUF, the format of llama.cpp, versions 2 and 3, of either byte order: its metadata and what it says of its tensors.
 
 The header is read from its start to its end, piece by piece: of the metadata words and numbers are kept, and of lists
 only what they are of and how long, since a tokenizer's are longer than all the rest. Each length is checked against
@@ -13,38 +13,29 @@ import struct
 from collections.abc import Sequence
 from io import BufferedReader
 from operator import attrgetter
-from typing import Any, NamedTuple
+from sys import getsizeof
+from typing import Any, Literal, NamedTuple
 
+from tallystick.budget import current
 from tallystick.dtypes import BITS, BLOCKS, Block
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.contents import Contents, check_shape
 from tallystick.sources.files import exists, open_regular, read_all_of, refuse_pointer
 from tallystick.sources.gguf_names import buffers_among, experts_used, role_of, tied_output
+from tallystick.sources.gguf_types import LIST, SCALARS, TENSOR_TYPES, TEXT, UINT32
 from tallystick.sources.remote import AnyLocation, Location, at_once
 from tallystick.sources.safetensors import Header, StoredTensor
 
 KIND = "gguf"
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_TENSORS = 100_000
-MOST_KEYS = 100_000
-MOST_WORDS = 4_000_000  # in all lists of the metadata; the largest tokenizers have a million, merges included
 LONGEST_NAME = 1 << 16
 LONGEST_KEPT = 1 << 12  # of a text in the metadata: longer ones, such as chat templates, are left out
 
-# The numbers of ggml's types: torch's word where it has one, ggml's where not. Gaps are types that were taken back.
-_TYPES = {
-    0: "float32", 1: "float16", 2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 9: "q8_1", 10: "q2_k", 11: "q3_k",
-    12: "q4_k", 13: "q5_k", 14: "q6_k", 15: "q8_k", 16: "iq2_xxs", 17: "iq2_xs", 18: "iq3_xxs", 19: "iq1_s", 20: "iq4_nl",
-    21: "iq3_s", 22: "iq2_s", 23: "iq4_xs", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 29: "iq1_m",
-    30: "bfloat16", 34: "tq1_0", 35: "tq2_0", 39: "mxfp4", 40: "nvfp4", 41: "q1_0",
-}  # fmt: skip
-
-_SCALARS = {number: struct.Struct(f"<{code}") for number, code in enumerate("BbHhIif?")} | {
-    10: struct.Struct("<Q"), 11: struct.Struct("<q"), 12: struct.Struct("<d"),
-}  # fmt: skip
-_TEXT, _LIST = 8, 9
 _MOST_DIMENSIONS = 4  # ggml's
+_ALIGNMENT_KEY = "general.alignment"
+_LEAST_TENSOR, _LEAST_KEY = 24, 13  # bytes in the file
+_KEY, _TENSOR = 150, 500  # bytes that Python takes for a key of the metadata, and for a tensor, without their texts
 _ALIGNMENT = 32  # of the tensors' bytes, where the metadata says nothing
 _PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf")
 
@@ -54,6 +45,7 @@ class _File(NamedTuple):
 
     metadata: dict[str, Any]
     header: Header
+    big: bool = False  # whether numbers have their largest byte first
 
 
 def read_gguf(path: Location) -> Contents:
@@ -102,6 +94,8 @@ def _parts(path: AnyLocation) -> list[AnyLocation]:
 
 def _notes(metadata: dict[str, Any], parts: Sequence[tuple[Location, _File]]) -> tuple[str, ...]:
     notes = []
+    if any(file.big for _, file in parts):
+        notes.append("its numbers are big-endian: llama.cpp reads it on big-endian machines alone")
     if metadata.get("general.type") == "adapter":
         notes.append("an adapter, without the model that it is for")
     claimed = metadata.get("split.count")
@@ -116,7 +110,8 @@ class _Reader:
     def __init__(self, file: BufferedReader, size: int) -> None:
         self._file, self._size = file, size
         self.position = 0
-        self._words = MOST_WORDS
+        self.order: Literal["little", "big"] = "little"
+        self._budget = current()
 
     def take(self, length: int, what: str) -> bytes:
         self._check(length, what)
@@ -134,7 +129,7 @@ class _Reader:
             )
 
     def number(self, width: int, what: str) -> int:
-        return int.from_bytes(self.take(width, what), "little")
+        return int.from_bytes(self.take(width, what), self.order)
 
     def text(self, what: str, *, most: int = LONGEST_NAME) -> str:
         length = self.number(8, what)
@@ -147,27 +142,26 @@ class _Reader:
 
     def value(self, kind: int, what: str) -> Any:
         """A number or word; None for a list, and for a text too long to be kept."""
-        if scalar := _SCALARS.get(kind):
+        if kind in SCALARS:
+            scalar = struct.Struct(("<" if self.order == "little" else ">") + SCALARS[kind])
             return scalar.unpack(self.take(scalar.size, what))[0]
-        if kind == _TEXT:
+        if kind == TEXT:
             length = self.number(8, what)
             if length > LONGEST_KEPT:
                 self.skip(length, what)
                 return None
             return self.take(length, what).decode(errors="replace")
-        if kind == _LIST:
+        if kind == LIST:
             self._skip_list(what)
             return None
         raise BadInput(f"{what} is of the unknown type {kind}")
 
     def _skip_list(self, what: str) -> None:
         kind, count = self.number(4, what), self.number(8, what)
-        if scalar := _SCALARS.get(kind):
-            self.skip(scalar.size * count, what)
-        elif kind == _TEXT:
-            self._words -= count
-            if self._words < 0:
-                raise BadInput(f"{what} brings the words of its lists above {MOST_WORDS:,}")
+        if kind in SCALARS:
+            self.skip(struct.calcsize("<" + SCALARS[kind]) * count, what)
+        elif kind == TEXT:
+            self._budget.step(count)  # the largest tokenizers have a million, merges included
             for _ in range(count):
                 self.skip(self.number(8, what), what)
         else:
@@ -191,24 +185,40 @@ def _read(path: Location) -> _File:
 def _read_header(reader: _Reader, size: int) -> _File:
     reader.skip(len(MAGIC), "the header")
     version = reader.number(4, "the version")
+    if not version & 0xFFFF:
+        reader.order = "big"
+        version = int.from_bytes(version.to_bytes(4, "little"), "big")
     if version not in VERSIONS:
-        turned = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
-        raise BadInput(
-            "it is written for big-endian machines" if turned else f"it is of GGUF's version {version}, expected 2 or 3"
-        )
+        old = ": convert it anew, llama.cpp reads it no more" if version == 1 else ""
+        raise BadInput(f"it is of GGUF's version {version}, expected 2 or 3{old}")
     count, keys = reader.number(8, "the count of tensors"), reader.number(8, "the count of keys")
-    if count > MOST_TENSORS or keys > MOST_KEYS:
-        raise BadInput(f"it claims {count:,} tensors and {keys:,} keys: more than any model has")
+    if _LEAST_TENSOR * count + _LEAST_KEY * keys > size:
+        raise BadInput(f"it claims {count:,} tensors and {keys:,} keys, more than a file of {size:,} bytes holds")
+    budget = current()
     metadata: dict[str, Any] = {}
+    seen: set[str] = set()
     for _ in range(keys):
         key = reader.text("a key of the metadata")
-        value = reader.value(reader.number(4, f"the type of {quoted(key)}"), f"the value of {quoted(key)}")
+        if key in seen:
+            raise BadInput(f"it has the key {quoted(key)} twice")
+        seen.add(key)
+        kind = reader.number(4, f"the type of {quoted(key)}")
+        value = reader.value(kind, f"the value of {quoted(key)}")
+        if key == _ALIGNMENT_KEY and kind != UINT32:
+            raise BadInput(f"its {key} is of the type {kind}, expected {UINT32}: an unsigned number of 32 bits")
+        budget.step(5)
         if value is not None:
+            budget.keep(_KEY + getsizeof(key) + getsizeof(value), "its metadata")
             metadata[key] = value
-    alignment = metadata.get("general.alignment", _ALIGNMENT)
-    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+    alignment = metadata.get(_ALIGNMENT_KEY, _ALIGNMENT)
+    if alignment < 1 or alignment & (alignment - 1):
         raise BadInput(f"its general.alignment is {quoted(alignment)}, expected a power of two")
-    tensors = [_tensor(reader, alignment) for _ in range(count)]
+    tensors = []
+    for _ in range(count):  # whatever is claimed: each is read before there is room for the next
+        budget.step(10)
+        tensors.append(tensor := _tensor(reader, alignment))
+        budget.keep(_TENSOR + getsizeof(tensor.name), "its tensors")
+    budget.read(reader.position)
     data = -(-reader.position // alignment) * alignment
     tensors.sort(key=attrgetter("start", "end"))
     filled = 0
@@ -218,15 +228,13 @@ def _read_header(reader: _Reader, size: int) -> _File:
         filled = tensor.end
     if data + filled > size and tensors:
         raise BadInput(f"its tensors end at byte {data + filled:,}, and the file has {size:,}: it is cut off")
-    return _File(metadata, Header(tensors, {}, data))
+    return _File(metadata, Header(tensors, {}, data), reader.order == "big")
 
 
 def _tensor(reader: _Reader, alignment: int) -> StoredTensor:
     """One tensor; its sizes stand in the file from the innermost to the outermost."""
     name = reader.text("a tensor's name")
     what = f"the tensor {quoted(name)}"
-    if not name.isprintable():
-        raise BadInput(f"{what} has characters that cannot be shown in its name")
     dimensions = reader.number(4, what)
     if dimensions > _MOST_DIMENSIONS:
         raise BadInput(f"{what} has {dimensions} dimensions, more than the {_MOST_DIMENSIONS} of ggml")
@@ -237,12 +245,13 @@ def _tensor(reader: _Reader, alignment: int) -> StoredTensor:
     except BadInput as error:
         raise BadInput(f"{what} has {error}") from None
     number = reader.number(4, what)
-    dtype = _TYPES.get(number)
+    dtype = TENSOR_TYPES.get(number)
     if dtype is None:
         raise BadInput(f"{what} is of ggml's type {number}, which is not known")
     block = BLOCKS.get(dtype) or Block(1, BITS[dtype] // 8)
-    if dimensions and sizes[0] % block.elements:
-        raise BadInput(f"{what} has rows of {sizes[0]:,} elements, and {dtype} packs {block.elements} together")
+    row = sizes[0] if dimensions else 1
+    if row % block.elements:
+        raise BadInput(f"{what} has rows of {row:,} elements, and {dtype} packs {block.elements} together")
     start = reader.number(8, what)
     if start % alignment:
         raise BadInput(f"{what} begins at byte {start:,} of the data, which is no multiple of {alignment}")

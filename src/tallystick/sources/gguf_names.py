@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from tallystick.sources.names import LONGEST_TOLD
+
 EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
 
 # The first rule whose pattern is found decides. Attention's norms are norms, shared experts are ordinary MLPs.
@@ -32,19 +34,23 @@ _RULES = tuple(
 _BUFFER = re.compile(r"(^|\.)(rope_freqs|rope_factors_(long|short)|attn_rot_embd|exp_probs_b)\.")
 
 
-@lru_cache(maxsize=4096)
 def role_of(name: str) -> str:
     """The role of a tensor, ``"other"`` where its name gives none away.
 
     >>> role_of("blk.{}.attn_q.weight"), role_of("blk.{}.ffn_up_exps.weight"), role_of("output.weight")
     ('attention', 'experts', 'head')
     """
+    return _role(name) if len(name) <= LONGEST_TOLD else "other"
+
+
+@lru_cache(maxsize=4096)
+def _role(name: str) -> str:
     return next((role for role, pattern in _RULES if pattern.search(name)), "other")
 
 
 def buffers_among(names: Iterable[str]) -> frozenset[str]:
     """The names of tensors that are no parameters."""
-    return frozenset(name for name in names if _BUFFER.search(name))
+    return frozenset(name for name in names if len(name) <= LONGEST_TOLD and _BUFFER.search(name))
 
 
 def experts_used(metadata: Mapping[str, Any]) -> Fraction | None:

@@ -41,6 +41,8 @@ _QUANTISATION = re.compile(
 )
 _CAUSAL_MASK = re.compile(r"(^|\.)(attn|attention|self_attn)\.bias$")
 
+LONGEST_TOLD = 500  # characters of a name that tells something; real ones have 150, and patterns take time
+
 _NUMBER = re.compile(r"\d+")
 _DIGITS = re.compile(r"(\d+)")
 
@@ -53,7 +55,7 @@ def role_of(name: str) -> str:
 
     Parts may be joined by slashes, as in what JAX saves.
     """
-    return _role(_NUMBER.sub("0", name).replace("/", "."))
+    return _role(_NUMBER.sub("0", name).replace("/", ".")) if len(name) <= LONGEST_TOLD else "other"
 
 
 def is_buffer(name: str, shape: Sequence[int]) -> bool:
@@ -61,12 +63,12 @@ def is_buffer(name: str, shape: Sequence[int]) -> bool:
 
     GPT-2's causal mask is called `attn.bias`, as a real bias would be; its four dimensions tell it.
     """
-    return _buffer(_NUMBER.sub("0", name), len(shape) == 4)
+    return len(name) <= LONGEST_TOLD and _buffer(_NUMBER.sub("0", name), len(shape) == 4)
 
 
 def is_quantisation(name: str) -> bool:
     """Whether a buffer is one that packed weights need, by well-known names."""
-    return bool(_QUANTISATION.search(name))
+    return len(name) <= LONGEST_TOLD and bool(_QUANTISATION.search(name))
 
 
 # A checkpoint of 90,000 tensors has a few dozen names, apart from the numbers in them.

@@ -38,7 +38,7 @@ def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight], method
     """
     groups: dict[tuple[str, str], list[Weight]] = {}
     for weight in weights.values():
-        if weight.size != weight.stored:
+        if weight.scheme and weight.size != weight.stored:  # of others the format itself has a note
             groups.setdefault((weight.scheme, weight.dtype), []).append(weight)
     notes = [
         f"{_counted(len(group), 'weight')} packed in {dtype} ({scheme}): {sum(one.size for one in group):,} elements in"

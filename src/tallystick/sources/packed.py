@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tallystick.budget import current
 from tallystick.dtypes import size_in_bytes
 from tallystick.sources import codebooks, packings
 from tallystick.sources.packed_parts import Parts, Peek, Weight
@@ -89,6 +90,7 @@ _SCHEMES = (
             "_act_pre_scale", "_act_quant_scale", "_act_quant_zero_point", "_act_per_tensor_scale")),
 )  # fmt: skip
 
+_NAMED, _MARKED = 100, 270  # bytes that Python takes to look a tensor up, and for a packed weight
 _MARKS = tuple(scheme.mark for scheme in _SCHEMES)
 
 
@@ -109,7 +111,10 @@ def find_packed(
     marked = [tensor.name for tensor in tensors if tensor.name.endswith(_MARKS)]
     if not marked:  # as in most checkpoints, however large
         return Found()
-    by_name = {tensor.name: tensor[:3] for tensor in tensors}
+    budget = current()
+    budget.step(10 * len(marked))
+    budget.keep(_NAMED * len(tensors) + _MARKED * len(marked), "its packed weights")
+    by_name = {tensor.name: tensor for tensor in tensors}
     weights: dict[str, Weight] = {}
     beside: set[str] = set()
     for name in marked:
@@ -120,14 +125,16 @@ def find_packed(
             values = stem + scheme.values
             if values in weights or values not in by_name:
                 continue
+            values = by_name[values].name  # one text for each name, however many tables hold it
             weight = scheme.read(Parts(stem, by_name, peek, told, metadata))
             if weight is not None:
-                _, dtype, shape = by_name[values]
+                _, dtype, shape, *_ = by_name[values]
                 stored = math.prod(shape)
                 weights[values] = weight._replace(
                     scheme=weight.scheme or scheme.name, stored=stored, bytes=size_in_bytes(stored, dtype)
                 )
-                beside.update(stem + ending for ending in scheme.beside if stem + ending in by_name)
+                beside.update(by_name[stem + end].name for end in scheme.beside if stem + end in by_name)
+    budget.keep(-_NAMED * len(tensors), "its packed weights")
     return Found(weights, frozenset(beside))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.safetensors import StoredTensor
 
-Tensor = tuple[str, str, tuple[int, ...]]  # name, dtype, shape
 Peek = Callable[[str], bytes | None]  # the bytes of a small tensor, None where they cannot be read
 
 
@@ -17,7 +17,7 @@ class Weight(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: str
-    scheme: str = ""  # who packed it
+    scheme: str = ""  # who packed it; "" where the format itself did, as torch a sparse tensor
     stored: int = 0  # elements of the tensor that holds its values
     bytes: int = 0  # of that tensor
 
@@ -31,7 +31,12 @@ class Parts:
     """The tensors in which one weight is stored, by the ends of their names."""
 
     def __init__(
-        self, stem: str, tensors: Mapping[str, Tensor], peek: Peek, told: Mapping[str, Any], metadata: Mapping[str, str]
+        self,
+        stem: str,
+        tensors: Mapping[str, StoredTensor],
+        peek: Peek,
+        told: Mapping[str, Any],
+        metadata: Mapping[str, str],
     ) -> None:
         self.stem, self._tensors, self._peek = stem, tensors, peek
         self.told, self.metadata = told, metadata

@@ -4,8 +4,8 @@ A pickle is a small program: it names classes and functions, and calls them. Her
 library's `pickletools`, which runs none of them, and followed on a machine that knows plain values and those names
 that a format lists, each with a function of ours that only notes the arguments. Any other name is refused as it comes.
 
-Limits: `MOST_STEPS` steps and `MOST_ROOM` bytes of what was made, roughly reckoned, so that no pickle takes seconds or
-gigabytes; an answer is plain values, `Other` where a known name gives no more, and whatever the format's functions give.
+Each step, and what it makes, is taken from the budget of the source. An answer is plain values, `Other` where a known
+name gives no more, and whatever the format's functions give.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from __future__ import annotations
 import pickletools
 import struct
 import sys
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any
 
+from tallystick.budget import Budget, current
 from tallystick.errors import BadInput, quoted
 
-LARGEST = 16 << 20  # bytes of a pickle; the largest shards' are some hundred thousand
-MOST_STEPS = 4_000_000
-MOST_ROOM = 80_000_000  # bytes
+LARGEST = 16 << 20  # bytes of a pickle that are read at once; the largest shards' are some hundred thousand
 
 Make = Callable[[tuple[Any, ...]], Any]
 
@@ -44,7 +44,21 @@ class Other:
         self.name, self.state = name, state
 
 
-class _Key:
+class Ordered(dict[Any, Any]):
+    """An `OrderedDict`, or another dictionary that is no plain one."""
+
+
+class _Set(list[Any]):
+    """A set, whose items nobody asks for."""
+
+
+class _Unhashable(tuple[Any, ...]):
+    """A tuple that holds a list or dictionary, directly or in a tuple: it can be no key."""
+
+    __slots__ = ()
+
+
+class Key:
     """A dictionary's key that is no word or small number: by itself, since hashing what a file made may never end."""
 
     __slots__ = ("value",)
@@ -63,15 +77,13 @@ def followed(stream: BytesIO, known: Mapping[str, Make], persistent: Callable[[A
         persistent: what a persistent id stands for.
 
     Raises:
-        BadInput: for any other name, for what is no pickle, and beyond the limits.
+        BadInput: for any other name, for what is no pickle, and where the budget of the source is spent.
     """
-    machine = _Machine(known, persistent)
-    steps = 0
+    budget = current()
+    machine = _Machine(known, persistent, budget)
     try:
         for opcode, argument, _ in pickletools.genops(stream):
-            steps += 1
-            if steps > MOST_STEPS:
-                raise BadInput(f"its pickle has more than {MOST_STEPS:,} steps")
+            budget.step(2)
             machine.step(opcode.name, argument)
         return machine.stack.pop()
     except BadInput:
@@ -86,16 +98,18 @@ def followed(stream: BytesIO, known: Mapping[str, Make], persistent: Callable[[A
 class _Machine:
     """The stack and the memory that a pickle works on."""
 
-    def __init__(self, known: Mapping[str, Make], persistent: Callable[[Any], Any]) -> None:
+    def __init__(self, known: Mapping[str, Make], persistent: Callable[[Any], Any], budget: Budget) -> None:
         self.stack: list[Any] = []
         self._below: list[list[Any]] = []  # stacks that wait under a mark
         self._memory: dict[int, Any] = {}
         self._known, self._persistent = known, persistent
-        self._room = MOST_ROOM
+        self._budget = budget
 
     def step(self, name: str, argument: Any) -> None:
         """One step of the pickle."""
         if name in _PLAIN:
+            if name == "SHORT_BINSTRING":  # a text of Python 2; torch reads it as UTF-8
+                argument = argument.encode("latin-1").decode()
             if not isinstance(argument, int) or argument.bit_length() > 64:
                 self._take(sys.getsizeof(argument))
             self.stack.append(argument)
@@ -113,9 +127,7 @@ class _Machine:
             handler(self, argument)
 
     def _take(self, room: int) -> None:
-        self._room -= room
-        if self._room < 0:
-            raise BadInput(f"its pickle would make more than {MOST_ROOM:,} bytes of names and numbers")
+        self._budget.keep(room, "the names and numbers of its pickle")
 
     def _marked(self) -> list[Any]:
         """What was put on the stack since the last mark."""
@@ -154,15 +166,15 @@ class _Machine:
         self.stack.append(value)
 
     def tuple_(self, _: None) -> None:
-        items = tuple(self._marked())
-        self._new(items, 56 + 8 * len(items))
+        items = self._marked()
+        self._new(_tuple(items), 56 + 8 * len(items))
 
     def tuple_of(self, count: int) -> None:
-        items = tuple(self.stack[-count:])
+        items = self.stack[-count:]
         if len(items) < count:
             raise IndexError
         del self.stack[-count:]
-        self._new(items, 80)
+        self._new(_tuple(items), 80)
 
     def empty_list(self, _: None) -> None:
         self._new([], 64)
@@ -172,18 +184,23 @@ class _Machine:
         self._new(items, 64 + 8 * len(items))
 
     def append(self, _: None) -> None:
-        self._extend([self.stack.pop()])
+        self._extend([self.stack.pop()], list)
 
     def appends(self, _: None) -> None:
-        self._extend(self._marked())
+        self._extend(self._marked(), list)
 
-    def _extend(self, items: list[Any]) -> None:
+    def empty_set(self, _: None) -> None:
+        self._new(_Set(), 64)
+
+    def add_items(self, _: None) -> None:
+        self._extend(self._marked(), _Set)
+
+    def _extend(self, items: list[Any], kind: type[list[Any]]) -> None:
         self._take(10 * len(items))
         holder = self.stack[-1]
-        if isinstance(holder, list):
-            holder.extend(items)
-        elif not isinstance(holder, Other):
+        if type(holder) is not kind:
             raise BadInput("its pickle appends to what is no list: it is broken")
+        holder.extend(items)
 
     def empty_dict(self, _: None) -> None:
         self._new({}, 72)
@@ -205,12 +222,14 @@ class _Machine:
         holder = self.stack[-1]
         if isinstance(holder, dict):
             for key, value in zip(items[::2], items[1::2], strict=True):
-                holder[_key(key)] = value
-        elif not isinstance(holder, Other):
+                holder[key_of(key)] = value
+        else:
             raise BadInput("its pickle sets an item of what is no dictionary: it is broken")
 
     def global_(self, words: str) -> None:
-        self._name(*words.split(" ", 1))
+        """A global by the names of Python 2 or 3: files have the former at protocol 2, in which torch saves."""
+        module, name = words.split(" ", 1)
+        self._name(*NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name)))
 
     def stack_global(self, _: None) -> None:
         name, module = self.stack.pop(), self.stack.pop()
@@ -240,6 +259,14 @@ class _Machine:
         arguments, of = self.stack.pop(), self.stack.pop()
         self._call(of, arguments)
 
+    def new_object(self, _: None) -> None:
+        arguments, of = self.stack.pop(), self.stack.pop()
+        if isinstance(of, Name) and _is_function(of.name):
+            raise BadInput(f"its pickle makes an object of {_word(of.name)}, which is no class: it is broken")
+        self._call(of, arguments)
+        if isinstance(self.stack[-1], Ordered):
+            self.stack[-1] = Ordered()  # a class's __new__ alone takes no items
+
     def new_object_with_keywords(self, _: None) -> None:
         keywords, arguments, of = self.stack.pop(), self.stack.pop(), self.stack.pop()
         if keywords:
@@ -247,14 +274,16 @@ class _Machine:
         self._call(of, arguments)
 
     def _call(self, of: Any, arguments: Any) -> None:
-        if not isinstance(of, Name) or not isinstance(arguments, tuple):
+        if not isinstance(of, Name) or not isinstance(arguments, tuple | list):
             raise BadInput("its pickle calls what is no function: it is broken")
-        self._new(of.make(arguments), 120)
+        self._new(of.make(tuple(arguments)), 120)
 
     def build(self, _: None) -> None:
-        state = self.stack.pop()
-        if isinstance(self.stack[-1], Other):
-            self.stack[-1].state = state
+        state, built = self.stack.pop(), self.stack[-1]
+        if isinstance(built, Other):
+            built.state = state
+        elif not isinstance(built, Ordered) or not isinstance(state, dict):
+            raise BadInput("its pickle sets the state of what has none: it is broken")
 
     def persistent_id(self, _: None) -> None:
         self._new(self._persistent(self.stack.pop()), 120)
@@ -266,9 +295,28 @@ class _Machine:
         pass
 
 
-def _key(key: Any) -> Any:
+def key_of(key: Any) -> Any:
+    """What stands for a key in a dictionary.
+
+    Raises:
+        BadInput: for what can be no key, as a list.
+    """
+    if isinstance(key, list | dict | _Unhashable):
+        raise BadInput("its pickle has a list or dictionary for a key: it is broken")
     small = isinstance(key, int) and key.bit_length() < 32
-    return key if isinstance(key, str) or key is None or small else _Key(key)
+    return key if isinstance(key, str) or key is None or small else Key(key)
+
+
+def _tuple(items: list[Any]) -> tuple[Any, ...]:
+    """A tuple, which remembers whether it can be a key."""
+    hashable = not any(isinstance(item, list | dict | _Unhashable) for item in items)
+    return tuple(items) if hashable else _Unhashable(items)
+
+
+def _is_function(name: str) -> bool:
+    """Whether a known name is a function's, not a class's."""
+    last = name.rpartition(".")[2]
+    return last in ("encode", "scalar") or (last.startswith("_") and last.islower())
 
 
 def _word(name: str) -> str:
@@ -320,8 +368,8 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     "LIST": _Machine.list_,
     "APPEND": _Machine.append,
     "APPENDS": _Machine.appends,
-    "EMPTY_SET": _Machine.empty_list,  # whose items nobody asks for
-    "ADDITEMS": _Machine.appends,
+    "EMPTY_SET": _Machine.empty_set,
+    "ADDITEMS": _Machine.add_items,
     "FROZENSET": _Machine.tuple_,
     "EMPTY_DICT": _Machine.empty_dict,
     "DICT": _Machine.dict_,
@@ -331,7 +379,7 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     "STACK_GLOBAL": _Machine.stack_global,
     "INST": _Machine.inst,
     "OBJ": _Machine.obj,
-    "NEWOBJ": _Machine.reduce,
+    "NEWOBJ": _Machine.new_object,
     "NEWOBJ_EX": _Machine.new_object_with_keywords,
     "REDUCE": _Machine.reduce,
     "BUILD": _Machine.build,

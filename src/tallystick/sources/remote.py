@@ -7,6 +7,7 @@ wherever its files are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import copy_context
 from io import BufferedReader, RawIOBase
 from pathlib import Path, PurePosixPath
 from threading import Lock
@@ -172,8 +173,9 @@ def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]
         raise BadInput(f"{len(paths):,} files would have to be asked for, more than {MOST_REQUESTS:,}: download them")
     from concurrent.futures import ThreadPoolExecutor
 
+    contexts = [copy_context() for _ in paths]  # the budget of the source is that of its threads too
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        return list(threads.map(work, paths))
+        return list(threads.map(lambda context, path: context.run(work, path), contexts, paths))
 
 
 class _Pieces(RawIOBase):

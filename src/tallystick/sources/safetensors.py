@@ -2,8 +2,9 @@
 
 The file may come from anywhere, so each claim is checked before it is used: the header's length
 against the file, each tensor's bytes against its shape and dtype, and all of them together against
-the file, with no gap and no overlap. The JSON is scanned for the one form that a header may have,
-not parsed as whatever it may be: nothing nests, and nothing is built beyond the tensors themselves.
+the file, with no gap and no overlap. The JSON is scanned for the form that a header may have. All
+that the format's own library accepts is read as that reads it, further fields and odd names too;
+nothing is built beyond the tensors themselves.
 """
 
 from __future__ import annotations
@@ -11,21 +12,30 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from operator import itemgetter
-from typing import NamedTuple
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Mapping
+from io import StringIO
+from itertools import accumulate
+from operator import itemgetter, mul
+from typing import BinaryIO, NamedTuple
 
+from tallystick.budget import current
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.files import open_regular, read_all_of, refuse_pointer
+from tallystick.sources.json_scan import SPACE, STRING, Scan, string_of
 from tallystick.sources.remote import Location
 
 LENGTH_BYTES = 8
 ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
 LARGEST_HEADER = 100_000_000  # the limit of the format's own library
-LARGEST_TENSOR = 2**63 - 1  # elements
-MOST_DIMENSIONS = 64  # as many as numpy has; torch's own kernels stop there too
+LARGEST_TENSOR = 2**63 - 1  # elements that a tensor of torch can have
+MOST_DIMENSIONS = 1000
+_LARGEST_SIZE = 2**64 - 1  # what a size, an offset and the bits of a tensor may be
+LONGEST_NAME = 1 << 16  # characters, as GGUF allows bytes; the format's own library has no limit
+LONGEST_ENTRY = 1 << 20  # characters of one tensor, spaces included
+LONGEST_TEXT = 1 << 23  # characters of one text in the metadata
 
 # The format's words for dtypes, and torch's.
 DTYPES = {
@@ -38,25 +48,30 @@ DTYPES = {
 _WORDS = {dtype: word for word, dtype in DTYPES.items()}
 
 # Every quantifier that could be tried twice is possessive (*+): no header can make the scan backtrack.
-_SPACE = r"[ \t\r\n]*+"
-_STRING = r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
-_SIZE = r"(?:0|[1-9][0-9]{0,18}+)"  # \d would take every script's digits
-_LIST = rf"\[({_SPACE}(?:{_SIZE}{_SPACE}(?:,{_SPACE}{_SIZE}{_SPACE})*+)?+)\]"
+_SIZE = r"(?:0|[1-9][0-9]{0,19}+)"  # \d would take every script's digits
+_LIST = rf"\[({SPACE}(?:{_SIZE}{SPACE}(?:,{SPACE}{_SIZE}{SPACE})*+)?+)\]"
+_OFFSETS = rf"\[{SPACE}({_SIZE}){SPACE},{SPACE}({_SIZE}){SPACE}\]{SPACE}"
 _FIELDS = (
-    rf'"dtype"{_SPACE}:{_SPACE}({_STRING}){_SPACE}',
-    rf'"shape"{_SPACE}:{_SPACE}{_LIST}{_SPACE}',
-    rf'"data_offsets"{_SPACE}:{_SPACE}\[{_SPACE}({_SIZE}){_SPACE},{_SPACE}({_SIZE}){_SPACE}\]{_SPACE}',
+    rf'"dtype"{SPACE}:{SPACE}({STRING}){SPACE}',
+    rf'"shape"{SPACE}:{SPACE}{_LIST}{SPACE}',
+    rf'"data_offsets"{SPACE}:{SPACE}{_OFFSETS}',
 )
-_FIELD = rf"(?:{'|'.join(_FIELDS)})(?:,{_SPACE}(?!\}})|(?=\}}))"
-_NAME = rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}\{{{_SPACE}"
-_NAMED = re.compile(_NAME)
-_AFTER = rf"\}}{_SPACE}([,}}])"
-_USUAL = re.compile(_NAME + f",{_SPACE}".join(_FIELDS) + _AFTER)  # as the format's library writes it: sooner matched
+_FIELD = rf"(?:{'|'.join(_FIELDS)})(?:,{SPACE}(?!\}})|(?=\}}))"
+_NAME = rf"{SPACE}({STRING}){SPACE}:{SPACE}\{{{SPACE}"
+_AFTER = rf"\}}{SPACE}([,}}])"
+_USUAL = re.compile(_NAME + f",{SPACE}".join(_FIELDS) + _AFTER)  # as the format's library writes it: sooner matched
 _ENTRY = re.compile(rf"{_NAME}(?:{_FIELD}){{3}}{_AFTER}")  # in any order
-_TEXT = re.compile(rf"({_STRING}){_SPACE}:{_SPACE}({_STRING}){_SPACE}(?:,{_SPACE}(?!\}})|(?=\}}))")
+_NAMED = re.compile(_NAME)
+_TEXT = re.compile(rf"({STRING}){SPACE}:{SPACE}({STRING}){SPACE}(?:,{SPACE}(?!\}})|(?=\}}))")
 _END = re.compile(_AFTER)
-_EMPTY = re.compile(rf"\{{{_SPACE}\}}{_SPACE}")
+_SHAPE, _PLACE, _WORD = (re.compile(one) for one in (_LIST + SPACE, _OFFSETS, rf"({STRING}){SPACE}"))
 _METADATA = "__metadata__"
+_PIECE = 1 << 20  # characters that are read at once
+_MOST_LAYOUTS = 4096  # whose dtype and shape are looked up by their text
+
+# Bytes that Python takes: for a tensor without its name, for a size, for a text of the metadata in the dictionary.
+_TENSOR, _SIZE_BYTES, _PAIR = 180, 32, 120
+_BLANKS = " \t\r\n"
 _WANTED = '"name": {"dtype": "…", "shape": […], "data_offsets": [start, end]}'
 
 
@@ -91,22 +106,74 @@ def read_header(path: Location) -> Header:
             raise BadInput(f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}")
         if length > size - LENGTH_BYTES:
             raise BadInput(f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}")
-        content = file.read(length)
-    try:
-        header = parse_header(content.decode("utf-8"), size - LENGTH_BYTES - length, where=str(path))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: the header is not UTF-8 at its byte {error.start}") from None
+        header = _parsed(_decoder(file, length), length, size - LENGTH_BYTES - length, where=str(path))
     return header._replace(data=LENGTH_BYTES + length)
 
 
 def parse_header(text: str, data_bytes: int, *, where: str) -> Header:
     """Check the text of a header that `data_bytes` of tensors follow; `where` is what messages call the file."""
+    return _parsed(StringIO(text).read, len(text), data_bytes, where=where)
+
+
+def _parsed(read: Callable[[int], str], length: int, data_bytes: int, *, where: str) -> Header:
     try:
-        header = _scan(text)
+        current().read(length)
+        header = _scan(_Text(read))
         _check_layout(header.tensors, data_bytes)
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from None
     return header
+
+
+def _decoder(file: BinaryIO, length: int) -> Callable[[int], str]:
+    """What reads the next characters of a header of `length` bytes, as many as are asked for at most."""
+    decoder, done = getincrementaldecoder("utf-8")(), 0
+
+    def read(most: int) -> str:
+        nonlocal done
+        begun = len(decoder.getstate()[0])  # of a character whose other bytes come now
+        content = read_all_of(file, min(most, length - done))
+        try:
+            text = decoder.decode(content, final=done + len(content) == length)
+        except UnicodeDecodeError as error:
+            raise BadInput(f"the header is not UTF-8 at its byte {done - begun + error.start}") from None
+        done += len(content)
+        return text
+
+    return read
+
+
+class _Text:
+    """The text of a header, a piece at a time: what is behind is let go, so that one wide character widens one piece."""
+
+    def __init__(self, read: Callable[[int], str]) -> None:
+        self._read = read
+        self.behind = 0  # characters that were let go
+        self.piece = read(_PIECE)
+
+    def more(self, position: int, most: int = LONGEST_ENTRY) -> bool:
+        """Let go of what is before a position, and read on; False where the text ends.
+
+        Raises:
+            BadInput: where more than `most` characters would be held, as no entry needs.
+        """
+        rest = len(self.piece) - position
+        if rest > most:
+            raise BadInput(
+                f"the header's entry at character {self.behind + position} has more than {most:,} characters"
+            )
+        following = self._read(max(_PIECE, rest))
+        self.piece = self.piece[position:] + following
+        self.behind += position
+        return bool(following)
+
+    def unexpected(self, position: int, expected: str) -> BadInput:
+        """What is wrong at a position."""
+        text = self.piece[position : position + 120]
+        found = shown(text, most=130) if text else "its end"
+        return BadInput(
+            f"the header is malformed at character {self.behind + position}: expected {expected}, found {found}"
+        )
 
 
 def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str]) -> bytes:
@@ -126,101 +193,243 @@ def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metad
     return len(text).to_bytes(LENGTH_BYTES, "little") + text
 
 
-def _scan(text: str) -> Header:
-    """All entries of a header's text: tensors, and the one ``__metadata__``."""
-    tensors: list[StoredTensor] = []
-    metadata: dict[str, str] | None = None
-    layouts: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {}  # the few that a model's many tensors share
-    position, after = 1, ","
-    plain = text.isascii() and "\\" not in text and "\x7f" not in text  # no string needs a look of its own
-    if not text.startswith("{"):
-        raise _unexpected(text, 0, "a { at its start")
-    if _EMPTY.fullmatch(text):
-        return Header([], {})
-    while after == ",":
-        entry = _USUAL.match(text, position) or _ENTRY.match(text, position)
-        if entry is None:
-            if metadata is not None:
-                raise _unexpected(text, position, _WANTED)
-            metadata, position, after = _metadata(text, position)
-            continue
-        token, dtype, shape, start, end, after = entry.groups()
-        if dtype is None or shape is None or start is None:
-            raise _unexpected(text, position, _WANTED)
-        name = token[1:-1] if plain else _string(token)
+class _Layout(NamedTuple):
+    """What tensors of one kind have in common."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    bits: int  # of all elements; -1 where they are too many
+
+
+class _Entries:
+    """The entries of a header, as they are found."""
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, str] | None = None
+        self.budget = current()
+        self._tensors: list[StoredTensor] = []
+        self._layouts: dict[tuple[str, str], _Layout] = {}  # the few that a model's many tensors share
+        self._wrong: list[int] = []  # places of tensors whose bytes are not those of their shape
+        self._last = self._counted = 0
+
+    def add(self, name: str, dtype: str, shape: str, start: str, end: str) -> None:
+        """Add a tensor, as the header's text has it."""
         if name == _METADATA:
             raise BadInput(f"the header's {_METADATA} holds more than text")
-        layout = layouts.get((dtype, shape))
+        if len(name) > LONGEST_NAME:
+            raise BadInput(f"the header names a tensor by {len(name):,} characters, more than {LONGEST_NAME:,}")
+        layout = self._layouts.get((dtype, shape))
         if layout is None:
-            layout = layouts[dtype, shape] = _layout(name, dtype, shape)
-        first, last = int(start), int(end)
-        if layout[2] != (last - first) * 8:
-            raise BadInput(
-                f"tensor {quoted(name)} of shape {layout[1]} and dtype {layout[0]} needs {layout[2] / 8:,.12g}"
-                f" bytes, its data_offsets [{first}, {last}] span {last - first:,}"
-            )
-        tensors.append(StoredTensor(name, layout[0], layout[1], first, last))
-        position = entry.end()
-    if text[position:].strip(" \t\r\n"):  # the format pads with spaces
-        raise _unexpected(text, position, "nothing after the header's end")
-    if len(set(map(itemgetter(0), tensors))) < len(tensors):
-        (name, _), *_ = Counter(tensor.name for tensor in tensors).most_common(1)
-        raise BadInput(f"the header has the tensor {quoted(name)} twice")
-    return Header(tensors, metadata or {})
+            if len(self._layouts) == _MOST_LAYOUTS:  # as no model has
+                self._layouts.clear()
+            self.budget.step(10)
+            layout = self._layouts[dtype, shape] = _layout(name, dtype, shape)
+            self.budget.keep(_SIZE_BYTES * (len(layout.shape) + 2), "its tensors' shapes")
+        first = int(start)
+        first = self._last if first == self._last else first  # most begin where one ends: one object for both
+        last = self._last = int(end)
+        if layout.bits != (last - first) * 8:
+            self._wrong.append(len(self._tensors))
+        if last > _LARGEST_SIZE or first > _LARGEST_SIZE:
+            raise BadInput(f"tensor {quoted(name)} has data_offsets beyond 2^64")
+        self._tensors.append(StoredTensor(name, layout.dtype, layout.shape, first, last))
+
+    def take(self) -> None:
+        """Take what was added since the last time from the budget."""
+        found = self._tensors[self._counted :]
+        self.budget.step(5 * len(found) + 10)
+        self.budget.keep(_TENSOR * len(found) + sum(map(sys.getsizeof, map(itemgetter(0), found))), "its tensors")
+        self._counted = len(self._tensors)
+
+    def whole(self) -> Header:
+        """All of them; of those with one name the last alone, as in the format's library."""
+        self.take()
+        tensors, wrong = self._tensors, self._wrong
+        if len(set(map(itemgetter(0), tensors))) < len(tensors):
+            last = {tensor.name: place for place, tensor in enumerate(tensors)}
+            wrong = sorted(set(wrong) & set(last.values()))
+        if wrong:
+            raise _misfit(tensors[wrong[0]])
+        if wrong is not self._wrong:
+            tensors = [tensors[place] for place in sorted(last.values())]
+        return Header(tensors, self.metadata or {})
 
 
-def _metadata(text: str, position: int) -> tuple[dict[str, str], int, str]:
-    """The ``__metadata__`` at a position, where it ends, and what stands after it."""
-    start = _NAMED.match(text, position)
-    if start is None or _string(start[1]) != _METADATA:
-        raise _unexpected(text, position, _WANTED)
-    found: dict[str, str] = {}
-    position = start.end()
-    while pair := _TEXT.match(text, position):
-        found[_string(pair[1])] = _string(pair[2], printable=False)
-        position = pair.end()
-    end = _END.match(text, position)
-    if end is None:
-        raise _unexpected(text, position, '"key": "text" in __metadata__')
-    return found, end.end(), end[1]
+def _scan(text: _Text) -> Header:
+    """All entries of a header's text: tensors, and the one ``__metadata__``."""
+    entries = _Entries()
+    scan = _begun(text)
+    after, position = "}" if scan.sees("}") else ",", scan.position
+    piece, plain = text.piece, _is_plain(text.piece)
+    while after == ",":
+        entry = _USUAL.match(piece, position) or _ENTRY.match(piece, position)
+        if entry and None not in (found := entry.groups()):
+            token, dtype, shape, start, end, after = found
+            entries.add(token[1:-1] if plain else string_of(token), dtype, shape, start, end)
+            position = entry.end()
+            continue
+        named = _NAMED.match(piece, position)
+        if named and entries.metadata is None and string_of(named[1]) == _METADATA:
+            entries.metadata, position, after = _metadata(text, named.end())
+        else:
+            entries.take()
+            short = len(piece) - position < LONGEST_ENTRY  # it may go on in the next piece
+            more = short and text.more(position)
+            position = 0 if short else position
+            if not more:
+                position, after = _unusual(text, position, entries)
+        piece, plain = text.piece, _is_plain(text.piece)
+    while True:
+        if text.piece[position:].strip(_BLANKS):  # the format pads with spaces
+            raise text.unexpected(position, "nothing after the header's end")
+        if not text.more(position := len(text.piece)):
+            break
+        position = 0
+    return entries.whole()
 
 
-def _string(token: str, *, printable: bool = True) -> str:
-    """A JSON string's value. Names must be printable: they end up on terminals."""
-    value = token[1:-1]
+def _begun(text: _Text) -> Scan:
+    """After the { with which a header begins, whatever space is before it."""
+    while not text.piece.strip(_BLANKS) and text.more(len(text.piece)):
+        pass
+    scan = Scan(text.piece, behind=text.behind)
+    scan.space()
+    scan.expect("{", "a { at its start")
+    return scan
+
+
+def _is_plain(piece: str) -> bool:
+    """Whether no string in a piece needs a look of its own."""
+    return piece.isascii() and "\\" not in piece
+
+
+def _metadata(text: _Text, position: int) -> tuple[dict[str, str], int, str]:
+    """The texts of the ``__metadata__`` that begins at a position, where in the piece it ends, and what stands after it."""
+    budget = current()
+    found: dict[str, str] = {}  # the last of a key counts
+    while True:
+        while pair := _TEXT.match(text.piece, position):
+            key, value = string_of(pair[1]), string_of(pair[2])
+            budget.step()
+            budget.keep(sys.getsizeof(key) + sys.getsizeof(value) + _PAIR, "its metadata")
+            found[key] = value
+            position = pair.end()
+        if end := _END.match(text.piece, position):
+            return found, end.end(), end[1]
+        if not text.more(position, LONGEST_TEXT):
+            raise text.unexpected(0, '"key": "text" in __metadata__')
+        position = 0
+
+
+def _unusual(text: _Text, position: int, entries: _Entries) -> tuple[int, str]:
+    """Add an entry that is not as most are; where in the piece it ends, and what stands after it."""
+    scan = Scan(text.piece, position, behind=text.behind)
+    scan.space()
     try:
-        if "\\" in token:
-            value = json.loads(token)
-            value.encode()  # half of a surrogate pair, such as \ud800 alone, is no character
-    except ValueError:
-        raise BadInput(f"the header holds the malformed string {quoted(token)}") from None
-    if printable and not value.isprintable():
-        raise BadInput(f"the header names {shown(value)}, which holds characters that cannot be shown")
-    return value
+        name = scan.key(_WANTED)
+        if name != _METADATA:
+            entries.add(name, *_fields(scan, name))
+        elif entries.metadata is None:
+            entries.metadata = {}
+            scan.expect("null", '"key": "text" in __metadata__')
+        else:
+            raise BadInput(f"the header has {_METADATA} twice")
+        after = "," if scan.goes_on("}") else "}"
+    except BadInput:
+        if scan.is_cut and len(scan.text) - position >= LONGEST_ENTRY:
+            text.more(position)  # says that the entry is too long
+        raise
+    return scan.position, after
 
 
-def _layout(name: str, dtype_token: str, shape_text: str) -> tuple[str, tuple[int, ...], int]:
-    """The dtype, shape and bits that tensors of one kind have in common."""
-    word = _string(dtype_token)
+def _fields(scan: Scan, name: str) -> tuple[str, str, str, str]:
+    """Dtype, shape and offsets of a tensor, as text, whatever else stands with them: all that the format's library takes."""
+    if scan.sees("["):  # the three values alone
+        dtype = _dtype(scan)
+        scan.expect(",", _WANTED)
+        shape = _matched(scan, _SHAPE)[0]
+        scan.expect(",", _WANTED)
+        start, end = _matched(scan, _PLACE)
+        scan.expect("]", _WANTED)
+        return dtype, shape, start, end
+    scan.expect("{", _WANTED)
+    fields: dict[str, tuple[str, ...]] = {}
+    more = not scan.sees("}")
+    while more:
+        key = scan.key(_WANTED)
+        if key in fields:
+            raise BadInput(f"tensor {quoted(name)} has the field {key} twice")
+        if key == "dtype":
+            fields[key] = (_dtype(scan),)
+        elif key == "shape":
+            fields[key] = _matched(scan, _SHAPE)
+        elif key == "data_offsets":
+            fields[key] = _matched(scan, _PLACE)
+        else:
+            scan.skip(inside=2)
+        more = scan.goes_on("}")
+    absent = [key for key in ("dtype", "shape", "data_offsets") if key not in fields]
+    if absent:
+        raise BadInput(f"tensor {quoted(name)} has no {' and no '.join(absent)}: expected {_WANTED}")
+    start, end = fields["data_offsets"]
+    return fields["dtype"][0], fields["shape"][0], start, end
+
+
+def _dtype(scan: Scan) -> str:
+    """The string of a dtype with its quotes; the library also takes an object of the dtype and null."""
+    if not scan.sees("{"):
+        return _matched(scan, _WORD)[0]
+    word = _matched(scan, _WORD)[0]
+    scan.expect(":", _WANTED)
+    scan.expect("null", _WANTED)
+    scan.expect("}", _WANTED)
+    return word
+
+
+def _matched(scan: Scan, pattern: re.Pattern[str]) -> tuple[str, ...]:
+    """The groups of a pattern that stands at a place, which goes to its end."""
+    found = pattern.match(scan.text, scan.position)
+    if found is None:
+        raise scan.unexpected(_WANTED)
+    scan.position = found.end()
+    return found.groups()
+
+
+def _layout(name: str, dtype_token: str, shape_text: str) -> _Layout:
+    """The dtype, shape and bits that a header's text states."""
+    word = string_of(dtype_token)
     if word not in DTYPES:
         raise BadInput(f"tensor {quoted(name)} has the unknown dtype {quoted(word)}{nearest(word, DTYPES)}")
     if shape_text.count(",") >= MOST_DIMENSIONS:
-        raise BadInput(f"tensor {quoted(name)} has more than {MOST_DIMENSIONS} dimensions")
+        raise BadInput(f"tensor {quoted(name)} has more than {MOST_DIMENSIONS:,} dimensions")
     shape = tuple(int(size) for size in shape_text.split(",") if size.strip())
-    if math.prod(size or 1 for size in shape) > LARGEST_TENSOR:  # a zero does not excuse the sizes beside it
-        raise BadInput(f"tensor {quoted(name)} has the shape {shape}: more than 2^63 elements")
-    return DTYPES[word], shape, math.prod(shape) * BITS[DTYPES[word]]
+    if any(size > _LARGEST_SIZE for size in shape):
+        raise BadInput(f"tensor {quoted(name)} has a size of 2^64 or more")
+    bits = BITS[DTYPES[word]] * math.prod(shape)
+    if any(product > _LARGEST_SIZE for product in (bits, *accumulate(shape, mul))):
+        bits = -1  # a later zero does not excuse a product that is too large, in the format's library too
+    return _Layout(DTYPES[word], shape, bits)
 
 
-def _unexpected(text: str, position: int, expected: str) -> BadInput:
-    found = shown(text[position : position + 120], most=130) if position < len(text) else "its end"
-    return BadInput(f"the header is malformed at character {position}: expected {expected}, found {found}")
+def _misfit(tensor: StoredTensor) -> BadInput:
+    """What to raise for a tensor whose bytes are not those of its shape and dtype."""
+    elements = math.prod(tensor.shape)
+    shape = quoted(tensor.shape)
+    if any(product > _LARGEST_SIZE for product in (elements * BITS[tensor.dtype], *accumulate(tensor.shape, mul))):
+        return BadInput(f"tensor {quoted(tensor.name)} has the shape {shape}: more than 2^64 bits")
+    return BadInput(
+        f"tensor {quoted(tensor.name)} of shape {shape} and dtype {tensor.dtype} needs"
+        f" {elements * BITS[tensor.dtype] / 8:,.12g} bytes, its data_offsets [{tensor.start}, {tensor.end}] span"
+        f" {tensor.end - tensor.start:,}"
+    )
 
 
 def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
     """The tensors must fill the bytes after the header exactly, so that no byte is hidden or shared."""
     if _misplaced(tensors):  # in another order than that of their bytes, as the format allows
-        tensors.sort(key=itemgetter(3, 4))  # by start, then end: an empty tensor before what follows it
+        # By start, then end: an empty tensor before what follows it. One key for both would take memory for each.
+        tensors.sort(key=itemgetter(4))
+        tensors.sort(key=itemgetter(3))
     if found := _misplaced(tensors):
         name, start, filled = found
         what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"

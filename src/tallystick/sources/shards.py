@@ -3,32 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from tallystick.budget import current
 from tallystick.errors import BadInput, grouped, quoted, shown
 from tallystick.ledger import Ledger
-from tallystick.sources.files import exists, read_json
+from tallystick.sources.files import exists, json_within
 from tallystick.sources.remote import AnyLocation, Location, at_once
 from tallystick.sources.safetensors import Header, read_header
+
+_NAMED, _FILE = 120, 400  # bytes that Python takes for a name, without its letters, and for a file
 
 
 def headers_of(path: AnyLocation) -> list[tuple[AnyLocation, Header]]:
     """Every file of a safetensors checkpoint with its header: the one file, or all that an index names."""
     if not path.name.endswith(".json"):
         return [(path, read_header(path))]
-    shards = shards_of(path)
-    paths = [path.parent / shard for shard in sorted(shards)]
-    return checked(path, shards, list(zip(paths, at_once(read_header, paths), strict=True)))
+    return headers_in(path, shards_of(path))
 
 
-def named_in(index: Location) -> dict[str, set[str]]:
-    """The files that an index names, which may not be there, each with the names that it puts in it."""
-    values = read_json(index)
+def headers_in(index: AnyLocation, shards: Named) -> list[tuple[AnyLocation, Header]]:
+    """The shards that an index names with their headers."""
+    paths = [index.parent / shard for shard in sorted(shards)]
+    return checked(index, shards, list(zip(paths, at_once(read_header, paths), strict=True)))
+
+
+class Named(dict[str, set[str]]):
+    """The files that an index names, each with the names that it puts in it, and what it states of the whole."""
+
+    def __init__(self, stated: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.kept = 0  # bytes of the source's budget
+        self.stated = {key: stated[key] for key in ("total_size", "total_parameters") if key in stated}
+
+
+def named_in(index: Location) -> Named:
+    """The files that an index names, which may not be there."""
+    with json_within(index) as values:
+        return _shards_in(values, index)
+
+
+def _keep(shards: Named, index: Location) -> None:
+    """Take what the names of an index need from the budget of the source; `checked` gives it back."""
+    budget, count = current(), sum(map(len, shards.values()))
+    try:
+        budget.step(count)
+        letters = sum(map(len, chain.from_iterable(shards.values())))
+        shards.kept = letters + _NAMED * count + _FILE * len(shards)
+        budget.keep(shards.kept, "its names")
+    except BadInput as error:
+        raise BadInput(f"{index}: {error}") from None
+
+
+def _shards_in(values: Any, index: Location) -> Named:
     weight_map = values.get("weight_map") if isinstance(values, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
         raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map")
-    shards: dict[str, set[str]] = {}
+    stated = values.get("metadata")
+    shards = Named(stated if isinstance(stated, dict) else {})
     for name, shard in weight_map.items():
         names = shards.get(shard) if isinstance(shard, str) else None
         if names is None:  # a file that was not named before: looked at once, however many tensors it holds
@@ -41,9 +75,10 @@ def named_in(index: Location) -> dict[str, set[str]]:
     return shards
 
 
-def shards_of(index: Location) -> dict[str, set[str]]:
-    """The files beside an index that it names, all of which are there, each with the names that it puts in it."""
+def shards_of(index: Location) -> Named:
+    """The files beside an index that it names, all of which are there."""
     shards = named_in(index)
+    _keep(shards, index)
     there = at_once(exists, [index.parent / shard for shard in shards])
     absent = [shard for shard, found in zip(shards, there, strict=True) if not found]
     if absent:
@@ -55,33 +90,34 @@ def shards_of(index: Location) -> dict[str, set[str]]:
 
 
 def checked(
-    index: Location, shards: Mapping[str, set[str]], files: list[tuple[AnyLocation, Header]]
+    index: Location, shards: Named, files: list[tuple[AnyLocation, Header]]
 ) -> list[tuple[AnyLocation, Header]]:
     """The shards that an index names, each of which must hold what it says, and no two of them one tensor."""
-    weight_map = {name: shard for shard, names in shards.items() for name in names}
-    found: set[str] = set()
+    unlisted: set[str] = set()  # tensors that are in a shard and not in the index
     for path, header in files:
         shard = path.name
         held = {tensor.name for tensor in header.tensors}
         if not shards[shard] <= held:
             name = min(shards[shard] - held)
             raise BadInput(f"{index} puts {quoted(name)} in {quoted(shard)}, which does not hold it")
-        elsewhere = [name for name in held if weight_map.get(name, shard) != shard]
-        if elsewhere:
-            name = min(elsewhere)
-            raise BadInput(
-                f"{index} puts {quoted(name)} in {quoted(weight_map[name])}, but {quoted(shard)} holds it too"
-            )
-        if not found.isdisjoint(held):
-            raise BadInput(f"{index}: two of its shards hold a tensor of one name that its weight_map does not list")
-        found |= held
+        if len(held) > len(shards[shard]):
+            current().step(len(held) + len(shards))
+            further = held - shards[shard]
+            for other, names in shards.items():
+                if elsewhere := further & names:
+                    name = min(elsewhere)
+                    raise BadInput(f"{index} puts {quoted(name)} in {quoted(other)}, but {quoted(shard)} holds it too")
+            if not further.isdisjoint(unlisted):
+                raise BadInput(
+                    f"{index}: two of its shards hold a tensor of one name that its weight_map does not list"
+                )
+            unlisted |= further
+    current().keep(-shards.kept, "its names")
     return files
 
 
-def claim_notes(index: Path, ledger: Ledger) -> tuple[str, ...]:
+def claim_notes(index: Path, said: Mapping[str, Any], ledger: Ledger) -> tuple[str, ...]:
     """Where the sums in an index's metadata are not those of its files; none of them is needed to load anything."""
-    metadata = read_json(index).get("metadata")
-    said: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
     notes = []
     size, parameters = said.get("total_size"), said.get("total_parameters")
     held = ledger.totals["stored_bytes"]

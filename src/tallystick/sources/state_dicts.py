@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tallystick.budget import current
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.pickles import Key
 
 # Where runs keep the model's tensors, the likeliest first: Lightning, nanoGPT and the books, DeepSpeed, others.
 _KEYS = ("state_dict", "model_state_dict", "model", "module", "net", "weights", "params")
@@ -13,8 +15,9 @@ _KEYS = ("state_dict", "model_state_dict", "model", "module", "net", "weights", 
 # In the dictionary of a layer that hqq packed; beside it are its scales, and plain values that say how.
 _PACKED = "W_q"
 
-MOST_DEEP = 32  # dictionaries one inside the other
-LONGEST = 32 << 20  # characters of all names together, which nested dictionaries could multiply
+MOST_DEEP = 32  # dictionaries and lists one inside the other
+ALONE = "tensor"  # what a file's only tensor is called, where it has no name
+_TENSOR = 150  # bytes that Python takes for a tensor's name and place, without its letters
 
 
 class Found(NamedTuple):
@@ -53,67 +56,92 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
     Raises:
         BadInput: where there is none, or several of which none has a key that is known.
     """
-    if not isinstance(whole, dict):
+    if is_tensor(whole):
+        return Found({ALONE: whole}, None, {}, 0, {})
+    if not isinstance(whole, dict | list | tuple):
         raise BadInput("it holds no state dict: expected tensors by name")
+    if not isinstance(whole, dict):
+        return _with_tensors(_opened(whole, None, {}, is_tensor))
     words = {key: value for key, value in whole.items() if isinstance(key, str)}
     if any(is_tensor(value) for value in words.values()) and not any(key in _KEYS for key in words):
-        return _opened(words, None, {}, is_tensor)
+        return _opened(whole, None, {}, is_tensor)
     tried = [(key, words[key]) for key in _KEYS if isinstance(words.get(key), dict)]
     if not tried:
         tried = [(key, value) for key, value in words.items() if isinstance(value, dict)]
         tried = [(key, value) for key, value in tried if any(is_tensor(one) for one in value.values())]
-        if len(tried) > 1 and any(_PACKED in value for _, value in tried):
-            return _opened(words, None, {}, is_tensor)  # one for each layer
-        if len(tried) > 1:
-            raise BadInput(
-                f"it holds several state dicts, and none under a usual key: {', '.join(map(quoted, words))[:200]}"
-            )
+        if len(tried) > 1:  # several models, or the layers of one
+            return _opened(whole, None, {}, is_tensor)
     for key, value in tried:
         found = _opened(value, key, {name: one for name, one in words.items() if name != key}, is_tensor)
         if found.tensors:
             return found
-    found = _opened(words, None, {}, is_tensor)
+    return _with_tensors(_opened(whole, None, {}, is_tensor))
+
+
+def _with_tensors(found: Found) -> Found:
+    """What was found, which must be something."""
     if not found.tensors:
         raise BadInput("it holds no tensors")
     return found
 
 
 def _opened(
-    values: Mapping[Any, Any], key: str | None, beside: dict[str, Any], is_tensor: Callable[[Any], bool]
+    values: Mapping[Any, Any] | Sequence[Any], key: str | None, beside: dict[str, Any], is_tensor: Callable[[Any], bool]
 ) -> Found:
-    """All tensors of a dictionary and of those inside it, each of which is looked into once."""
+    """All tensors of a dictionary or list, and of those inside it."""
     tensors: dict[str, Any] = {}
     told: dict[str, Any] = {}
-    seen: set[int] = set()
-    left_out = letters = 0
+    above: list[int] = []  # what is being looked into
+    left_out, budget = 0, current()
 
-    def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, deep: int, packed: bool) -> None:
-        nonlocal left_out, letters
-        if deep > MOST_DEEP or id(values) in seen:
-            raise BadInput("it holds a dictionary inside itself, or one at two places: expected tensors by name")
-        seen.add(id(values))
+    def is_open(value: Any) -> bool:
+        """Whether a value is looked into: a dictionary, or a list that may hold tensors."""
+        listed = isinstance(value, list | tuple)
+        return isinstance(value, dict) or (listed and any(isinstance(one, dict | list | tuple) for one in value))
+
+    def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, packed: bool) -> None:
+        nonlocal left_out
+        if id(values) in above:
+            raise BadInput("it holds a dictionary inside itself: expected tensors by name")
+        if len(above) == MOST_DEEP:
+            raise BadInput(f"it holds more than {MOST_DEEP} dictionaries one inside the other")
+        above.append(id(values))
         packed = packed or _PACKED in values
-        named = (
-            values.items() if isinstance(values, Mapping) else ((str(place), one) for place, one in enumerate(values))
-        )
-        for name, value in named:
-            if not isinstance(name, str):
-                left_out += 1
-            elif is_tensor(value):
-                letters += len(prefix) + len(name)
-                if letters > LONGEST:
-                    raise BadInput(f"its tensors' names have more than {LONGEST:,} characters")
+        budget.step(len(values) + 1)  # again at each place where it stands
+        for name, value in _named(values):
+            if is_tensor(value):
+                budget.step(2)
+                budget.keep(
+                    _TENSOR + len(prefix) + len(name), "its tensors' names"
+                )  # nested dictionaries multiply them
                 if tensors.setdefault(prefix + name, value) is not value:
                     raise BadInput(f"it holds two tensors that are both called {quoted(prefix + name)}")
-            elif isinstance(value, dict) or (isinstance(value, list | tuple) and any(map(is_tensor, value))):
-                open_(value, f"{prefix}{name}.", deep + 1, packed)
+            elif is_open(value):
+                open_(value, f"{prefix}{name}.", packed)
             elif packed:
                 told[prefix + name] = value
             else:
                 left_out += 1
+        above.pop()
 
-    open_(values, "", 0, False)
-    for name in tensors:
-        if not name.isprintable():
-            raise BadInput(f"it names {quoted(name)}, which holds characters that cannot be shown")
+    open_(values, "", False)
     return Found(tensors, key, beside, left_out, told)
+
+
+def _named(values: Mapping[Any, Any] | Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The names of what a dictionary or list holds: keys that are no words as they are written, or numbered."""
+    for place, (key, value) in enumerate(values.items() if isinstance(values, Mapping) else enumerate(values)):
+        plain = key.value if isinstance(key, Key) else key
+        yield plain if isinstance(plain, str) else str(plain) if _is_short(plain) else f"key {place}", value
+
+
+def _is_short(key: Any) -> bool:
+    """Whether a key is written in few letters."""
+    if isinstance(key, tuple):
+        return len(key) < _SHORT and not any(isinstance(one, tuple) or not _is_short(one) for one in key)
+    if isinstance(key, int):
+        return key.bit_length() < 8 * _SHORT
+    return key is None or isinstance(key, float) or (isinstance(key, str | bytes) and len(key) < _SHORT)
+
+
+_SHORT = 64

@@ -8,21 +8,25 @@ read, by `tallystick.sources.pickles`; the storages are looked for where the fil
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader, BytesIO
 from typing import Any, NamedTuple
 
-from tallystick.dtypes import BITS
+from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted
 from tallystick.sources import zips
 from tallystick.sources.contents import NOWHERE, Contents, Sharing
 from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.packed_parts import Weight
 from tallystick.sources.pickles import LARGEST, followed
 from tallystick.sources.remote import Location, Remote
 from tallystick.sources.safetensors import Header, StoredTensor
 from tallystick.sources.state_dicts import Found, tensors_in
-from tallystick.sources.torch_tensors import KNOWN, SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
-from tallystick.sources.views import View, shared
+from tallystick.sources.torch_calls import KNOWN
+from tallystick.sources.torch_names import DTYPES, SHARED_BYTES
+from tallystick.sources.torch_tensors import SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
+from tallystick.sources.views import View, joined, shared
 
 KIND = "torch"
 
@@ -80,7 +84,7 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
         raise BadInput("it is a program of TorchScript, of which nothing is read: save its state_dict()")
     content = zips.content_of(file, members[pickled[0]], LARGEST)
     storages: dict[str, Storage] = {}
-    values = followed(BytesIO(content), KNOWN, _remembering(storages))
+    values = followed(BytesIO(content), KNOWN, _remembering(storages, _ZIPPED))
     found: dict[str, int | None] = {}
     for key, storage in storages.items():
         member = members.get(f"{folder}data/{key}")
@@ -94,13 +98,13 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
 def _from_pickles(file: BufferedReader, size: int) -> _Whole:
     """The form of before torch 1.6, which `_use_new_zipfile_serialization=False` still writes."""
     file.seek(0)
-    stream = BytesIO(file.read(LARGEST))
+    stream = BytesIO(file.read(min(size, LARGEST)))  # what is asked for is made room for
     magic = followed(stream, {}, _refused)
     if magic != _MAGIC or followed(stream, {}, _refused) != _PROTOCOL:
         raise BadInput("it is a pickle, and not one of torch.save")
     followed(stream, {}, _refused)  # the sizes of integers where it was written
     storages: dict[str, Storage] = {}
-    values = followed(stream, KNOWN, _remembering(storages))
+    values = followed(stream, KNOWN, _remembering(storages, _IN_ROW))
     keys = followed(stream, {}, _refused)
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or set(keys) != storages.keys():
         raise BadInput("the list of its storages is not that of its tensors")
@@ -111,7 +115,7 @@ def _from_pickles(file: BufferedReader, size: int) -> _Whole:
         count = int.from_bytes(file.read(_COUNT), "little")
         places[key] = position + _COUNT
         position += _COUNT + storages[key].bytes
-        if count * BITS[storages[key].dtype] != storages[key].bytes * 8 or position > size:
+        if count * DTYPES[storages[key].dtype] != storages[key].bytes * 8 or position > size:
             raise BadInput(f"the storage {quoted(key)} is not where it should be: the file is cut off or broken")
     return _Whole(values, places)
 
@@ -120,39 +124,117 @@ def _refused(_: Any) -> Any:
     raise BadInput("its pickle asks for memory where it should not")
 
 
-def _remembering(storages: dict[str, Storage]) -> Callable[[Any], Storage]:
-    """What makes storages of persistent ids, and keeps the memory that each is of."""
+def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], Storage]:
+    """What makes storages of persistent ids of so many fields, and keeps the memory that each is of."""
 
     def of(given: Any) -> Storage:
-        if not isinstance(given, tuple) or len(given) < 5 or given[0] != "storage":
+        if not isinstance(given, tuple) or len(given) != fields or given[0] != "storage":
             raise BadInput("its pickle asks for memory by what is no storage's id")
         storage = storage_of(given[1], given[2], given[4])
-        known = storages.setdefault(storage.key, storage)
-        if known != storage:
-            raise BadInput(f"the storage {quoted(storage.key)} has two sizes or dtypes")
-        if len(given) > 5 and given[5] is not None:  # a part of it, as before torch 0.4
-            raise BadInput("it was written by a torch before 0.4: load it there, and save it again")
-        return storage
+        if storages.setdefault(storage.key, storage).bytes:
+            storage = storages[storage.key]  # as torch, which reads a storage once, by what is said of it first
+        else:
+            storages[storage.key] = storage
+        return storage if fields == _ZIPPED or given[5] is None else _part(storage, given[5])
 
     return of
 
 
-def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> tuple[dict[str, SavedTensor], dict[str, str]]:
-    """Plain tensors, those in wrapped ones under the names that torchao gives them in safetensors, and its word on each."""
+_ZIPPED, _IN_ROW = 5, 6  # fields of a storage's id in each form
+
+
+def _part(storage: Storage, part: Any) -> Storage:
+    """A part of a storage, which torch saved apart before 0.4: its key, and its place and size in elements."""
+    if not isinstance(part, tuple) or len(part) != 3 or not is_size(part[1]) or not is_size(part[2]):
+        raise BadInput("its pickle asks for a part of memory by what is none")
+    start, size = (elements * DTYPES[storage.dtype] // 8 for elements in part[1:])
+    if start + size > storage.bytes:
+        raise BadInput(f"its pickle asks for a part of the storage {quoted(storage.key)} that reaches beyond it")
+    return storage._replace(start=start, bytes=size)
+
+
+class _TakenApart(NamedTuple):
+    """The plain tensors that a file's tensors are made of, and what they stand for."""
+
+    tensors: dict[str, SavedTensor]
+    metadata: dict[str, str]  # torchao's word on each of its own
+    weights: dict[str, Weight]
+    beside: frozenset[str]
+    notes: tuple[str, ...]
+
+
+def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> _TakenApart:
+    """Plain tensors; those in wrapped ones under the names that torchao gives them in safetensors, or after a dot."""
     tensors: dict[str, SavedTensor] = {}
     metadata: dict[str, str] = {}
+    weights: dict[str, Weight] = {}
+    kinds: dict[str, list[str]] = {}
+    names: list[str] = []
+
+    def add(name: str, tensor: SavedTensor) -> None:
+        if name in tensors:
+            raise BadInput(f"it holds two tensors that are both called {quoted(name)}")
+        tensors[name] = tensor
+
     for name, one in found.items():
         if isinstance(one, SavedTensor):
-            tensors[name] = one
+            add(name, _of_whole_bytes(one))
+            if one.dtype in SHARED_BYTES and one.elements:
+                weights[name] = Weight(one.shape, one.dtype, "", *2 * (tensors[name].elements,))
+            if one.dtype == _IN_PAIRS:
+                kinds.setdefault(_IN_PAIRS, []).append(name)
             continue
-        if "qdata" not in one.parts:
+        module, dot, last = name.rpartition(".")
+        if "qdata" in one.parts:
+            metadata[name] = json.dumps({"_type": one.kind, "_data": {"shape": one.shape}})
+            for part, tensor in one.parts.items():
+                add(f"{module}{dot}_{last}_{part}", tensor)
+            continue
+        values = next((part for part in ("values", "_local_tensor") if part in one.parts), None)
+        if values is None:
             raise BadInput(
                 f"it holds {quoted(name)} of the class {one.kind}, whose values are not where they should be"
             )
-        module, dot, last = name.rpartition(".")
-        metadata[name] = json.dumps({"_type": one.kind, "_data": {"shape": one.shape}})
-        tensors |= {f"{module}{dot}_{last}_{part}": tensor for part, tensor in one.parts.items()}
-    return tensors, metadata
+        add(name, held := one.parts[values])
+        size = held.elements
+        weights[name] = Weight(one.shape, held.dtype, "", size, size_in_bytes(size, held.dtype))
+        kinds.setdefault(one.kind, []).append(name)
+        for part, tensor in one.parts.items():
+            if part != values:
+                add(f"{name}.{part}", tensor)
+                names.append(f"{name}.{part}")
+    return _TakenApart(tensors, metadata, weights, frozenset(names), tuple(_kind_notes(kinds, weights)))
+
+
+_IN_PAIRS = "float4_e2m1fn_x2"
+
+
+def _of_whole_bytes(tensor: SavedTensor) -> SavedTensor:
+    """A tensor whose elements share bytes as these bytes; any other as it is."""
+    if tensor.dtype not in SHARED_BYTES or not tensor.elements:
+        return tensor
+    *rows, last = tensor.shape or (1,)
+    shape = (*rows, -(-last * SHARED_BYTES[tensor.dtype] // 8))
+    strides = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+    return tensor._replace(dtype="uint8", shape=shape, strides=strides)
+
+
+def _kind_notes(kinds: Mapping[str, list[str]], weights: Mapping[str, Weight]) -> Iterator[str]:
+    """How tensors that are no plain ones were counted."""
+    for kind, names in kinds.items():
+        count = f"{len(names):,} tensor{'s' * (len(names) > 1)}"
+        if kind == _IN_PAIRS:
+            yield f"{count} of {kind}: each element holds two values, and counts as one, as in torch"
+            continue
+        size, stored = (
+            sum(sizes) for sizes in zip(*((weights[n].size, weights[n].stored) for n in names), strict=True)
+        )
+        if kind == "nested":
+            yield f"{count} nested: counted by the {size:,} elements of all their parts"
+        elif kind == "DTensor":
+            yield f"{count} of DTensor: counted by their global shapes, {size:,} elements; {stored:,} of this rank are stored"
+        else:
+            yield f"{count} {kind}: counted by their dense shapes, {size:,} elements; {stored:,} values are stored"
 
 
 def _told_by_hqq(told: Mapping[str, Any]) -> dict[str, str]:
@@ -169,35 +251,62 @@ def _told_by_hqq(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _contents(path: Location, found: Found, places: Mapping[str, int | None]) -> Contents:
-    tensors, metadata = _taken_apart(found.tensors)
-    metadata |= _told_by_hqq(found.told)
-    seen = {
-        name: View(one.storage.key, one.offset, one.layout)
-        for name, one in tensors.items()
-        if one.storage is not None and one.elements
-    }
+    taken = _taken_apart(found.tensors)
+    tensors = taken.tensors
+    seen = _views(tensors)
     names = list(seen)
-    told = shared(list(seen.values()))
+    told = shared([view for view, _ in seen.values()])
     groups: dict[int, int] = {}
     for one in told:
         groups[one.owner] = groups.get(one.owner, 0) + 1
-    sharing = {
-        name: Sharing(names[one.owner], one.new, _is_same(tensors[name], tensors[names[one.owner]]))
-        for name, one in zip(names, told, strict=True)
-        if groups[one.owner] > 1 or one.new != tensors[name].elements
-    }
-    header = Header([_stored(name, one, places) for name, one in tensors.items()], metadata)
-    return Contents(KIND, [(path, header)], sharing, config=_arguments(found.beside), notes=found.notes())
+    sharing: dict[str, Sharing] = {}
+    for name, one in zip(names, told, strict=True):
+        new = one.new // seen[name][1]
+        if groups[one.owner] > 1 or new != tensors[name].elements:
+            sharing[name] = Sharing(names[one.owner], new, _is_same(tensors[name], tensors[names[one.owner]]))
+    header = Header(
+        [_stored(name, one, places) for name, one in tensors.items()], taken.metadata | _told_by_hqq(found.told)
+    )
+    return Contents(
+        KIND,
+        [(path, header)],
+        sharing,
+        config=_arguments(found.beside),
+        notes=(*found.notes(), *taken.notes),
+        weights=taken.weights,
+        beside=taken.beside,
+    )
+
+
+def _views(tensors: Mapping[str, SavedTensor]) -> dict[str, tuple[View, int]]:
+    """What each tensor sees of its memory, and the units of an element: bytes where several dtypes see one memory, else 1."""
+    widths: dict[str, set[int]] = {}
+    held = {name: (one, one.storage) for name, one in tensors.items() if one.elements}
+    for one, storage in held.values():
+        if storage is not None:
+            widths.setdefault(storage.key, set()).update((DTYPES[one.dtype], 8 if storage.start else DTYPES[one.dtype]))
+    seen: dict[str, tuple[View, int]] = {}
+    for name, (one, storage) in held.items():
+        if storage is None:
+            continue
+        if len(widths[storage.key]) == 1:
+            seen[name] = View(storage.key, one.offset + storage.start * 8 // DTYPES[one.dtype], one.layout), 1
+        else:
+            width = DTYPES[one.dtype] // 8
+            layout = joined((*one.shape, width), (*(stride * width for stride in one.strides), 1))
+            seen[name] = View(storage.key, storage.start + one.offset * width, layout), width
+    return seen
 
 
 def _stored(name: str, tensor: SavedTensor, places: Mapping[str, int | None]) -> StoredTensor:
     """Where a tensor lies: somewhere for certain only where it is dense, in order, and not packed."""
     elements = tensor.elements
     place = places.get(tensor.storage.key) if tensor.storage else None
-    if place is None or not elements or not _in_order(tensor):
+    if tensor.storage is None or place is None or not elements or not _in_order(tensor):
         return StoredTensor(name, tensor.dtype, tensor.shape, NOWHERE, NOWHERE)
-    start = place + tensor.offset * BITS[tensor.dtype] // 8
-    return StoredTensor(name, tensor.dtype, tensor.shape, start, start + elements * BITS[tensor.dtype] // 8)
+    width = DTYPES[tensor.dtype] // 8
+    start = place + tensor.storage.start + tensor.offset * width
+    return StoredTensor(name, tensor.dtype, tensor.shape, start, start + elements * width)
 
 
 def _is_same(one: SavedTensor, other: SavedTensor) -> bool:

@@ -8,10 +8,12 @@ from heapq import heappop, heappush
 from itertools import product
 from typing import NamedTuple
 
+from tallystick.budget import current
 from tallystick.errors import BadInput
 
-# Neighbouring elements, of all tensors that cross another: a slice of columns has a run for each row.
-MOST_RUNS = 1 << 18
+# Neighbouring elements of tensors that cross another, a run for each row of a slice of columns: steps and bytes of each.
+_STEPS_OF_RUN, _BYTES_OF_RUN = 20, 300
+_BYTES_OF_VIEW = 300  # and of each view
 
 
 class View(NamedTuple):
@@ -28,7 +30,7 @@ class View(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Distinct elements."""
+        """Distinct elements, or more where the view meets itself."""
         return math.prod(size for _, size in self.layout)
 
 
@@ -42,17 +44,19 @@ class Shared(NamedTuple):
 def joined(shape: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """(stride, size) by rising stride, with dimensions that continue one another made one.
 
-    A dense tensor is ``((1, n),)`` whether it is transposed or not. Strides are in elements; the shape holds no zero.
+    A dense tensor is ``((1, n),)`` whether it is transposed or not, and so are windows that overlap. Strides are in
+    elements; the shape holds no zero.
 
-    >>> joined((2, 3), (3, 1)), joined((2, 3), (5, 1))
-    (((1, 6),), ((1, 3), (5, 2)))
+    >>> joined((2, 3), (3, 1)), joined((2, 3), (5, 1)), joined((6, 4), (1, 1))
+    (((1, 6),), ((1, 3), (5, 2)), ((1, 9),))
     """
     layout: list[tuple[int, int]] = []
     for stride, size in sorted(zip(strides, shape, strict=True)):
         if size == 1 or stride == 0:  # an expanded dimension shows the same elements again
             continue
-        if layout and stride == math.prod(layout[-1]):
-            layout[-1] = (layout[-1][0], layout[-1][1] * size)
+        step, count = layout[-1] if layout else (0, 0)
+        if layout and stride % step == 0 and stride <= step * count:
+            layout[-1] = (step, count + stride // step * (size - 1))
         else:
             layout.append((stride, size))
     if not layout or layout[0][0] != 1:
@@ -71,17 +75,20 @@ def meets_itself(layout: Sequence[tuple[int, int]]) -> bool:
 
 
 def shared(views: Sequence[View]) -> list[Shared]:
-    """What each view shares with those before it, none of which may meet itself.
+    """What each view shares with those before it.
 
     Disjoint slices of one memory share nothing.
 
     Raises:
-        BadInput: where views cross in more than `MOST_RUNS` runs.
+        BadInput: where views cross in more runs than the budget of the source has room for.
     """
+    current().step(5 * len(views))
+    current().keep(_BYTES_OF_VIEW * len(views), "who shares which memory")
     first: dict[View, int] = {}
     found = [Shared(first.setdefault(view, place), 0) for place, view in enumerate(views)]
     for group in _crossing(views, sorted(first.values(), key=lambda place: views[place][:2])):
-        swept = _swept(views, group) if len(group) > 1 else {group[0]: Shared(group[0], views[group[0]].size)}
+        alone = len(group) == 1 and not meets_itself(views[group[0]].layout)
+        swept = {group[0]: Shared(group[0], views[group[0]].size)} if alone else _swept(views, group)
         for place, told in swept.items():
             found[place] = told
     # An equal view belongs to whom its equal belongs to.
@@ -108,8 +115,12 @@ def _crossing(views: Sequence[View], places: Sequence[int]) -> Iterator[list[int
 def _swept(views: Sequence[View], group: Sequence[int]) -> dict[int, Shared]:
     """Each element given to the first view that sees it, going through the memory once."""
     count = sum(views[place].size // views[place].layout[0][1] for place in group)
-    if count > MOST_RUNS:
-        raise BadInput(f"tensors cross one another in its memory in {count:,} pieces: too many to tell apart")
+    budget = current()
+    try:
+        budget.step(_STEPS_OF_RUN * count)
+        budget.keep(_BYTES_OF_RUN * count, "its tensors")
+    except BadInput as error:
+        raise BadInput(f"tensors cross one another in its memory in {count:,} pieces: {error}") from None
     runs = sorted(
         (start, start + views[place].layout[0][1], place) for place in group for start in _starts(views[place])
     )
@@ -141,6 +152,7 @@ def _swept(views: Sequence[View], group: Sequence[int]) -> dict[int, Shared]:
             one, other = root(open_[0][0]), root(place)
             above[max(one, other)] = min(one, other)
         heappush(open_, (place, end))
+    budget.keep(-_BYTES_OF_RUN * count, "its tensors")
     return {place: Shared(root(place), new[place]) for place in group}
 
 

@@ -12,13 +12,12 @@ from io import BufferedReader
 from operator import attrgetter
 from typing import NamedTuple
 
+from tallystick.budget import current
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.files import read_all_of
 
 MAGIC = b"PK\x03\x04"
 STORED, DEFLATED = 0, 8  # methods
-LARGEST_DIRECTORY = 32 << 20  # bytes
-MOST_MEMBERS = 100_000
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _ENTRY = struct.Struct("<4s6H3I5H2I")
@@ -28,6 +27,7 @@ _LOCATOR = struct.Struct("<4sIQI")
 _LONGEST_COMMENT = 0xFFFF
 _IN_64 = 0xFFFFFFFF  # a size or place that stands in the field of 64-bit numbers instead
 _BLOCK = 1 << 16
+_MEMBER = 500  # bytes that Python takes for a member, without its name
 
 
 class Member(NamedTuple):
@@ -48,6 +48,10 @@ def members(file: BufferedReader, size: int) -> dict[str, Member]:
         BadInput: where the directory is cut off, contradicts the file, or names what no archive of weights holds.
     """
     start, length, count = _directory(file, size)
+    budget = current()
+    budget.step(10 * count)
+    budget.keep(2 * length + _MEMBER * count, f"its directory of {count:,} members")
+    budget.read(length)
     file.seek(start)
     content = read_all_of(file, length)
     found: list[Member] = []
@@ -138,8 +142,6 @@ def _directory(file: BufferedReader, size: int) -> tuple[int, int, int]:
         raise BadInput("it is one part of a zip archive of several")
     if start + length > end:
         raise BadInput("it is a zip archive whose directory reaches beyond its end")
-    if length > LARGEST_DIRECTORY or count > MOST_MEMBERS:
-        raise BadInput(f"it is a zip archive of {count:,} members: more than any of weights has")
     return start, length, count
 
 

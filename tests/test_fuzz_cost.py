@@ -1,0 +1,31 @@
+"""A short search for inputs that cost much, the same in each run (`fuzz_cost.py` searches for as long as it is told)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fuzz_cost import SUBJECTS, calls_of, costliest
+from tallystick import BadInput
+from tallystick.sources import fallback
+
+INPUTS = 40
+LARGEST = 1536  # bytes of an input
+CALLS, MEMORY = 250_000, 5_000_000  # of one such input
+
+
+def _no_transformers(*_: object, **__: object) -> None:
+    raise BadInput("not built")
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_no_small_input_costs_much(tmp_path: Path, name: str, monkeypatch):
+    monkeypatch.setattr(fallback, "ledger_by_transformers", _no_transformers)  # it has limits of its own
+    monkeypatch.setattr(fallback, "has_class", lambda *_: False)
+    subject = SUBJECTS[name]
+    content, cost = costliest(
+        subject, tmp_path, calls_of, lambda done: done == INPUTS, seed=1, time=CALLS, memory=MEMORY, most=LARGEST
+    )
+    assert cost.time < CALLS, content[:300]
+    assert cost.memory < MEMORY, content[:300]
