@@ -158,7 +158,11 @@ SUBJECTS: dict[str, Subject] = {
     ),
     "toml": _counted("toml", [b'model_type = "gpt2"\n[a.b]\nc = [1, 2]\n'], _written("a.toml"), "a.toml"),
     "derivation": Subject(
-        lambda _: [_TEXT.encode(), *(line.encode() + b"\n" for line in _TEXT.splitlines() if "=" in line)],
+        lambda _: [
+            b"d = 5\nd d (1) ; = 5\n",
+            _TEXT.encode(),
+            *(line.encode() + b"\n" for line in _TEXT.splitlines() if "=" in line),
+        ],
         _written("a.md"),
         lambda folder: ["check", str(folder / "a.md"), "--against", "gpt2"],
         _check,
@@ -268,6 +272,7 @@ def seconds_of(work: Callable[[], object]) -> Cost:
 def calls_of(work: Callable[[], object]) -> Cost:
     """Calls of functions, which are as many in each run, and peak memory."""
     calls = 0
+    work()  # what is imported at first is no cost of the input
 
     def count(_frame: object, event: str, _what: object) -> None:
         nonlocal calls

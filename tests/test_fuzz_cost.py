@@ -10,8 +10,8 @@ from fuzz_cost import SUBJECTS, calls_of, costliest
 from tallystick import BadInput
 from tallystick.sources import fallback
 
-INPUTS = 40
-LARGEST = 1536  # bytes of an input
+INPUTS = 30
+LARGEST = 3000  # bytes of an input
 CALLS, MEMORY = 250_000, 5_000_000  # of one such input
 
 

@@ -51,7 +51,7 @@ class Budget:
             raise BadInput(f"reading it takes more than {self.steps:,} steps")
         if process_time() > self._end:
             raise BadInput(f"reading it takes more than {self.seconds:g} seconds of the processor")
-        self._look = self._left - _LOOK
+        self._look = max(0, self._left - _LOOK)
 
     def keep(self, size: int, what: str) -> None:
         """Take bytes of memory, before they are filled.

@@ -130,7 +130,8 @@ def ledger_of_part(path: Location, layouts: Sequence[Ledger], config: Mapping[st
     if not names:
         assert whole.values is not None  # noqa: S101  # the files are at hand
         try:
-            told = told_by_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
+            with current().paused():
+                told = told_by_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
         except BadInput as error:
             raise BadInput(f"{source}: names alone do not tell its language part from the rest; {error}") from None
         names = frozenset(stored.name for stored, _ in told.found.pairs)
@@ -231,7 +232,9 @@ class _Checkpoint(NamedTuple):
         """The ledger with the ties of a type that is not native: transformers', or those of the flag alone."""
         assert self.values is not None  # noqa: S101  # a config is read only where the files are
         try:
-            return self.ledger(told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG))
+            with current().paused():
+                told = told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG)
+            return self.ledger(told)
         except BadInput as error:
             return self.ledger(None, [f"what is tied was told by the flag {TIE} alone: {error}"])
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
 from tallystick.blueprint import Architecture, Chooser, Model, Sibling, Tower
+from tallystick.budget import current
 from tallystick.config import TIE, Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
@@ -58,7 +59,8 @@ def ledger_from_config(
         from tallystick.sources.fallback import ledger_by_transformers
 
         refuse_odd_flag(stated, source)
-        return ledger_by_transformers(model_type_of(stated, source), values, overrides, source=source)
+        with current().paused():
+            return ledger_by_transformers(model_type_of(stated, source), values, overrides, source=source)
     recipe = _Recipe(family, published=published, sibling=sibling_of(stated, family))
     inside = recipe.parts
     values, overrides = (flat(given, inside, source) for given in (whole(values, inside), overrides))

@@ -162,7 +162,7 @@ class _Text:
             raise BadInput(
                 f"the header's entry at character {self.behind + position} has more than {most:,} characters"
             )
-        following = self._read(max(_PIECE, rest))
+        following = self._read(min(max(_PIECE, rest), most + 1 - rest))
         self.piece = self.piece[position:] + following
         self.behind += position
         return bool(following)
