@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def test_steps_bytes_and_seconds_are_refused_when_they_are_spent(monkeypatch):
         with pytest.raises(BadInput, match="its names would take more than 170,000,000 bytes of memory"):
             one.keep(1, "its names")
     with one_source() as one:
-        monkeypatch.setattr(budget, "process_time", lambda: float("inf"))
+        monkeypatch.setattr(budget, "thread_time", lambda: float("inf"))
         with pytest.raises(BadInput, match="reading it takes more than 7 seconds of the processor"):
             one.step(budget.STEPS // 2)
 
@@ -49,10 +50,21 @@ def test_what_is_given_back_and_what_is_read_leave_room():
 
 def test_seconds_of_what_has_limits_of_its_own_do_not_count(monkeypatch):
     now = 0.0
-    monkeypatch.setattr(budget, "process_time", lambda: now)
+    monkeypatch.setattr(budget, "thread_time", lambda: now)
     with one_source() as one:
         with one.paused():
             now = 100.0
+        one.step(budget.STEPS // 2)
+
+
+def test_the_work_of_another_thread_is_none_of_a_readers():
+    with one_source() as one:
+        worker = threading.Thread(target=lambda: sum(range(3_000_000)))
+        worker.start()
+        worker.join()
+        now = budget.thread_time()
+        assert one._began[threading.get_ident()] <= now
+        one.seconds = now - one._began[threading.get_ident()] + 0.01  # less than the other thread took
         one.step(budget.STEPS // 2)
 
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from time import process_time
+from threading import get_ident
+from time import thread_time
 
 from tallystick.errors import BadInput
 
 STEPS = 10_000_000  # of about a microsecond: a checkpoint of 200,000 tensors takes a million
 ROOM = 170_000_000  # bytes above those of the headers; Python itself takes another 20 MB
-SECONDS = 7.0  # of the processor: the last resort, for steps that take longer than they should
+SECONDS = 7.0  # of the processor, in one thread: the last resort, for steps that take longer than they should
 
 _LOOK = 20_000  # steps between two looks at the clock
 
@@ -33,7 +34,8 @@ class Budget:
     def __init__(self) -> None:
         self.steps, self.room, self.seconds = STEPS, ROOM, SECONDS
         self._left, self._free = self.steps, self.room
-        self._end = process_time() + self.seconds
+        # When each thread began to read. Another thread's work, such as training, is none of a reader's.
+        self._began = {get_ident(): thread_time()}
         self._look = self._left - _LOOK
 
     def step(self, count: int = 1) -> None:
@@ -49,7 +51,8 @@ class Budget:
     def _look_up(self) -> None:
         if self._left < 0:
             raise BadInput(f"reading it takes more than {self.steps:,} steps")
-        if process_time() > self._end:
+        now, thread = thread_time(), get_ident()
+        if now - self._began.setdefault(thread, now) > self.seconds:
             raise BadInput(f"reading it takes more than {self.seconds:g} seconds of the processor")
         self._look = max(0, self._left - _LOOK)
 
@@ -75,11 +78,11 @@ class Budget:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Count no seconds within: transformers builds a model, which has limits of its own."""
-        start = process_time()
+        start, thread = thread_time(), get_ident()
         try:
             yield
         finally:
-            self._end += process_time() - start
+            self._began[thread] = self._began.get(thread, start) + thread_time() - start
 
 
 _OPEN: ContextVar[Budget | None] = ContextVar("budget", default=None)
