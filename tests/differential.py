@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import re
+import resource
 import signal
 import sys
 from collections import Counter
@@ -22,6 +23,7 @@ from tallystick.errors import BadInput
 
 Read = Callable[[Path], Any]
 SECONDS = 0.5  # of the processor that a library may take for a file
+MEMORY = 2_000_000_000  # bytes, likewise
 
 
 class Pair(NamedTuple):
@@ -91,10 +93,20 @@ def _in_time(read: Read, path: Path) -> Any:
     """What the library reads; some take a count that the file claims for as long as it lasts."""
     signal.signal(signal.SIGVTALRM, _stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, SECONDS / 10)  # again, where it is caught or ignored
+    kind, usual = resource.RLIMIT_DATA, resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(kind, (_held() + MEMORY, usual[1]))
     try:
         return read(path)
+    except MemoryError:
+        raise TimeoutError("the library takes too long, and too much memory") from None
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        resource.setrlimit(kind, usual)
+
+
+def _held() -> int:
+    """Bytes of private memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
 
 
 def _stop(*_: Any) -> None:
