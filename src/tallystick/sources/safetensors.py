@@ -305,7 +305,7 @@ def _is_plain(piece: str) -> bool:
 
 def _metadata(text: _Text, position: int) -> tuple[dict[str, str], int, str]:
     """The texts of the ``__metadata__`` that begins at a position, where in the piece it ends, and what stands after it."""
-    budget = current()
+    budget, held = current(), 0
     found: dict[str, str] = {}  # the last of a key counts
     while True:
         while pair := _TEXT.match(text.piece, position):
@@ -315,7 +315,12 @@ def _metadata(text: _Text, position: int) -> tuple[dict[str, str], int, str]:
             found[key] = value
             position = pair.end()
         if end := _END.match(text.piece, position):
+            budget.keep(-held, "its metadata")
             return found, end.end(), end[1]
+        before, rest = held, len(text.piece) - position
+        # A long text is held several times, of four bytes a character: in the piece, in what matches, without its quotes.
+        held = 16 * min(2 * rest, LONGEST_TEXT) if rest > _PIECE // 2 else 0
+        budget.keep(held - before, "its metadata")
         if not text.more(position, LONGEST_TEXT):
             raise text.unexpected(0, '"key": "text" in __metadata__')
         position = 0
