@@ -30,7 +30,7 @@ from tallystick.sealed import Refused, current_folder, seal
 SECONDS = 10  # of CPU for one model; the largest that was published takes some six
 WAIT = 120  # seconds, where the machine does much else
 IDLE = 120  # seconds without a question, after which it ends: nobody needs its memory
-MEMORY = 1_500_000_000  # bytes in all; importing transformers takes 400 million
+MEMORY = 1_000_000_000  # bytes in all; importing transformers takes 400 million
 
 # Nobody is there to answer: neither the hub nor a registry of kernels.
 _OFFLINE = {
@@ -221,6 +221,8 @@ def _reply(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
         why = f"transformers would {refused} to build it; nothing in a config may make it do so"
     except MemoryError:
         why = f"transformers takes more than {MEMORY:,} bytes of memory to build it"
+    except RecursionError:
+        return {"error": f"{arguments.get('source', 'transformers')} is nested too deeply to be a config"}
     except ImportError as error:
         why = f"transformers cannot be loaded: {' '.join(str(error).split())[:200]}"
     except Exception:
