@@ -1,4 +1,4 @@
-"""A config whose attention is that of a repository of kernels, which is code."""
+"""A config whose attention is a kernel of a repository, which is code."""
 
 import json
 from pathlib import Path

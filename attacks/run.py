@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 def names() -> list[str]:
-    """Each file beside this one."""
+    """Each attack of this folder."""
     return sorted(path.stem for path in ATTACKS.glob("*.py") if path.stem != "run")
 
 

@@ -127,17 +127,15 @@ def _temporary() -> tuple[str, ...]:
 def _roots() -> tuple[str, ...]:
     """The folders of what is installed, and what the system says of itself.
 
-    The current folder is none of them, nor one that it is in: a stranger's files may lie there.
+    The current folder is none of them, nor one around it, unless Python is installed there: a stranger's files may lie in it.
     """
-    here = current_folder()
-    folders = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *filter(os.path.isabs, sys.path)}
+    here = os.path.join(current_folder(), "")
     packages = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
-    for package in packages:
-        folders.update(map(os.path.dirname, filter(None, [getattr(sys.modules.get(package), "__file__", None)])))
-    kept = {
-        folder for folder in map(os.path.abspath, folders) if not os.path.join(here, "").startswith(folder + os.sep)
-    }
-    return (*(os.path.join(folder, "") for folder in sorted(kept)), "/proc/", "/sys/", "/dev/urandom")
+    files = filter(None, (getattr(sys.modules.get(package), "__file__", None) for package in packages))
+    found = {os.path.abspath(folder) for folder in (*map(os.path.dirname, files), *filter(os.path.isabs, sys.path))}
+    installed = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix}
+    folders = sorted(installed | {folder for folder in found if not here.startswith(os.path.join(folder, ""))})
+    return (*(os.path.join(folder, "") for folder in folders), "/proc/", "/sys/", "/dev/urandom")
 
 
 def current_folder() -> str:

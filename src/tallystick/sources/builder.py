@@ -186,13 +186,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks is interrupted, and ends this process
     no_core_dump()
     limit_memory(MEMORY)
-    seal()
     with suppress(ImportError):  # the first question gets it as its answer
         import transformers  # noqa: F401 - its seconds are none of a model's
 
         from tallystick.sources.building import leave_uninitialised
 
         leave_uninitialised()
+    seal()  # now that what is installed is found
     while (message := _next(requests)) is not None:
         limit_cpu(SECONDS)
         send(_reply(**json.loads(message)), replies)
