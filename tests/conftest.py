@@ -6,6 +6,8 @@ import pytest
 
 from drawing import SEED
 
+collect_ignore = ["watched"]  # imported by the processes that tests watch
+
 
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"TALLYSTICK_SEED={SEED} says which types the slow tests took")
