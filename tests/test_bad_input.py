@@ -609,6 +609,11 @@ def test_a_setting_that_transformers_would_not_read(refused: Refused):
     assert line.startswith("config.json has no key 'num_layer' to set; nearest: num_layers")
 
 
+def test_many_keys_that_look_misspelt(refused: Refused):
+    Path("config.json").write_text(json.dumps({f"{number}n_embd": 1 for number in range(10_000)}))
+    assert refused("count", "config.json").count("nearest") == 3
+
+
 def test_a_config_that_transformers_refuses(refused: Refused):
     Path("config.json").write_text('{"model_type": "t5", "d_model": "wide"}')
     assert "config.json: transformers cannot build it: " in refused("count", "config.json")

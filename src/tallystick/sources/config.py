@@ -10,7 +10,7 @@ from tallystick import architectures, mtp
 from tallystick.blueprint import Architecture, Chooser, Model, Sibling, Tower
 from tallystick.budget import current
 from tallystick.config import TIE, Config, Part, flat, merged, whole
-from tallystick.errors import BadInput, nearest, shown
+from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import alike, classes_of, foreign_class, labels_of, named_type, note_of, sibling_of
@@ -201,9 +201,10 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     if classes_of(values) or any(isinstance(values.get(part), Mapping) for part in TEXT_PARTS):
         raise BadInput(f"{source}: model_type is missing; say which it is with --set model_type=llama or another")
     keys = [key for _, needed in DIALECTS for key in needed]
+    misspelt = filter(None, (_misspelt(key, keys) for key in islice(values, _MOST_COMPARED)))
     raise BadInput(
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
-        f" (emb_dim, or block_size and n_embd){''.join(_misspelt(key, keys) for key in islice(values, _MOST_COMPARED))}"
+        f" (emb_dim, or block_size and n_embd){''.join(islice(misspelt, 3))}"
     )
 
 
@@ -219,7 +220,7 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
 
 
 def _misspelt(key: object, known: list[str]) -> str:
-    return f"; {key!r}{nearest(key, known, most=1)}" if isinstance(key, str) and nearest(key, known) else ""
+    return f"; {quoted(key)}{nearest(key, known, most=1)}" if isinstance(key, str) and nearest(key, known) else ""
 
 
 def _further_note(layers: int, alike: Ledger | None) -> str:
