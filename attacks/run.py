@@ -15,6 +15,7 @@ from typing import IO, NamedTuple
 
 ATTACKS = Path(__file__).parent
 SECONDS = 10  # of CPU
+IMPORTING = 5  # more, where transformers is imported to build
 MEMORY = 200_000_000  # bytes above what starting takes, and above the header that is read
 BUILDING = 1_200_000_000  # bytes where transformers builds: what its process may take, and what its libraries map
 
