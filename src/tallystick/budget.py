@@ -3,7 +3,7 @@
 Every reader takes from one budget: all shards of a checkpoint, its index and its config, and what follows from them.
 
     with one_source() as budget:                     # the door of a source; inside another source, its budget
-        budget.read(len(content))                    # a header of so many bytes is read: as much more may be kept
+        budget.read(len(content))                    # a header of this size is read: as much again may be kept
         budget.step(len(tokens))                     # before work: a step is about a microsecond
         budget.keep(80 * len(tokens), "its tokens")  # before memory: bytes that stay until the source is read
 
@@ -90,7 +90,7 @@ _OPEN: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def one_source() -> Iterator[Budget]:
-    """The budget of what is read within: that of the source around it, or else a new one."""
+    """The budget of what is read within: the budget of the source around it, or else a new one."""
     budget = _OPEN.get()
     if budget is not None:
         yield budget

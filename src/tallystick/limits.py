@@ -14,7 +14,7 @@ def limit_memory(most: int) -> None:
 
 
 def limit_cpu(seconds: int) -> None:
-    """End this process once it has used so many more seconds of CPU."""
+    """End this process once it has used `seconds` more of CPU."""
     if resource:
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit("RLIMIT_CPU", int(used.ru_utime + used.ru_stime) + seconds)

@@ -44,13 +44,14 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
         keep: whether the ledger keeps the tensors alive, so that it can compare them when asked. It must where
             nobody else does, and must not where a user's model would stay in memory for it.
     """
-    tensors = {item.name: item.tensor for item in walk(module)}
-    return ledger_of_facts(facts_of(module), source=source, tensors=tensors if keep else WeakValueDictionary(tensors))
-
-
-def facts_of(module: nn.Module) -> ModuleFacts:
-    """What a module says of its tensors, as plain data."""
     found = list(walk(module))
+    tensors = {item.name: item.tensor for item in found}
+    facts = facts_of(module, found)
+    return ledger_of_facts(facts, source=source, tensors=tensors if keep else WeakValueDictionary(tensors))
+
+
+def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
+    """What a module says of its tensors, which `walk` found, as plain data."""
     inner = unwrapped(module)
     config = getattr(inner, "config", None)
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
