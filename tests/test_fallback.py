@@ -19,16 +19,24 @@ T5 = {"model_type": "t5", "num_layers": 1, "vocab_size": 10}
 
 
 def test_a_type_of_the_users_own_is_built_where_it_was_added():
+    levels: list[int] = []
+
     class OwnConfig(transformers.GPT2Config):
         model_type = "own-gpt2"
 
     class OwnModel(transformers.GPT2LMHeadModel):
         config_class = OwnConfig
 
+        def __init__(self, config: OwnConfig) -> None:
+            super().__init__(config)
+            levels.append(transformers.logging.get_verbosity())
+
     transformers.AutoConfig.register("own-gpt2", OwnConfig)
     transformers.AutoModelForCausalLM.register(OwnConfig, OwnModel)
     truth = OwnModel(OwnConfig(n_layer=1))
+    levels.clear()
     counted = tallystick.count({"model_type": "own-gpt2", "n_layer": 1})
+    assert levels == [transformers.logging.ERROR] != [transformers.logging.get_verbosity()]  # quiet only meanwhile
     assert counted.total == sum(parameter.numel() for parameter in truth.parameters())
     assert truth.transformer.wte.weight.std() > 0  # its first values are drawn as ever
 

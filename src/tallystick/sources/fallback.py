@@ -126,13 +126,19 @@ def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
     auto = sys.modules.get("transformers.models.auto.configuration_auto")
     if auto is None or model_type not in getattr(auto.CONFIG_MAPPING, "_extra_content", ()):
         return ask(question, model_type=model_type, **arguments)
+    from transformers.utils import logging
+
     from tallystick.sources import building
 
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
     try:
         with sealed():
             return getattr(building, question)(model_type=model_type, **arguments)
     except Refused as refused:
         raise BadInput(f"{model_type} would {refused} as it is built, which no config may make it do") from None
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 def _is_there() -> bool:
