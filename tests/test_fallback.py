@@ -35,8 +35,16 @@ def test_a_type_of_the_users_own_is_built_where_it_was_added():
     transformers.AutoModelForCausalLM.register(OwnConfig, OwnModel)
     truth = OwnModel(OwnConfig(n_layer=1))
     levels.clear()
-    counted = tallystick.count({"model_type": "own-gpt2", "n_layer": 1})
-    assert levels == [transformers.logging.ERROR] != [transformers.logging.get_verbosity()]  # quiet only meanwhile
+    before = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_info()
+    try:
+        counted = tallystick.count({"model_type": "own-gpt2", "n_layer": 1})
+        assert (levels, transformers.logging.get_verbosity()) == (
+            [transformers.logging.ERROR],
+            transformers.logging.INFO,
+        )
+    finally:
+        transformers.logging.set_verbosity(before)
     assert counted.total == sum(parameter.numel() for parameter in truth.parameters())
     assert truth.transformer.wte.weight.std() > 0  # its first values are drawn as ever
 
