@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
 
 from tallystick import anatomy
 from tallystick.anatomy import Compressor, Feed, Heads, Indexer, Recurrence, Routing, Scanning
@@ -61,6 +62,7 @@ __all__ = [
     "natural",
     "or_word",
     "part_of",
+    "rebuilt",
 ]  # fmt: skip
 
 # -- the pieces -----------------------------------------------------------------------------------
@@ -75,7 +77,27 @@ class Tensor(NamedTuple):
     trainable: bool = True
 
 
-class Group:
+class Frozen:
+    """A node never changes once it is built, so that one may stand in several places of a model, or of several models."""
+
+    def _hold(self, **fields: Any) -> None:
+        """Set fields while the node is built."""
+        self.__dict__.update(fields)
+
+    def replace(self, **fields: Any) -> Self:
+        """A copy with other fields: ``attention.replace(heads=None)``."""
+        copy = object.__new__(type(self))
+        copy._hold(**{**self.__dict__, **fields})
+        return copy
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen: take node.replace({name}=...) instead")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be deleted")
+
+
+class Group(Frozen):
     """Named children, in the order in which the model prints them; None children are left out.
 
     `role` is what the tensors inside are for, unless they say otherwise. `active` is the share of
@@ -84,52 +106,62 @@ class Group:
 
     role: str | None = None
     active: Fraction | None = None
+    children: Mapping[str, Node]
 
     def __init__(self, /, **children: Node | None) -> None:  # a child may be named self: BERT's is
-        self.children = {name: child for name, child in children.items() if child is not None}
+        self._hold(children=_named(children))
+
+    def with_children(self, /, **children: Node | None) -> Self:
+        """A copy with these children in place of those of their names, or after all others; without those that are None."""
+        return self.replace(children=_named({**self.children, **children}))
+
+
+def _named(children: Mapping[str, Node | None]) -> Mapping[str, Node]:
+    return MappingProxyType({name: child for name, child in children.items() if child is not None})
 
 
 class Attention(Group):
     """What lets positions see one another, projections included; `heads` is how it runs."""
 
     role = "attention"
+    heads: Heads | None
 
     def __init__(self, heads: Heads | None = None, /, **children: Node | None) -> None:
         super().__init__(**children)
-        self.heads = heads
-        for child in self.children.values():
-            if isinstance(child, Norm):
-                child.runs = child.runs._replace(inner=True)
+        self._hold(heads=heads)
 
 
 class MLP(Group):
     """What each position goes through on its own; `runs` is how."""
 
     role = "mlp"
+    runs: Feed | None
 
     def __init__(self, runs: Feed | None = None, /, **children: Node | None) -> None:
         super().__init__(**children)
-        self.runs = runs
+        self._hold(runs=runs)
 
 
 class Router(Group):
     """What scores the experts for a token; `runs` is how it and they do."""
 
     role = "router"
+    runs: Routing | None
 
     def __init__(self, runs: Routing | None = None, /, **children: Node | None) -> None:
         super().__init__(**children)
-        self.runs = runs
+        self._hold(runs=runs)
 
 
 class Scan(Group):
     """What reads token after token and carries a state along: Mamba and kin; `keeps` is that state."""
 
     role = "ssm"
+    keeps: Recurrence
 
     def __init__(self, keeps: Recurrence, /, **children: Node | None) -> None:
         super().__init__(**children)
-        self.keeps = keeps
+        self._hold(keeps=keeps)
 
 
 class Tower(Group):
@@ -143,9 +175,11 @@ class Chooser(Group):
 class Mixer(Group):
     """What multiplies a token with what it computed of it, beside its own tensors: `multiplications` of each token."""
 
+    multiplications: int
+
     def __init__(self, multiplications: int, /, **children: Node | None) -> None:
         super().__init__(**children)
-        self.multiplications = multiplications
+        self._hold(multiplications=multiplications)
 
 
 class Parallel(Group):
@@ -159,17 +193,18 @@ class Experts(Group):
 
     def __init__(self, used: int, of: int, **children: Node | None) -> None:
         super().__init__(**children)
-        self.active = Fraction(int(used), int(of))
+        self._hold(active=Fraction(int(used), int(of)))
 
 
-class Stack:
+class Stack(Frozen):
     """Blocks numbered from 0 on: so many of the first kind, then so many of the next."""
 
     role: str | None = None
     active: Fraction | None = None
+    runs: tuple[tuple[int, Group | Tensor], ...]
 
     def __init__(self, *runs: tuple[int, Group | Tensor]) -> None:
-        self.runs = runs
+        self._hold(runs=runs)
 
 
 class ExpertStack(Stack):
@@ -179,7 +214,7 @@ class ExpertStack(Stack):
 
     def __init__(self, used: int, of: int, expert: Group) -> None:
         super().__init__((of, expert))
-        self.active = Fraction(int(used), int(of))
+        self._hold(active=Fraction(int(used), int(of)))
 
 
 class Shared(Group):
@@ -188,9 +223,11 @@ class Shared(Group):
     There is one such place, so a stack holds it as a run of one block, and no stack is inside of it.
     """
 
+    of: str
+
     def __init__(self, of: str, /, **children: Node | None) -> None:
         super().__init__(**children)
-        self.of = of
+        self._hold(of=of)
 
 
 class Model(Group):
@@ -199,16 +236,27 @@ class Model(Group):
     `irregular` says, where not every product takes each token once, which ones do not.
     """
 
+    ties: Mapping[str, str]
+    irregular: str
+
     def __init__(
         self, irregular: str = "", /, *, tie: tuple[str, str] | Mapping[str, str] | None = None, **children: Node | None
     ) -> None:
         super().__init__(**children)
-        self.ties = dict([tie] if isinstance(tie, tuple) else tie or {})
-        self.irregular = irregular
+        self._hold(ties=MappingProxyType(dict([tie] if isinstance(tie, tuple) else tie or {})), irregular=irregular)
 
 
 Node: TypeAlias = Tensor | Group | Stack
 G = TypeVar("G", bound=Group)
+
+
+def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A tree anew, each node of it what `change` makes of it, leaves first."""
+    if isinstance(node, Group):
+        node = node.replace(children=_named({name: rebuilt(child, change) for name, child in node.children.items()}))
+    elif isinstance(node, Stack):
+        node = node.replace(runs=tuple((count, rebuilt(block, change)) for count, block in node.runs))
+    return change(node)
 
 
 def Repeat(count: int, block: Group) -> Stack:
@@ -219,17 +267,21 @@ def Repeat(count: int, block: Group) -> Stack:
 class Projection(Group):
     """A matrix product: `runs` is what it reads."""
 
+    runs: anatomy.Projection
+
     def __init__(self, runs: anatomy.Projection, **children: Node | None) -> None:
         super().__init__(**children)
-        self.runs = runs
+        self._hold(runs=runs)
 
 
 class Norm(Group):
     """A norm: `runs` is what it computes."""
 
+    runs: anatomy.Norm
+
     def __init__(self, runs: anatomy.Norm, **children: Node | None) -> None:
         super().__init__(**children)
-        self.runs = runs
+        self._hold(runs=runs)
 
 
 class Dropout(Group):
@@ -237,7 +289,7 @@ class Dropout(Group):
 
     def __init__(self, width: int, share: float) -> None:
         super().__init__()
-        self.runs = anatomy.Dropout(width) if share else None
+        self._hold(runs=anatomy.Dropout(width) if share else None)
 
 
 def Linear(inputs: int, outputs: int, *, bias: bool = True) -> Group:

@@ -41,6 +41,9 @@ class Dim(int):
         self.expression = expression
         return self
 
+    def __reduce__(self) -> tuple[type[Dim], tuple[int, Expression]]:
+        return Dim, (int(self), self.expression)
+
     def __repr__(self) -> str:
         return f"Dim({int(self)}, {write(self.expression)!r})"
 

@@ -157,12 +157,19 @@ def parts(model: Model) -> tuple[Part, ...]:
             part_of = within or isinstance(node, Attention | MLP)
             if isinstance(inside, Projection) and part_of:
                 continue  # a part of what that one runs
-            shared = isinstance(node, Parallel) and _reads_again(node, inside)
-            yield from walk(inside, _within(name, child), layers, start, shared, part_of)
+            shared = isinstance(node, Parallel) and _reads_again(node, child)
+            yield from walk(_placed(inside, node), _within(name, child), layers, start, shared, part_of)
 
     told = any(mlp.runs for *_, mlp in _found(model, MLP)) or any(router.runs for *_, router in _found(model, Router))
     scans = all(isinstance(one.keeps.runs, Scanning) for one in recurring(model))
     return tuple(walk(model, "", 1, None)) if told and scans else ()
+
+
+def _placed(node: Node, parent: Group) -> Node:
+    """A norm inside an attention reads its heads; the same norm outside reads the token."""
+    if isinstance(node, Norm) and isinstance(parent, Attention):
+        return node.replace(runs=node.runs._replace(inner=True))
+    return node
 
 
 def _runs(node: Group) -> Any:
@@ -188,7 +195,7 @@ def _reading(node: Attention, heads: Heads) -> anatomy.Reading:
     return anatomy.Reading(heads, token, len(reads) - len(waists), waists)
 
 
-def _reads_again(block: Parallel, node: Node) -> bool:
+def _reads_again(block: Parallel, name: str) -> bool:
     """Whether another child reads the same: the first norm, or the attention where both are behind one norm."""
-    norms = [child for child in block.children.values() if isinstance(child, Norm)]
-    return node in norms[1:] or (isinstance(node, MLP) and len(norms) == 1)
+    norms = [child for child, node in block.children.items() if isinstance(node, Norm)]
+    return name in norms[1:] or (isinstance(block.children[name], MLP) and len(norms) == 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
@@ -382,6 +383,26 @@ class Ledger:
 
         return pandas.DataFrame(self.rows(by))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether two ledgers hold the same tensors and say the same of them, wherever their values are read from."""
+        return self._said() == other._said() if isinstance(other, Ledger) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.kind, self.rolled))
+
+    def _said(self) -> dict[str, Any]:
+        return {name: said for name, said in vars(self).items() if name not in _NOT_SAID}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For `pickle`: with what the source learns only when asked, since nobody can be asked elsewhere."""
+        return {**self.in_full._said(), "values": self.values, "recipe": self.recipe, "_ask": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        """A copy that reads the same values: of a live model, the same tensors."""
+        copy = object.__new__(Ledger)
+        copy.__dict__.update(deepcopy(self._said(), memo), values=self.values, recipe=self.recipe, _ask=self._ask)
+        return copy
+
     def __repr__(self) -> str:
         return f"<Ledger of {self.source}: {self.total:,} parameters>"
 
@@ -389,6 +410,10 @@ class Ledger:
         from tallystick.report.html import ledger_table  # a notebook's door, opened only there
 
         return ledger_table(self)
+
+
+# What a ledger looks up, and what it has looked up already.
+_NOT_SAID = frozenset({"values", "recipe", "_ask", "in_full", "tensors"})
 
 
 def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tallystick.architectures._siblings import BARE, INSTEAD, add, labels_of_each, product, sibling, spans, two_products
+from tallystick.architectures._siblings import (
+    BARE,
+    INSTEAD,
+    labels_of_each,
+    product,
+    sibling,
+    spans,
+    two_products,
+    with_body,
+)
 from tallystick.blueprint import Config, Group, Model, Node, Sibling
 
 
@@ -27,14 +36,13 @@ def with_order(c: Config, model: Model) -> Model:
     """Two heads: the LM's, and one that reads the pooler and tells whether a sentence follows another."""
     heads = model.children["cls"]
     assert isinstance(heads, Group)  # noqa: S101  # as `with_cls` builds it
-    heads.children["seq_relationship"] = product(c.hidden_size, 2)
-    model.irregular = "those of the pooler and `seq_relationship` take one token of each sequence"
-    return model
+    irregular = "those of the pooler and `seq_relationship` take one token of each sequence"
+    both = heads.with_children(seq_relationship=product(c.hidden_size, 2))
+    return model.with_children(cls=both).replace(irregular=irregular)
 
 
 def _pooled_with_order(c: Config, model: Model) -> Model:
-    add(model, _pooler(c))
-    return with_order(c, model)
+    return with_order(c, with_body(model, **_pooler(c)))
 
 
 CLASSIFIER = f"`classifier` {INSTEAD}"

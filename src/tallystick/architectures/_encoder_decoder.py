@@ -34,7 +34,7 @@ def whole(
     *,
     classifies: bool = True,
     attention: Callable[[Config], Attention] | None = None,
-    prompts: Callable[[Config, Group], None] | None = None,
+    prompts: Callable[[Config], Mapping[str, Node]] | None = None,
     count: int = 2,
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Sibling]:
@@ -46,7 +46,7 @@ def whole(
         heads: that of `encoder_attention_heads`.
         classifies: whether there are classes that classify sequences and spans.
         attention: that of the encoder, where it is another than the decoder's.
-        prompts: puts what is learned in place of a prompt into the decoder.
+        prompts: what the decoder has that is learned in place of a prompt.
         count: the default of `num_labels`.
         more: the keys that it reads beside those of the encoder, with their defaults.
     """
@@ -54,10 +54,7 @@ def whole(
 
     def sibling(words: str, make: Callable[[Config, Model], Model], labels: Mapping[str, int] | None = None) -> Sibling:
         def made(c: Config, model: Model) -> Model:
-            decoder = _with_encoder(c, model, attention)
-            if prompts:
-                prompts(c, decoder)
-            return make(c, model)
+            return make(c, _with_encoder(c, model, attention, prompts(c) if prompts else {}))
 
         return Sibling(made, f"an encoder beside its decoder{words}", {**keys, **(labels or {})}, ALIASES)
 
@@ -75,36 +72,44 @@ def whole(
     return classes
 
 
-def _with_encoder(c: Config, model: Model, attention: Callable[[Config], Attention] | None) -> Group:
-    """Put an encoder before the decoder, which is given back: the same layers, with a width of their own and nothing that attends to another."""
+def _with_encoder(
+    c: Config, model: Model, attention: Callable[[Config], Attention] | None, prompts: Mapping[str, Node]
+) -> Model:
+    """The decoder behind an encoder: the same layers, with a width of their own and nothing that attends to another."""
     c.require_divisible("d_model", by="encoder_attention_heads")
     body = _group(model.children["model"])
     decoder = _group(body.children["decoder"])
     stack = decoder.children["layers"]
     assert isinstance(stack, Stack)  # noqa: S101  # as `beside_encoder` builds it
-    block = _group(stack.runs[0][1])
+    ((depth, block),) = stack.runs
+    block = _group(block)
     attends = block.children["self_attn"]
     assert isinstance(attends, Attention)  # noqa: S101
-    attends.heads = None  # how many tokens there are to attend to on either side is not told
+    silent = attends.replace(heads=None)  # how many tokens there are to attend to on either side is not told
     d, inner = c.d_model, c.encoder_ffn_dim
     own: dict[str, Node] = {
-        "self_attn": attention(c) if attention else attends,
+        "self_attn": attention(c) if attention else silent,
         "fc1": MLP(**Linear(d, inner).children),
         "fc2": MLP(**Linear(inner, d).children),
     }
     kept = {name: node for name, node in block.children.items() if not name.startswith("encoder_attn")}
     layers = Repeat(c.encoder_layers, Group(**{**kept, **own}))
     encoder = Group(**{**decoder.children, "layers": layers})
-    body.children = {"shared": Embedding(c.vocab_size, d), "encoder": encoder, "decoder": decoder}
+    listens = Repeat(depth, block.with_children(self_attn=silent))
+    whole = {
+        "shared": Embedding(c.vocab_size, d),
+        "encoder": encoder,
+        "decoder": decoder.with_children(layers=listens, **prompts),
+    }
     tables = [f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
-    model.ties = dict.fromkeys(tables, SHARED) if c.tie_word_embeddings else {}
-    return decoder
+    ties = dict.fromkeys(tables, SHARED) if c.tie_word_embeddings else {}
+    return model.with_children(model=Group(**whole)).replace(ties=ties)
 
 
 def _with_lm_head(c: Config, model: Model) -> Model:
     built = under(model, IRREGULAR, final_logits_bias=Buffer(1, c.vocab_size), lm_head=Head(c.d_model, c.vocab_size))
     if c.tie_word_embeddings:
-        built.ties["lm_head.weight"] = SHARED
+        return built.replace(ties={**built.ties, "lm_head.weight": SHARED})
     return built
 
 

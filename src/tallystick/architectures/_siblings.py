@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tallystick.blueprint import Config, Group, Linear, Model, Node, Projection, Shared, Sibling, Stack, Tensor, Tower
+from tallystick.blueprint import (
+    Config,
+    Group,
+    Linear,
+    Model,
+    Node,
+    Projection,
+    Shared,
+    Sibling,
+    Stack,
+    Tensor,
+    Tower,
+    rebuilt,
+)
 
 LABELS = {"num_labels": 2}
 INSTEAD = "in place of the LM head"
@@ -32,7 +45,7 @@ def sibling(
 
     def make(c: Config, model: Model) -> Model:
         if inside:
-            add(model, inside(c))
+            model = with_body(model, **inside(c))
         irregular = "those behind the layers take one token of each sequence" if once else model.irregular
         return under(model, irregular, **top(c)) if top else bare(model, irregular)
 
@@ -69,11 +82,11 @@ def summary(c: Config, d: int) -> Group:
     return Group(summary=product(d, gives) if c.summary_use_proj else None)
 
 
-def add(model: Model, nodes: Mapping[str, Node]) -> None:
-    """Put more into the body of a language model."""
-    (body,) = _body(model).values()
+def with_body(model: Model, **nodes: Node) -> Model:
+    """A language model with more in its body."""
+    ((name, body),) = _body(model).items()
     assert isinstance(body, Group)  # noqa: S101  # no model is one stack
-    body.children.update(nodes)
+    return model.with_children(**{name: body.with_children(**nodes)})
 
 
 def under(model: Model, irregular: str = "", **head: Node) -> Model:
@@ -90,11 +103,12 @@ def bare(model: Model, irregular: str = "") -> Model:
     ((name, inner),) = body.items()
     assert isinstance(inner, Group)  # noqa: S101  # no model is one stack
     prefix = f"{name}."
-    for node in _within(inner):
-        if isinstance(node, Shared):
-            node.of = node.of.removeprefix(prefix)
+
+    def renamed(node: Node) -> Node:
+        return node.replace(of=node.of.removeprefix(prefix)) if isinstance(node, Shared) else node
+
     ties = {tied.removeprefix(prefix): to.removeprefix(prefix) for tied, to in _ties(model, body).items()}
-    return Model(irregular, tie=ties, **inner.children)
+    return Model(irregular, tie=ties, **rebuilt(inner, renamed).children)
 
 
 def _body(model: Model) -> dict[str, Node]:

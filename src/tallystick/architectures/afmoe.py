@@ -79,4 +79,4 @@ def _mixture(c: Config) -> Group:
         # Of the experts' scores: no gradient changes it, though it is a parameter.
         expert_bias=Tensor((of,), "router", trainable=False),
     )
-    return Group(router=Group(gate=moe.children.pop("gate")), **moe.children)
+    return Group(router=Group(gate=moe.children["gate"]), **moe.with_children(gate=None).children)

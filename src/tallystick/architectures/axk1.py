@@ -35,8 +35,7 @@ def axk1(c: Config) -> Model:
     attends, dense = latent_attention(c), gated_mlp(d, c.intermediate_size)
     behind = {"post_mlp_layernorm": norm}  # in files it stands beside the experts
     inside, beside = ({}, behind) if c.published else (behind, {})
-    sparse = pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm)
-    sparse.children |= beside
+    sparse = pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm).with_children(**beside)
     blocks = {"dense": pre_norm(attends, dense, norm), "sparse": sparse}
     return decoder(c, in_turns(feeds(c), lambda kind: blocks[kind]))
 

@@ -23,7 +23,7 @@ def big_bird(c: Config) -> Model:
     d = c.hidden_size
     stack = layers(c, heads(c), bias=c.use_bias)
     model = with_cls(c, "bert", Group(embeddings=embeddings(c), encoder=Group(layer=stack), pooler=Linear(d, d)))
-    model.irregular = "the pooler takes one token of a sequence"
+    irregular = "the pooler takes one token of a sequence"
     if c.attention_type == KINDS[0]:
-        model.irregular += ", and in a long one most blocks of tokens see but a few others"
-    return model
+        irregular += ", and in a long one most blocks of tokens see but a few others"
+    return model.replace(irregular=irregular)

@@ -9,6 +9,7 @@ from tallystick.blueprint import (
     Head,
     Linear,
     Model,
+    Node,
     Part,
     Repeat,
     RMSNorm,
@@ -17,6 +18,7 @@ from tallystick.blueprint import (
     architecture,
     maybe,
     natural,
+    rebuilt,
 )
 from tallystick.dims import Dim, expression_of
 
@@ -100,7 +102,7 @@ def blt(c: Config) -> Model:
                 cross_attn_layers=_crossing(decoder),
             ),
             encoder_hash_tok_embedding=Embedding(_hashes(c), d),
-            patcher=_frozen(_patcher(c.part("patcher_config"))) if c.patch_in_forward else None,
+            patcher=rebuilt(_patcher(c.part("patcher_config")), _untrained) if c.patch_in_forward else None,
         ),
         lm_head=Head(decoder.hidden_size, c.vocab_size),
         tie=("model.local_encoder.embed_tokens.weight", "lm_head.weight") if tied else None,
@@ -159,12 +161,5 @@ def _patcher(c: Config) -> Group:
     )
 
 
-def _frozen(group: Group) -> Group:
-    """The same, never trained."""
-    for name, child in group.children.items():
-        if isinstance(child, Tensor):
-            group.children[name] = child._replace(trainable=False)
-        for inside in [block for _, block in child.runs] if isinstance(child, Stack) else [child]:
-            if isinstance(inside, Group):
-                _frozen(inside)
-    return group
+def _untrained(node: Node) -> Node:
+    return node._replace(trainable=False) if isinstance(node, Tensor) else node

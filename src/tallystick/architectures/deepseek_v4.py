@@ -76,11 +76,11 @@ def deepseek_v4(c: Config) -> Model:
     hashed = 3 if c.num_hash_layers is None else int(c.num_hash_layers)
     routing = listed(c, "mlp_layer_types", ROUTING, lambda layer: ROUTING[layer >= hashed], longer=True)
     layers = in_turns(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
-    model = decoder(c, layers, hc_head=stream_head(c))
-    model.irregular = "how it attends to compressed tokens is not counted, nor which waists read which heads"
+    irregular = "how it attends to compressed tokens is not counted, nor which waists read which heads"
+    model = decoder(c, layers, hc_head=stream_head(c)).replace(irregular=irregular)
     if c.published:
-        model.children["head"] = model.children.pop("lm_head")
-        model.ties = {tied.removeprefix("lm_"): to for tied, to in model.ties.items()}
+        ties = {tied.removeprefix("lm_"): to for tied, to in model.ties.items()}
+        return model.with_children(head=model.children["lm_head"], lm_head=None).replace(ties=ties)
     return model
 
 

@@ -176,9 +176,7 @@ def _attention(c: Config, keys: int, size: int, *, kind: str, borrowed: bool) ->
     bias = c.attention_bias
     attends = attention(c, runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
     without = ("k_proj", "v_proj", "k_norm") if borrowed else ("v_proj",) if c.attention_k_eq_v and kind == FULL else ()
-    for name in without:
-        del attends.children[name]
-    return attends
+    return attends.with_children(**dict.fromkeys(without))
 
 
 def _window(c: Config) -> int:

@@ -57,4 +57,4 @@ def _listed(c: Config) -> list[tuple[int, int]]:
 def _experts(c: Config, used: int) -> Group:
     shared = gated_mlp(c.hidden_size, c.intermediate_size)  # what is read by it and by the others is not told
     moe = mixture(c, c.intermediate_size, used, c.num_experts, under="wg", shared_mlp=shared)
-    return Group(gate=Group(wg=moe.children.pop("wg")), **moe.children)
+    return Group(gate=Group(wg=moe.children["wg"]), **moe.with_children(wg=None).children)

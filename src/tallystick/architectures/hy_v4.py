@@ -68,9 +68,8 @@ def _mlp(c: Config, inner: int) -> MLP:
 
 
 def _mixture(c: Config) -> Group:
-    moe = sigmoid_mixture(c, scoring=None, names=None)
-    moe.children["shared_experts"] = _mlp(c, c.moe_intermediate_size * c.n_shared_experts)
-    return moe
+    shared = _mlp(c, c.moe_intermediate_size * c.n_shared_experts)
+    return sigmoid_mixture(c, scoring=None, names=None).with_children(shared_experts=shared)
 
 
 def _attention(c: Config, indexing: str) -> Attention:

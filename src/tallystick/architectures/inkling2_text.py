@@ -90,9 +90,7 @@ def inkling2_text(c: Config) -> Model:
     )
     if c.published:
         return _as_filed(c, layers, kinds)
-    model = without_tie(c, layers, final_input=Group(query=_query(c)))
-    model.irregular = IRREGULAR
-    return model
+    return without_tie(c, layers, final_input=Group(query=_query(c))).replace(irregular=IRREGULAR)
 
 
 def _as_filed(c: Config, layers: Stack, kinds: Sequence[str]) -> Model:
@@ -179,8 +177,7 @@ def _mixture(c: Config) -> Group:
     d, inner = c.hidden_size, c.moe_intermediate_size
     bias = as_published(c, FILED, e_score_correction_bias=Buffer(of))
     mixed = mixture(c, inner, used, of, names=None, scores=bias)
-    if c.published:
-        mixed.children["experts"] = Experts(
-            used, of, w13_weight=Tensor((of, 2 * inner, d)), w2_weight=Tensor((of, d, inner))
-        )
-    return mixed
+    if not c.published:
+        return mixed
+    experts = Experts(used, of, w13_weight=Tensor((of, 2 * inner, d)), w2_weight=Tensor((of, d, inner)))
+    return mixed.with_children(experts=experts)

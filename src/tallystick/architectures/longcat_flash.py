@@ -71,7 +71,7 @@ def longcat_flash(c: Config) -> Model:
     # Where the layers of the cache are stated, they are twice as many.
     model = decoder(c, Repeat(c.num_layers if c.num_hidden_layers is None else int(c.num_hidden_layers) // 2, layer))
     if c.zero_expert_num:
-        model.irregular = "how many experts that do nothing it is sent to is up to the token"
+        return model.replace(irregular="how many experts that do nothing it is sent to is up to the token")
     return model
 
 

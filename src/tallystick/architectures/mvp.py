@@ -3,19 +3,19 @@
 from tallystick.architectures._bart import beside_encoder, learned
 from tallystick.architectures._encoder_decoder import whole
 from tallystick.architectures._siblings import product
-from tallystick.blueprint import Config, Embedding, Group, Model, architecture
+from tallystick.blueprint import Config, Embedding, Group, Model, Node, architecture
 
 PROMPTS = {"use_prompt": False, "prompt_length": 100, "prompt_mid_dim": 800}
 
 
-def _prompts(c: Config, decoder: Group) -> None:
+def _prompts(c: Config) -> dict[str, Node]:
     """Keys and values for each layer of the decoder, made of a few learned vectors; transformers builds none for the encoder."""
     if not c.use_prompt:
-        return
+        return {}
     d, waist = c.d_model, c.prompt_mid_dim
-    for name in ("self_attn_prompt", "cross_attn_prompt"):
-        trans = {"0": product(d, waist), "2": product(waist, 2 * c.decoder_layers * d)}
-        decoder.children[name] = Group(prompt_embedding=Embedding(c.prompt_length, d), prompt_trans=Group(**trans))
+    trans = Group(**{"0": product(d, waist), "2": product(waist, 2 * c.decoder_layers * d)})
+    prompt = Group(prompt_embedding=Embedding(c.prompt_length, d), prompt_trans=trans)
+    return {"self_attn_prompt": prompt, "cross_attn_prompt": prompt}
 
 
 @architecture(

@@ -176,6 +176,4 @@ def _transformer(c: Config, positions: Group | None, *, rotary: bool) -> Model:
 
 def _alone(part: Group) -> Model:
     """A part of a model as a whole: its tensors keep its role."""
-    model = Model()
-    model.children, model.role = part.children, part.role
-    return model
+    return Model().replace(children=part.children, role=part.role)

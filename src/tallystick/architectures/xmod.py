@@ -36,7 +36,7 @@ def xmod(c: Config) -> Model:
     waist = rounded(d, c.adapter_reduction_factor)
     languages = _languages(c)
     adapters = MLP(**{name: Group(dense1=Linear(d, waist), dense2=Linear(waist, d)) for name in languages})
-    adapters.active = Fraction(1, len(languages) or 1)  # a token goes through that of its language
+    adapters = adapters.replace(active=Fraction(1, len(languages) or 1))  # a token goes through that of its language
     own = {"adapter_layer_norm": LayerNorm(d)} if c.adapter_layer_norm else {}
     stack = layers(c, heads_after_padding(c), output={**own, "adapter_modules": adapters})
     final = LayerNorm(d) if c.pre_norm else None

@@ -60,7 +60,7 @@ def zamba2(c: Config) -> Model:
     each = ((places.get(number), number in held[:blocks]) for number in range(len(kinds)))
     model = frame(c, in_turns(each, lambda place, _: layer(place), depth=c.num_hidden_layers))
     if len(held) > blocks:
-        model.irregular = "of the adapters of a shared block each layer runs its own alone"
+        return model.replace(irregular="of the adapters of a shared block each layer runs its own alone")
     return model
 
 

@@ -13,7 +13,16 @@ from tallystick.config import TIE, Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
 from tallystick.ledger import Entry, Ledger
-from tallystick.sources.classes import alike, classes_of, foreign_class, labels_of, named_type, note_of, sibling_of
+from tallystick.sources.classes import (
+    alike,
+    classes_of,
+    foreign_class,
+    labels_of,
+    named_type,
+    note_of,
+    sibling_of,
+    siblings_of,
+)
 
 CONFIG = "config.json"
 # Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
@@ -161,6 +170,19 @@ class _Recipe(NamedTuple):
     def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
         config = self.config(values, where=self.family)
         return tuple(lay_out(self.model(config), dtype=self.dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the names of family and class: what builds them is code, which is copied and pickled by name."""
+        others = siblings_of(self.architecture)
+        named = next((name for name, sibling in others.items() if sibling is self.sibling), "")
+        return _recipe, (self.architecture.name, named, self.values, self.dtype, self.published)
+
+
+def _recipe(family: str, named: str, values: Mapping[str, Any], dtype: str, published: bool) -> _Recipe:
+    """A recipe from what `_Recipe.__reduce__` kept of it."""
+    architecture = architectures.find(family)
+    assert architecture is not None  # noqa: S101  # it was found when the ledger was made
+    return _Recipe(architecture, values, dtype, published, siblings_of(architecture).get(named))
 
 
 def _has_class(family: Architecture, name: str) -> bool:

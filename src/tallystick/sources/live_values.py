@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tallystick.ledger import Compared
 from tallystick.sources.tensors import Parts, is_lazy, is_sharded, parts_of, shape_of
@@ -21,6 +21,10 @@ class LiveValues:
     def __init__(self, tensors: Mapping[str, torch.Tensor], matrices: Iterable[tuple[str, str]]) -> None:
         self._tensors = tensors  # perhaps weakly held: then a tensor that is not there any more is no more
         self._matrices = tuple(matrices)  # pairs that people expect to be one: embedding and head
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the tensors: in another process the model that was counted is no more."""
+        return LiveValues, ({}, self._matrices)
 
     def holds(self, name: str) -> bool:
         """Whether the model, if it still lives, has a tensor of that name."""
