@@ -14,6 +14,7 @@ from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import alike, classes_of, foreign_class, labels_of, named_type, note_of, sibling_of
+from tallystick.sources.own_configs import translated
 
 CONFIG = "config.json"
 # Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
@@ -53,6 +54,9 @@ def ledger_from_config(
     """
     if not isinstance(values, Mapping):
         raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
+    notes: tuple[str, ...] = ()
+    if other := translated(values, overrides, source):
+        values, overrides, notes = other
     stated = {**values, **overrides}
     family = native(values, overrides, source)
     if family is None or _has_class(family, foreign_class(stated, family)):
@@ -77,7 +81,7 @@ def ledger_from_config(
         kind=kind,
         architecture=family.name,
         symbols=config.symbols,
-        notes=note_of(settings, family),
+        notes=(*notes, *note_of(settings, family)),
         attending=attending(model),
         recurring=recurring(model),
         mixing=mixing(model),
