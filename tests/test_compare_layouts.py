@@ -335,3 +335,43 @@ def test_what_a_file_stores_twice_is_a_cause_of_that_name(tmp_path, again, depth
     ]
     assert causes(paths[again], paths["whole"]) == {"stored-twice": -twice}
     assert causes(paths["whole"], paths["alone"]) == {"projections-fused": 0}
+
+
+DEEPSEEK = {
+    "model_type": "deepseek_v3", "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 40,
+    "moe_intermediate_size": 12, "num_hidden_layers": 3, "first_k_dense_replace": 1, "num_attention_heads": 4,
+    "num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 8, "qk_nope_head_dim": 6, "qk_rope_head_dim": 2,
+    "v_head_dim": 4, "n_routed_experts": 8, "n_shared_experts": 1, "n_group": 1, "topk_group": 1, "num_experts_per_tok": 2,
+}  # fmt: skip
+
+
+def deepseek_gguf(*, twice: bool) -> Shapes:
+    """The tensors of llama.cpp's files of DeepSeek-V3, by its names."""
+    attention = {
+        "attn_norm": (32,), "attn_q_a": (16, 32), "attn_q_a_norm": (16,), "attn_q_b": (32, 16), "attn_kv_a_mqa": (10, 32),
+        "attn_kv_a_norm": (8,), "attn_kv_b": (40, 8), "attn_output": (32, 16), "ffn_norm": (32,),
+    }  # fmt: skip
+    attention |= {"attn_k_b": (32, 6), "attn_v_b": (16, 8)} if twice else {}
+    dense = {"ffn_gate": (40, 32), "ffn_up": (40, 32), "ffn_down": (32, 40)}
+    sparse = {
+        "ffn_gate_inp": (8, 32), "ffn_gate_exps": (8, 12, 32), "ffn_up_exps": (8, 12, 32), "ffn_down_exps": (8, 32, 12),
+        "ffn_gate_shexp": (12, 32), "ffn_up_shexp": (12, 32), "ffn_down_shexp": (32, 12),
+    }  # fmt: skip
+    blocks = {
+        f"blk.{n}.{name}": shape for n in range(3) for name, shape in (attention | (sparse if n else dense)).items()
+    }
+    whole = {"token_embd": (VOCABULARY, 32), **blocks, "output_norm": (32,), "output": (VOCABULARY, 32)}
+    return {f"{name}.weight": shape for name, shape in whole.items()}
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_deepseek_of_llama_cpp_is_that_of_transformers(tmp_path, twice):
+    from test_gguf import F32, written
+
+    tensors = {name: (tuple(reversed(shape)), F32) for name, shape in deepseek_gguf(twice=twice).items()}
+    path = written(tmp_path / "a.gguf", tensors, {"general.architecture": "deepseek2"})
+    kinds = causes(build({**DEEPSEEK, "pad_token_id": None}), path)
+    assert kinds.pop("stored-twice", 0) == twice * 3 * 4 * (6 + 4) * 8
+    assert set(kinds.values()) <= {0}
+    for source in (DEEPSEEK, path):
+        assert causes(source, build({**DEEPSEEK, "pad_token_id": None})).keys() <= {"projections-fused", "stored-twice"}
