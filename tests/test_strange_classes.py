@@ -106,6 +106,14 @@ def test_a_script_names_its_classes_by_main(tmp_path: Path):
     assert any("names __main__.GPTConfig" in note for note in ledger.notes)
 
 
+@FORMS
+def test_a_config_alone_is_said_to_be_one(tmp_path: Path, zipped: bool):
+    foreign = Foreign()
+    with foreign:
+        save(tmp_path / "a.pt", foreign.run(CONFIG).GPTConfig(), zipped=zipped)
+    assert "it holds one object of theirs.GPTConfig" in refusal(tmp_path / "a.pt")
+
+
 def test_fields_of_another_model_describe_none(tmp_path: Path):
     foreign = Foreign()
     with foreign:

@@ -71,6 +71,9 @@ def read_torch_file(path: Location) -> Contents:
             else:
                 whole = _from_pickles(file, size)
             plain = opened(whole.values)
+            if isinstance(plain.values, Stranger):
+                what = f"one object of {plain.values.name}, which was not imported or run, and no tensors"
+                raise BadInput(f"it holds {what}: name the file with the model's state_dict()")
             found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
             contents = _contents(path, found, whole.places)
             buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
