@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import collections
+import datetime
+import decimal
+import fractions
 import functools
 import os
 import pickle
 import subprocess
 import sys
 import types
+import typing
+import uuid
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -150,7 +155,21 @@ def test_objects_of_every_kind_of_class_stand_beside_the_tensors(tmp_path: Path,
     assert count(tmp_path / "a.pt").total == 12
 
 
-@pytest.mark.parametrize("made", [types.SimpleNamespace(a=1), argparse.Namespace(a=1), functools.partial(dict, a=1)])
+@pytest.mark.parametrize(
+    "made",
+    [
+        types.SimpleNamespace(a=1),
+        argparse.Namespace(a=1),
+        functools.partial(dict, a=1),
+        typing.Any,
+        decimal.Decimal(1),
+        datetime.date(2026, 1, 1),
+        datetime.UTC,
+        uuid.UUID(int=1),
+        fractions.Fraction(1, 2),
+        collections.ChainMap({}),
+    ],
+)
 def test_plain_holders_of_values_stand_beside_the_tensors(tmp_path: Path, made: Any):
     assert count(save(tmp_path / "a.pt", {"model": {"w": torch.zeros(3, 4)}, "args": made})).total == 12
 

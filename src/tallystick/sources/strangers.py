@@ -13,7 +13,30 @@ from typing import Any
 # What runs programs or reads files where it is called: a file that names it is refused, whatever it does with it.
 _GUARDED = frozenset((*sys.stdlib_module_names, "torch", "numpy", "distutils", "setuptools", "pip", "pkg_resources"))
 # What of these configs and modules hold: classes of values, and the functions that activations are.
-_HARMLESS = ("types.SimpleNamespace", "functools.partial", "decimal.Decimal", "fractions.Fraction", "uuid.UUID")
+_HARMLESS = frozenset(
+    [
+        "types.SimpleNamespace",
+        "functools.partial",
+        "builtins.object",
+        "datetime.date",
+        "datetime.time",
+        "datetime.timezone",
+    ]
+)
+_OF_VALUES = frozenset(
+    [
+        "typing",
+        "enum",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "fractions",
+        "numbers",
+        "uuid",
+        "collections",
+        "collections.abc",
+    ]
+)
 _OF_TORCH = (
     "torch.nn.modules.",
     "torch.nn.parallel.",
@@ -50,7 +73,8 @@ def may_be_named(module: str, name: str) -> bool:
     whole = f"{module}.{name}"
     plain = all(part.isidentifier() and not part.startswith("__") for part in name.split("."))
     guarded = module.partition(".")[0] in _GUARDED or not all(map(str.isidentifier, module.split(".")))
-    return plain and whole.isprintable() and (not guarded or whole in _HARMLESS or whole.startswith(_OF_TORCH))
+    harmless = whole in _HARMLESS or module in _OF_VALUES or whole.startswith(_OF_TORCH)
+    return plain and whole.isprintable() and (not guarded or harmless)
 
 
 def is_class(name: str) -> bool:
