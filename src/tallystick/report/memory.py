@@ -61,12 +61,30 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
         ]
         for place, one in enumerate(answer.answers)
     ]
+    table = Table(columns, rows)
     if not machine:
         out.print(Text(f"{answer.source}: {answer.mode}, batch {answer.answers[0].batch}", style="bold"))
         out.print()
-    draw(Table(columns, rows), out, style=style)
+    draw(table if machine else table._replace(narrower=[_sweep_in_gigabytes(answer)]), out, style=style)
     for note in () if machine else dict.fromkeys(note for one in answer.answers for note in one.notes):
         out.print(Text(f"{'- ' if style == 'markdown' else '  '}note: {note}", style="dim"))
+
+
+def _sweep_in_gigabytes(answer: Sweep) -> Table:
+    """The same in GB alone, without the parts that are 0.000 throughout."""
+    parts = {
+        f"{part.replace('_', ' ')} GB": [giga(size, places=3) for size in sizes] for part, sizes in answer.parts.items()
+    }
+    parts = {name: cells for name, cells in parts.items() if any(cell != "0.000" for cell in cells)}
+    parts["total GB"] = [giga(one.total, places=3) for one in answer.answers]
+    columns = [Column(name, True) for name in ("sequence", *parts)]
+    rows = [
+        [exact(one.sequence), *(cells[place] for cells in parts.values())] for place, one in enumerate(answer.answers)
+    ]
+    if answer.answers[0].device is not None:
+        columns.append(Column(f"fits {answer.answers[0].device.name}"))
+        rows = [[*row, "yes" if one.fits else "no"] for row, one in zip(rows, answer.answers, strict=True)]
+    return Table(columns, rows)
 
 
 def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
@@ -75,7 +93,8 @@ def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
     cells = [
         [name, exact(size), giga(size, places=places), giga(size, binary=True, places=places)] for name, size in sizes
     ]
-    return Table(columns, cells)
+    table = Table(columns, cells)
+    return table._replace(narrower=[table.only(what, "bytes", "GB"), table.only(what, "bytes")])
 
 
 def _from(line: Line) -> str:
