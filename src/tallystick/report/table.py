@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tallystick.errors import visible
+from tallystick.legible import legible
 from tallystick.report.narrow import BETWEEN, broken, fitted, needed, stacked
 
 BAR = 24  # characters that stand for the whole
@@ -73,7 +74,7 @@ def _endless(out: Console) -> Console:
 
 def draw(table: Table, out: Console, *, style: str = "table") -> None:
     """Print a table: ``table`` for people, ``markdown`` and ``html`` for a page, ``csv`` for a program."""
-    table = _one_line(table)
+    table = _one_line(table, out.encoding)
     if style == "csv":
         writer = csv.writer(out.file, lineterminator="\n")
         writer.writerow([column.name for column in table.columns])
@@ -88,11 +89,14 @@ def draw(table: Table, out: Console, *, style: str = "table") -> None:
         _in_terminal(table, out)
 
 
-def _one_line(table: Table) -> Table:
-    """The table with each cell on one line, and nothing in it that a terminal obeys."""
-    rows = [[visible(cell) for cell in row] for row in table.rows]
-    total = [visible(cell) for cell in table.total]
-    return table._replace(rows=rows, total=total, narrower=[_one_line(one) for one in table.narrower])
+def _one_line(table: Table, encoding: str) -> Table:
+    """The table with each cell on one line, as it reads in `encoding`, and nothing in it that a terminal obeys."""
+
+    def cells(row: Sequence[str]) -> list[str]:
+        return [legible(visible(cell), encoding) for cell in row]
+
+    narrower = [_one_line(one, encoding) for one in table.narrower]
+    return table._replace(rows=[cells(row) for row in table.rows], total=cells(table.total), narrower=narrower)
 
 
 def _in_terminal(table: Table, out: Console) -> None:
