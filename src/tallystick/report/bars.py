@@ -38,7 +38,7 @@ def draw_memory(answer: Memory, *, width: int = 960) -> str:
     rows = [Row(phase.phase, in_giga(phase.bytes), _parts(answer, phase.phase)) for phase in answer.phases]
     parts = dict.fromkeys(segment.kind for row in rows for segment in row.segments)
     ends = [segment.end for row in rows for segment in row.segments]
-    limit = None if answer.device is None else answer.device.memory
+    limit = None if answer.device is None else answer.device.room
     most = max([*ends, limit or 0, 1])
     said = "; ".join(f"{row.name} {row.number}" for row in rows)
     return _drawn(
