@@ -120,8 +120,10 @@ def reconcile(source: Any, claim: str | int, /, **overrides: Any) -> Reconciliat
     [('with the tied head counted twice', 38597376)]
     """
     from tallystick.answers.reconcile import reconcile as explain
+    from tallystick.presets import PRESETS
 
-    return explain(source if isinstance(source, Ledger) else count(source, **overrides), claim)
+    ledger = source if isinstance(source, Ledger) else count(source, **overrides)
+    return explain(ledger, claim, lambda: map(count, PRESETS))
 
 
 def memory(source: Any, /, *, device: Any = None, **options: Any) -> Memory:
