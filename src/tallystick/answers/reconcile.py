@@ -226,7 +226,8 @@ class _Search:
             value += parameters
             steps.append(Step(way.what, parameters, way.name, by))
         depends = {tags for way in ways if isinstance(way, Convention) for tags in way.of}
-        done = (frozenset(left), frozenset(about), value)
+        added = frozenset(way.name for way in ways if isinstance(way, Convention) and way.adds)
+        done = (frozenset(left), frozenset(about), added, value)
         clash = len(read) > 1 or len(set(about)) < len(about) or depends & left
         if clash or (steps and value <= 0) or done in self.seen:
             return None
