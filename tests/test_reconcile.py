@@ -154,6 +154,8 @@ def test_a_claim_far_off_names_the_models_that_it_fits():
     answer = tallystick.reconcile("llama-2-7b", "124M")
     assert [(one.name, one.what) for one in answer.presets] == [("gpt2", "")]
     assert "124M is gpt2 (124,439,808)" in answer.answer
+    names = [one.name for one in tallystick.reconcile("llama-2-7b", "8B").presets]
+    assert names[:2] == ["llama-3-8b", "llama-3.1-8b"]  # 8.03 billion each: the nearest first
     assert tallystick.reconcile("gpt2", "117M").presets == ()  # it is known whose figure that is
     assert tallystick.reconcile("gpt2", "124M").presets == ()
 

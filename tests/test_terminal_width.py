@@ -57,7 +57,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def _in_a_terminal(runs: list[tuple[int, list[str]]]) -> list[str]:
-    """What each command prints in a real terminal of so many columns, without its colours."""
+    """What each command prints in a real terminal of that width, without its colours."""
     pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     process, terminal = pty.fork()
     if not process:

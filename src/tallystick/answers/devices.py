@@ -175,7 +175,8 @@ def _named(given: str, *, any_memory: bool) -> Device | None:
     """The device of a name as people and drivers write it, or of the number in the name: 4090."""
     word = _AROUND.sub("", given.lower())
     for name in (*DEVICES, *_ALIASES):
-        if word in (name.replace("-", ""), name.replace("-", "").removeprefix("rtx")):
+        written = name.replace("-", "")
+        if word in (written, written.removeprefix("rtx"), written.removesuffix("b"), written.removesuffix("gb")):
             return DEVICES[_ALIASES.get(name, name)]
     if sizes := _SIZES.get(word):
         if not any_memory:

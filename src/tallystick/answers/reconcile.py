@@ -173,7 +173,7 @@ def _fitting(ledgers: Iterable[Ledger], claim: Claim) -> tuple[Preset, ...]:
             once.append(Preset(ledger.source, "", total))
         elif head is not None and claim.low <= total + head.adds <= claim.high:
             twice.append(Preset(ledger.source, head.what, total + head.adds))
-    return tuple((once or twice)[:MOST_PRESETS])
+    return tuple(sorted(once or twice, key=lambda one: abs(one.value - claim.value))[:MOST_PRESETS])
 
 
 class _Search:
