@@ -70,7 +70,10 @@ _FIGURES = {
     "h100-nvl": _card(94, 835.5, 3900, 400, "NVIDIA H100 data sheet (NVL)"),
     "h200": _card(141, 989.4, 4800, 700, "NVIDIA H200 data sheet (SXM)"),
     "b200": _card(180, 2250, 8000, 1000, "NVIDIA HGX B200 data sheet"),
+    "rtx3080": _card(10, 59.5, 760.3, 320, "NVIDIA GA102 whitepaper, float32 accumulation"),
     "rtx3090": _card(24, 71, 936, 350, "NVIDIA GA102 whitepaper, float32 accumulation"),
+    # Of the GeForce cards of this generation the products of 16 bits are twice the float32 rate, here 29.15 TFLOP/s.
+    "rtx4070": _card(12, 58.3, 504.2, 200, "NVIDIA RTX 4070 specifications, float32 accumulation"),
     "rtx4080": _card(16, 97.5, 716.8, 320, "NVIDIA Ada whitepaper, float32 accumulation"),
     "rtx4090": _card(24, 165.2, 1008, 450, "NVIDIA Ada whitepaper, float32 accumulation"),
     "rtx5090": _card(32, 209.5, 1792, 575, "NVIDIA RTX Blackwell whitepaper, float32 accumulation"),
@@ -102,7 +105,9 @@ _SHOWN = {
     "h100-pcie": 81_008 * MIB,  # total_memory of an NVIDIA H100 PCIe
     "h200": 143_156 * MIB,  # total_memory of an NVIDIA H200
     "b200": int(178.35 * GIB),  # pytorch/ao PR#4002; nvidia-smi: 183,359 MiB (vllm-project/vllm#51494)
+    "rtx3080": 10_239 * MIB,  # VRAM of an NVIDIA GeForce RTX 3080 on Windows, where drivers show more than on Linux
     "rtx3090": 24_123 * MIB,  # VRAM of an NVIDIA GeForce RTX 3090; older drivers: 23.58 GiB and more
+    "rtx4070": 11_866 * MIB,  # VRAM of an NVIDIA GeForce RTX 4070
     "rtx4080": 16_049 * MIB,  # total_memory of an NVIDIA GeForce RTX 4080
     "rtx4090": 25_262_096_384,  # vram_total; 23.52 GiB in Soul-AILab/SoulX-FlashTalk#5, 23.64 in 3DTopia/Phidias-Diffusion#8
     "rtx5090": 32_109 * MIB,  # VRAM of an NVIDIA GeForce RTX 5090
