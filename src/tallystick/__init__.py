@@ -89,7 +89,8 @@ def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **override
 
     Takes what `count` takes, or a `Ledger`. With `vary` it is found for a model that nobody described: `source` is then
     a factory, or ``"package.module:factory"``, and `vary` gives for some of its arguments the values at which to build
-    it: ``{"n_embd": (64, 256), "n_layer": "1:4", "n_head": [1, 2, 4]}``.
+    it: ``{"n_embd": (64, 256, 32), "n_layer": "1:4", "n_head": [1, 2, 4], "bias": [True, False]}``. A tuple is a
+    range from its first to its second number, in steps of the third; a list holds values.
 
     >>> formula("gpt2").expression
     'vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd'

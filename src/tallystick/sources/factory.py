@@ -6,6 +6,7 @@ the user's own, named by the user.
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Mapping
@@ -33,6 +34,22 @@ def find(name: str) -> Any:
     module_name, _, path = name.partition(":")
     with redirect_stdout(sys.stderr):  # what the user's code prints must not run into the answer
         return _find(module_name, path)
+
+
+def arguments_in_text(name: str) -> list[str]:
+    """The arguments of `package.module:factory` as its file declares them, read without the import; [] where unknown."""
+    module_name, _, path = name.partition(":")
+    file = os.path.join(os.getcwd(), *module_name.split(".")) + ".py"
+    try:
+        with open(file, encoding="utf-8") as opened:
+            body = ast.parse(opened.read()).body
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        return []
+    found = [node for node in body if getattr(node, "name", None) == path]
+    if len(found) != 1 or not isinstance(found[0], ast.FunctionDef) or found[0].decorator_list or found[0].args.kwarg:
+        return []
+    given = found[0].args
+    return [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
 
 
 def build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
