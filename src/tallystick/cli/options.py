@@ -45,6 +45,17 @@ def add_source(command: argparse.ArgumentParser, *, without: str = "") -> None:
         "config keys to set over the source's, or arguments of a factory: --set n_layer=24 n_embd=1024",
         to="settings",
     )
+    if not without:
+        add_real(command)
+
+
+def add_real(command: argparse.ArgumentParser) -> None:
+    """Where a factory builds."""
+    command.add_argument(
+        "--real",
+        action="store_true",
+        help="build a factory's model in real memory (default: on the meta device, where that gives the same tensors)",
+    )
 
 
 def add_part(command: argparse.ArgumentParser) -> None:

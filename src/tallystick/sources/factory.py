@@ -21,12 +21,53 @@ from tallystick.unforeseen import described
 if TYPE_CHECKING:
     from torch import nn
 
+ON_META = "built on the meta device, in no memory"
+
 
 def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
-    """Import `package.module:factory`, call it with the arguments that ``--set`` gave, count what comes back."""
+    """Import `package.module:factory`, call it with the arguments that ``--set`` gave, count what comes back.
+
+    It is called on the meta device first, where a model takes no memory; values are built when they are asked for.
+    """
+    from tallystick.sources import on_meta
+    from tallystick.sources.live_values import LaterValues
     from tallystick.sources.module import ledger_from_module
 
-    return ledger_from_module(build(name, find(name), arguments), source=name, keep=True)
+    target = find(name)
+    why = ""
+    if on_meta.wanted() and _is_called(target):
+        try:
+            module = on_meta.built_on_meta(lambda: build(name, target, arguments))
+            ledger = ledger_from_module(module, source=name, keep=True)
+        except BadInput as refused:
+            why = str(refused)
+        else:
+            if ledger.values:
+                ledger.values = LaterValues(ledger.values, lambda: build(name, target, arguments))
+            ledger.notes += (ON_META,)
+            return ledger
+    ledger = ledger_from_module(_built_again(name, target, arguments, why), source=name, keep=True)
+    if why:
+        ledger.notes += (f"could not be built on the meta device ({why}): built in real memory",)
+    return ledger
+
+
+def _is_called(target: Any) -> bool:
+    from torch import nn
+
+    return callable(target) and not isinstance(target, nn.Module)
+
+
+def _built_again(name: str, target: Any, arguments: Mapping[str, Any], why: str) -> nn.Module:
+    """The module in memory; where what a first call left behind is in the way, by the factory imported anew."""
+    try:
+        return build(name, target, arguments)
+    except BadInput as refused:
+        module_name = name.partition(":")[0]
+        if not why or "meta" not in str(refused) or module_name not in sys.modules:
+            raise
+        del sys.modules[module_name]
+        return build(name, find(name), arguments)
 
 
 def find(name: str) -> Any:
