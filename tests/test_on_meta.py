@@ -171,8 +171,38 @@ def kept():
 ready = tied()
 """
 
-EVERYWHERE = ["plain", "tied", "aliased", "detached", "part", "transposed", "disjoint", "copied", "halved", "doubled", "buffers", "normed", "of_torch", "loaded", "grown", "lazy", "frozen"]
-MEMORY_ALONE = ["by_value", "moved", "emptied", "by_address", "of_numpy", "given", "hushed", "of_base", "stepped", "packed", "kept"]
+EVERYWHERE = [
+    "plain",
+    "tied",
+    "aliased",
+    "detached",
+    "part",
+    "transposed",
+    "disjoint",
+    "copied",
+    "halved",
+    "doubled",
+    "buffers",
+    "normed",
+    "of_torch",
+    "loaded",
+    "grown",
+    "lazy",
+    "frozen",
+]
+MEMORY_ALONE = [
+    "by_value",
+    "moved",
+    "emptied",
+    "by_address",
+    "of_numpy",
+    "given",
+    "hushed",
+    "of_base",
+    "stepped",
+    "packed",
+    "kept",
+]
 
 
 @pytest.fixture

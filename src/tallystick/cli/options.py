@@ -12,6 +12,7 @@ from typing import Any
 
 from tallystick.config import LARGEST
 from tallystick.errors import BadInput, quoted, shown
+from tallystick.extras import needing
 
 SOURCE_HELP = (
     "a preset (tallystick presets), a config.json or a folder with one, a JSON or TOML file of nanoGPT-style or "
@@ -146,10 +147,8 @@ def add_checkpoint(command: argparse.ArgumentParser) -> None:
 
 def text_model(options: argparse.Namespace) -> Any:
     """The checkpoint with its tokenizer, on its device."""
-    try:
+    with needing("running a model", "models"):
         import torch
-    except ImportError:
-        raise BadInput("running a model needs torch: pip install 'tallystick[models]'") from None
     from tallystick.models.text_model import TextModel
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")

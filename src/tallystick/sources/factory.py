@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput, nearest, quoted
+from tallystick.extras import missing_line, needed, needing
 from tallystick.ledger import Ledger
 from tallystick.unforeseen import described
 
@@ -34,6 +35,7 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
     from tallystick.sources.module import ledger_from_module
 
     target = find(name)
+    needed("torch", f"{name}, a live module,")
     why = ""
     if on_meta.wanted() and _is_called(target):
         try:
@@ -100,10 +102,9 @@ def build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
 
 
 def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
-    try:
+    with needing(f"{name}, a live module,"):
         from torch import nn
-    except ImportError:
-        raise BadInput(f"{name}: a live module needs PyTorch: pip install 'tallystick[torch]'") from None
+
     if not isinstance(target, nn.Module):
         if not callable(target):
             raise BadInput(f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one")
@@ -130,7 +131,8 @@ def _find(module_name: str, path: str) -> Any:
             raise BadInput(
                 f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})"
             ) from None
-        raise BadInput(f"importing {module_name} raised {described(error)}") from error
+        line = missing_line(error, f"importing {module_name}")
+        raise BadInput(line or f"importing {module_name} raised {described(error)}") from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a script without a main guard exits when it is imported

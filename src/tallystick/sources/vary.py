@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tallystick.dims import Dim, Expression, evaluate, keys
 from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.extras import needed
 from tallystick.ledger import Axis, Entry, Ledger
 from tallystick.sources import FACTORY
 from tallystick.sources.builds import Builds, Built, Point
@@ -60,6 +61,7 @@ def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any],
     if isinstance(source, str):  # before the import, which may load torch
         _refuse_unknown(name, arguments_in_text(source), choices, fixed)
     target = find(source) if isinstance(source, str) else source
+    needed("torch", name)
     parameters = _parameters(target)
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         _refuse_unknown(name, parameters, choices, fixed)
