@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from tallystick.anatomy import Attending, Mixing, Part, Recurring
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput
+from tallystick.extras import needing
 from tallystick.numbering import layer_of
 from tallystick.packed_names import model_name
 
@@ -379,7 +380,8 @@ class Ledger:
 
     def to_pandas(self, by: str = "tensor") -> pandas.DataFrame:
         """The rows of a breakdown as a data frame (needs pandas)."""
-        import pandas
+        with needing("to_pandas"):
+            import pandas
 
         return pandas.DataFrame(self.rows(by))
 

@@ -1,12 +1,15 @@
 """PyTorch models: decoders that read and write Hugging Face's weights, and those of a first course."""
 
-from tallystick.models.checkpoint import load_pretrained
-from tallystick.models.config import DecoderConfig
-from tallystick.models.decoder import Decoder
-from tallystick.models.sampling import Sampling
-from tallystick.models.saving import save_pretrained
-from tallystick.models.surgery import crop_positions, grow_vocabulary, set_dropout
-from tallystick.models.text_model import TextModel
+from tallystick.extras import needing
+
+with needing("tallystick.models", "models"):
+    from tallystick.models.checkpoint import load_pretrained
+    from tallystick.models.config import DecoderConfig
+    from tallystick.models.decoder import Decoder
+    from tallystick.models.sampling import Sampling
+    from tallystick.models.saving import save_pretrained
+    from tallystick.models.surgery import crop_positions, grow_vocabulary, set_dropout
+    from tallystick.models.text_model import TextModel
 
 __all__ = [
     "Decoder",

@@ -66,6 +66,7 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
         if Path(name).exists():
             ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
         return ledger
+    refuse_python(word)
     path = Path(word)
     if not word or not os.path.exists(path):  # Path("") would be the current folder, which nobody named
         if ADDRESS.match(word):
@@ -85,6 +86,29 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
                 f"there is no file or folder {quoted(word)}; the hub's repository of that name is hf://{word}"
             )
     return _from_path(path, overrides)
+
+
+def refuse_python(word: str) -> None:
+    """Refuse a file of Python, or a module without the factory in it, with what to write instead."""
+    file, is_file, factory = re.fullmatch(r"(.*?)(\.py)?(:[A-Za-z_][\w.]*)?", word, re.DOTALL).groups()  # type: ignore[union-attr]
+    name = ".".join(part for part in Path(file).parts if part not in (".", os.sep))
+    if not is_file and (factory or os.path.exists(word) or not _is_here(name)):
+        return
+    absolute = os.path.isabs(file) or ".." in Path(file).parts
+    module = Path(file).name if absolute else name
+    there = os.path.exists(file + ".py") or _is_here(name)
+    what = f"{quoted(word)} is a module of Python" if there else f"there is no file {quoted(file + '.py')}"
+    raise BadInput(
+        f"{what}: write package.module:factory, such as {module}{factory or ':build'}, for a function that returns an"
+        " nn.Module" + (f" (run this in {quoted(str(Path(file).parent))})" if absolute else "")
+    )
+
+
+def _is_here(name: str) -> bool:
+    """Whether a name is that of a module or a package in the current directory."""
+    return bool(re.fullmatch(r"[A-Za-z_][\w.]*", name)) and any(
+        os.path.isfile(name.replace(".", os.sep) + end) for end in (".py", os.sep + "__init__.py")
+    )
 
 
 def _is_module(source: object) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.errors import BadInput, nearest, quoted
+from tallystick.extras import pip_install
 from tallystick.ledger import Ledger
 from tallystick.sealed import Refused, sealed
 from tallystick.sources.builder import ask
@@ -102,7 +103,7 @@ def built_by_transformers(
         raise BadInput(
             f"{source}: the model type {quoted(model_type)} is not known natively"
             f"{nearest(model_type, architectures.known())}; to have transformers build it:"
-            " pip install 'tallystick[hf]'"
+            f" {pip_install('transformers')}"
         )
     reply = _ask(
         "build",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tallystick.ledger import Compared
+from tallystick.ledger import Compared, Values
+from tallystick.sources.places import walk
 from tallystick.sources.tensors import Parts, is_lazy, is_sharded, parts_of, shape_of
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
 
 
 _PLAIN = ("Tensor", "Parameter")
@@ -40,6 +43,33 @@ class LiveValues:
     def duplicates(self) -> Iterator[tuple[str, ...]]:
         """Embedding and head where they are equal, or differ, though nobody said that they should be one."""
         yield from self._matrices
+
+
+class LaterValues:
+    """The values of a module that was built without any: it is built in memory when two of them are compared."""
+
+    def __init__(self, names: Values, build: Callable[[], nn.Module]) -> None:
+        self._names, self._build = names, build
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what builds the module, as `LiveValues` is without its tensors."""
+        return LiveValues, ({}, tuple(self.duplicates()))
+
+    def holds(self, name: str) -> bool:
+        """Whether the model has a tensor of that name."""
+        return self._names.holds(name)
+
+    def duplicates(self) -> Iterator[tuple[str, ...]]:
+        """Embedding and head, whose values may be equal though nobody said that they should be one."""
+        yield from map(tuple, self._names.duplicates())
+
+    def compare(self, one: str, other: str) -> Compared:
+        """How two tensors of the model in memory compare."""
+        return self._built.compare(one, other)
+
+    @cached_property
+    def _built(self) -> LiveValues:
+        return LiveValues({item.name: item.tensor for item in walk(self._build())}, ())
 
 
 def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:

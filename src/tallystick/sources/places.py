@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.errors import BadInput, nearest, quoted
+from tallystick.extras import needing
 from tallystick.sources.tensors import shape_of
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def unsaved(module: nn.Module) -> Iterator[Found]:
 
 def places_of(model: nn.Module) -> Places:
     """Every name of every parameter, as in the state dict but for the names of wrappers."""
-    from torch import nn
+    with needing("a live module"):
+        from torch import nn
 
     if not isinstance(model, nn.Module):
         raise BadInput(f"{quoted(model)} is a {type(model).__name__}, not a torch.nn.Module")
