@@ -193,8 +193,9 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
     (('transformer.wte.weight', 'lm_head.weight'), 'consistent')
     """
     from tallystick.answers.ties import ties as judge
+    from tallystick.sources import read
 
-    return judge(source if isinstance(source, Ledger) else count(source, **overrides))
+    return judge(source if isinstance(source, Ledger) else read(source, overrides, keep=True))
 
 
 def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:

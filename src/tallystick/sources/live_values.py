@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tallystick.ledger import Compared
-from tallystick.sources.tensors import Parts, is_lazy, is_sharded, parts_of, shape_of
+from tallystick.sources.tensors import Parts, is_freed, is_lazy, is_sharded, parts_of, shape_of
 
 if TYPE_CHECKING:
     import torch
@@ -48,19 +48,25 @@ def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:
         return Compared("unknown", why)
     shape, its_shape = shape_of(one), shape_of(other)
     transposed = len(shape) == 2 and shape != its_shape and shape == its_shape[::-1]
-    if (shape != its_shape and not transposed) or one.dtype != other.dtype:
+    if shape != its_shape and not transposed:
         return Compared("untied")
     parts, its = parts_of(one), parts_of(other)
     if why := _absent(parts) or _absent(its):
         return Compared("unknown", why)
+    equal = _equal(parts, its, transposed=transposed) if one.dtype == other.dtype else False
+    if equal is None:
+        return Compared("unknown", f"torch cannot compare {_described(one)} with {_described(other)}")
+    if not equal:
+        return Compared("untied")
+    return Compared("copied", "only the shards of this process were compared" if _in_part(one) else None)
+
+
+def _equal(parts: Parts, its: Parts, *, transposed: bool) -> bool | None:
+    """Whether two tensors of one dtype hold the same bits, part by part; None where that cannot be told."""
     comparable = not (parts.layout or its.layout) if transposed else _alike(parts.layout, its.layout)
     pairs = zip(parts.tensors, its.tensors, strict=True) if comparable else ()
     equal = [equal_bits(mine, theirs.t() if transposed else theirs) for mine, theirs in pairs]
-    if False in equal:
-        return Compared("untied")
-    if None in equal or not equal:
-        return Compared("unknown", f"torch cannot compare {_described(one)} with {_described(other)}")
-    return Compared("copied", "only the shards of this process were compared" if _in_part(one) else None)
+    return False if False in equal else None if None in equal or not equal else True
 
 
 def _in_part(tensor: torch.Tensor) -> bool:
@@ -80,26 +86,18 @@ def _foreign(tensor: torch.Tensor) -> str | None:
 
 def _absent(parts: Parts) -> str | None:
     """Why there are no values to read."""
+    for part in parts.tensors:
+        if why := getattr(part, "why_absent", None):
+            return str(why)
     if any(part.is_meta for part in parts.tensors):
         return "the meta device holds no values"
     if hasattr(parts.tensors[0], "ds_id") and not parts.tensors[0].numel():
         return "DeepSpeed ZeRO-3 holds the values in pieces: gather them first"
     if not any(part.numel() for part in parts.tensors):
         return "this process holds no element of them"
-    if any(_freed(part) for part in parts.tensors):
+    if any(is_freed(part) for part in parts.tensors):
         return "the memory of the values is given back for now, as sharding does between uses"
     return None
-
-
-def _freed(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's storage is too short for it: reading it would end the process, not raise."""
-    try:
-        size = tensor.untyped_storage().nbytes()
-    except (RuntimeError, NotImplementedError):  # a sparse tensor has no storage of its own
-        return False
-    steps = zip(tensor.shape, tensor.stride(), strict=True)
-    last = tensor.storage_offset() + sum((length - 1) * stride for length, stride in steps)
-    return bool(tensor.numel()) and size < (last + 1) * tensor.element_size()
 
 
 def _alike(layout: object, other: object) -> bool:

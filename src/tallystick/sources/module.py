@@ -23,7 +23,7 @@ from tallystick.sources.meant import output_of, told_groups
 from tallystick.sources.module_facts import ModuleFacts
 from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_notes
-from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
+from tallystick.sources.places import Found, Place, everything_in, unsaved, unwrapped
 from tallystick.sources.storages import Storages
 from tallystick.sources.tensors import identity_of, is_lazy, packed_bytes, shape_of
 
@@ -44,28 +44,35 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
         keep: whether the ledger keeps the tensors alive, so that it can compare them when asked. It must where
             nobody else does, and must not where a user's model would stay in memory for it.
     """
-    found = list(walk(module))
+    found = everything_in(module)
     tensors = {item.name: item.tensor for item in found}
     facts = facts_of(module, found)
     return ledger_of_facts(facts, source=source, tensors=tensors if keep else WeakValueDictionary(tensors))
 
 
 def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
-    """What a module says of its tensors, which `walk` found, as plain data."""
+    """What a module says of its tensors, which `everything_in` found, as plain data."""
     inner = unwrapped(module)
     config = getattr(inner, "config", None)
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
     model_type = model_type if isinstance(model_type, str) else ""
     return ModuleFacts(
-        entries=tuple(_entries([item for item in found if not is_lazy(item.tensor)], head=output_of(inner))),
+        entries=tuple(_entries([item for item in found if _is_counted(item)], head=output_of(inner))),
         class_name=type(inner).__name__,
         model_type=model_type,
         config_class=type(config).__name__,
         config=to_dict() if callable(to_dict) and architectures.find(model_type) else {},
-        meant=told_groups(module, {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer}),
+        meant=told_groups(
+            module, {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer and not item.held}
+        ),
         lazy=tuple(item.name for item in found if is_lazy(item.tensor)),
         unsaved=sum(item.tensor.numel() for item in unsaved(module)),
+        uncounted={item.name: item.tensor.numel() for item in found if item.held and item.held.kind == "unknown"},
     )
+
+
+def _is_counted(item: Found) -> bool:
+    return not is_lazy(item.tensor) and not (item.held and item.held.kind == "unknown")
 
 
 def ledger_of_facts(
@@ -86,6 +93,11 @@ def ledger_of_facts(
     notes += _untied_notes(entries, facts.meant)
     if facts.unsaved:
         notes.append(f"{facts.unsaved:,} elements more are in buffers that a state dict leaves out")
+    if facts.uncounted:
+        size, named = sum(facts.uncounted.values()), "; ".join(list(facts.uncounted)[:3])
+        notes.append(
+            f"{size:,} elements in the state dict are neither parameters nor buffers, and are not counted: {named}"
+        )
     return Ledger(
         entries,
         source=source or facts.class_name,
@@ -124,7 +136,7 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
                 trainable=bool(item.tensor.requires_grad),
                 buffer=item.buffer,
                 active=_active(item),
-                packed=packed_bytes(item.tensor),
+                packed=item.held.bytes if item.held else packed_bytes(item.tensor),
             )
         )
     return entries
