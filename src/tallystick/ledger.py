@@ -121,8 +121,12 @@ class Tie(NamedTuple):
 RELATIONS = ("tied", "aliased", "copied", "unknown", "untied")
 
 
+# How `why` begins where a dtype alone makes values differ: of an untied pair, which was one before it was cast.
+ROUNDED = "the same values, rounded to "
+
+
 class Compared(NamedTuple):
-    """How two tensors belong together, and why that is not known, or not to the last element."""
+    """How two tensors belong together; why that is not known, or not to the last element, or why values differ."""
 
     relation: str  # tied | aliased | copied | untied | unknown
     why: str | None = None
@@ -146,6 +150,10 @@ class Fetched(NamedTuple):
 
 class Values(Protocol):
     """What a source offers to whoever must know values: it reads them only when asked."""
+
+    @property
+    def registered(self) -> str:
+        """The wrapper of a live model that has listed its Parameters, which cannot be tied any more; "" where none has."""
 
     def compare(self, one: str, other: str) -> Compared:
         """``copied``, ``untied`` or ``unknown``: how two tensors in separate memory compare."""

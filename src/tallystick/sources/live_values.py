@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tallystick.ledger import Compared
+from tallystick.ledger import ROUNDED, Compared
 from tallystick.sources.tensors import Parts, is_freed, is_lazy, is_sharded, parts_of, shape_of
 
 if TYPE_CHECKING:
@@ -18,9 +18,12 @@ _PLAIN = ("Tensor", "Parameter")
 class LiveValues:
     """The values of a live module's tensors."""
 
-    def __init__(self, tensors: Mapping[str, torch.Tensor], matrices: Iterable[tuple[str, str]]) -> None:
+    def __init__(
+        self, tensors: Mapping[str, torch.Tensor], matrices: Iterable[tuple[str, str]], registered: str = ""
+    ) -> None:
         self._tensors = tensors  # perhaps weakly held: then a tensor that is not there any more is no more
         self._matrices = tuple(matrices)  # pairs that people expect to be one: embedding and head
+        self.registered = registered
 
     def holds(self, name: str) -> bool:
         """Whether the model, if it still lives, has a tensor of that name."""
@@ -49,16 +52,17 @@ def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:
     shape, its_shape = shape_of(one), shape_of(other)
     transposed = len(shape) == 2 and shape != its_shape and shape == its_shape[::-1]
     if shape != its_shape and not transposed:
-        return Compared("untied")
+        return Compared("untied", f"the shapes are {shape} and {its_shape}")
     parts, its = parts_of(one), parts_of(other)
     if why := _absent(parts) or _absent(its):
         return Compared("unknown", why)
-    equal = _equal(parts, its, transposed=transposed) if one.dtype == other.dtype else False
+    cast = one.dtype != other.dtype
+    equal = False if cast else _equal(parts, its, transposed=transposed)
     if equal is None:
         return Compared("unknown", f"torch cannot compare {_described(one)} with {_described(other)}")
     if not equal:
-        return Compared("untied")
-    return Compared("copied", "only the shards of this process were compared" if _in_part(one) else None)
+        return Compared("untied", _rounded(parts, its, transposed=transposed) if cast else None)
+    return Compared("copied", _but(one, other))
 
 
 def _equal(parts: Parts, its: Parts, *, transposed: bool) -> bool | None:
@@ -67,6 +71,27 @@ def _equal(parts: Parts, its: Parts, *, transposed: bool) -> bool | None:
     pairs = zip(parts.tensors, its.tensors, strict=True) if comparable else ()
     equal = [equal_bits(mine, theirs.t() if transposed else theirs) for mine, theirs in pairs]
     return False if False in equal else None if None in equal or not equal else True
+
+
+def _rounded(parts: Parts, its: Parts, *, transposed: bool) -> str | None:
+    """That a cast alone makes two tensors of different dtypes differ; None where more does, or it cannot be told."""
+    if len(parts.tensors) != 1 or len(its.tensors) != 1 or not (parts.layout == its.layout == ()):
+        return None
+    (mine,), (theirs,) = parts.tensors, its.tensors
+    theirs = theirs.t() if transposed else theirs
+    if not (mine.is_floating_point() and theirs.is_floating_point()):
+        return None
+    for wide, narrow in ((mine, theirs), (theirs, mine)):
+        if equal_bits(wide.detach().to(narrow.dtype), narrow):
+            return f"{ROUNDED}{str(narrow.dtype).removeprefix('torch.')}"
+    return None
+
+
+def _but(one: torch.Tensor, other: torch.Tensor) -> str | None:
+    """What is to be said of equal tensors: that not all was compared, or that they are not in one place."""
+    if _in_part(one):
+        return "only the shards of this process were compared"
+    return None if one.device == other.device else f"the devices are {one.device} and {other.device}"
 
 
 def _in_part(tensor: torch.Tensor) -> bool:

@@ -28,6 +28,10 @@ WRAPPERS = {
 _WRAPPED = re.compile(rf"(?:(?<=\.)|^)(?:{'|'.join(sorted(set(WRAPPERS.values())))})\.")
 
 
+# These list the parameters once, when they wrap, and wait for each one's gradient in every step.
+_REGISTERING = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
+
+
 class Found(NamedTuple):
     """One name of one tensor, and the module that holds it."""
 
@@ -115,6 +119,15 @@ def unsaved(module: nn.Module) -> Iterator[Found]:
         for name in part._non_persistent_buffers_set:
             if (buffer := part._buffers.get(name)) is not None:
                 yield Found(name, buffer, True, part)
+
+
+def registered_by(model: nn.Module) -> str:
+    """The wrapper, of the model or of a part of it, that has listed its Parameters; "" where none has."""
+    for module in model.modules():
+        for kind in type(module).__mro__:  # fully_shard gives a module a class of its own, derived from FSDPModule
+            if kind.__name__ in _REGISTERING:
+                return kind.__name__
+    return ""
 
 
 def places_of(model: nn.Module, *, flat: bool = False) -> Places:

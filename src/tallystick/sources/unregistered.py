@@ -130,4 +130,4 @@ def _bytes(tensor: torch.Tensor) -> int:
     if tensor.is_quantized and tensor.qscheme() in (torch.per_channel_affine, torch.per_channel_affine_float_qparams):
         scales = (tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points())
         size += sum(one.numel() * one.element_size() for one in scales)
-    return size
+    return int(size)
