@@ -269,10 +269,10 @@ class Ledger:
             for shared in singles.values():
                 if len(shared) == 1:
                     continue
-                same = len({entry.identity or entry.name for entry in shared}) == 1 or self.kind != "module"
-                relation = self.relations.get(storage, "tied" if same else "aliased")
-                saved = sum(entry.size - entry.unique for entry in shared)
-                ties.append(Tie(tuple(entry.name for entry in shared), relation, saved))
+                if self.kind == "module":
+                    ties += _by_identity(shared)
+                else:
+                    ties.append(_tie(shared, self.relations.get(storage, "tied")))
         return tuple(ties)
 
     # -- totals -----------------------------------------------------------------------------------
@@ -397,6 +397,22 @@ class Ledger:
         from tallystick.report.html import ledger_table  # a notebook's door, opened only there
 
         return ledger_table(self)
+
+
+def _tie(shared: Sequence[Entry], relation: str, saved: int | None = None) -> Tie:
+    saved = sum(entry.size - entry.unique for entry in shared) if saved is None else saved
+    return Tie(tuple(entry.name for entry in shared), relation, saved)
+
+
+def _by_identity(shared: Sequence[Entry]) -> list[Tie]:
+    """The ties in one memory of a live module: the names of each Parameter, and the distinct Parameters."""
+    parameters: dict[str, list[Entry]] = {}
+    for entry in shared:
+        parameters.setdefault(entry.identity or entry.name, []).append(entry)
+    if len(parameters) == 1:
+        return [_tie(shared, "tied")]
+    tied = [_tie(names, "tied", sum(e.size for e in names[1:])) for names in parameters.values() if len(names) > 1]
+    return [*tied, _tie([names[0] for names in parameters.values()], "aliased")]
 
 
 def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:

@@ -118,12 +118,12 @@ def ledger_of_facts(
 
 
 def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
-    parameters, buffers = Storages(), Storages()
+    taken = _taken(found)
     first: dict[Hashable, str] = {}  # a Parameter -> its first name
     entries = []
-    for item in found:
+    for position, item in enumerate(found):
         identity = first.setdefault(identity_of(item.tensor), item.name)
-        storage, unique = (buffers if item.buffer else parameters).take(item.name, item.tensor)
+        storage, unique = taken[position]
         dtype = str(item.tensor.dtype).removeprefix("torch.")
         if dtype not in BITS:
             raise BadInput(f"{item.name} has the dtype {dtype}, whose size is not known")
@@ -143,6 +143,13 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
             )
         )
     return entries
+
+
+def _taken(found: list[Found]) -> dict[int, tuple[str, int]]:
+    """Whose memory each tensor shares, and its new elements: parameters first, so that a buffer takes none from them."""
+    storages = Storages()
+    order = sorted(range(len(found)), key=lambda position: found[position].buffer)
+    return {position: storages.take(found[position].name, found[position].tensor) for position in order}
 
 
 # -- what each tensor is for ----------------------------------------------------------------------
