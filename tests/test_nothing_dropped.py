@@ -104,6 +104,21 @@ def test_a_quantised_head_is_compared_with_nothing():
     assert "quantised" in group.why
 
 
+def test_a_quantised_head_is_no_longer_what_the_config_ties():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
+    config = LlamaConfig(**sizes, num_attention_heads=4, tie_word_embeddings=True)
+    model = torch.ao.quantization.quantize_dynamic(LlamaForCausalLM(config), {nn.Linear})
+    ledger = count(model)
+    assert ledger.total == count(config).total + 64 * 16
+    assert noted(ledger, "is no longer tied to model.embed_tokens.weight, though the config says so: +1,024")
+    (problem,) = ties(model).problems
+    assert problem.code == "untied-head"
+    assert "leave its module out of the quantisation" in problem.remedy
+    assert not noted(ledger, "retie")
+
+
 # -- other state ----------------------------------------------------------------------------------
 
 
@@ -189,6 +204,24 @@ def test_the_shard_of_a_flat_parameter_is_counted_whole():
     assert ledger.by("role") == {"token_embedding": 400, "norm": 8, "head": 400}
     (group,) = ties(model).groups
     assert (group.relation, "this process has a part" in group.why) == ("unknown", True)
+
+
+@pytest.mark.parametrize("original", [False, True])
+def test_each_of_four_ranks_counts_the_whole(original):
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    plain = count(Tiny())
+    distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
+    try:
+        model = FullyShardedDataParallel(Tiny(), use_orig_params=original, device_id=torch.device("cpu"))
+        ledger, answer = count(model), ties(model)
+    finally:
+        distributed.destroy_process_group()
+    assert numel(model) < plain.total / 3  # what this rank holds
+    assert (ledger.total, ledger.by("role")) == (plain.total, plain.by("role"))
+    assert {entry.name: entry.shape for entry in ledger.entries} == {e.name: e.shape for e in plain.entries}
+    assert [group.relation for group in answer.groups] == ["tied"]
+    assert answer.verdict == "consistent"
 
 
 # -- ZeRO-3 ---------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tallystick.ledger import Ledger
-from tallystick.retying import LAZY, one_shape_first, retie_call, tied_before
+from tallystick.retying import LAZY, is_packed_away, one_shape_first, packed_before, retie_call, tied_before
 
 
 def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
@@ -19,6 +19,8 @@ def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
     if ledger.kind != "module":
         return "tie the model before it is saved, or set tie_word_embeddings in the config.json that is saved with it"
     entries = [ledger.tensors[name] for name in names if name in ledger.tensors]
+    if packed := [entry.name for entry in entries if is_packed_away(entry)]:
+        return packed_before(packed[0])
     shapes = [tuple(entry.shape) for entry in entries]
     unlike = len({(entry.dtype, entry.trainable) for entry in entries}) > 1 or len(set(shapes)) > 1
     call = retie_call([] if _is_told(ledger, names) else names, names[0] if choose or unlike else "")

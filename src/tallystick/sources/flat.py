@@ -43,6 +43,23 @@ def pieces_of(flat: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, nn.Module
             yield name, made[first], shared.module
 
 
+def sharded_in(model: nn.Module) -> dict[int, torch.Tensor]:
+    """With `use_orig_params=True`, what each Parameter is a part of here, by the Parameter's `id`.
+
+    FSDP shows each rank its own part of each Parameter, of one dimension, and keeps the shape of the whole.
+    """
+    whole: dict[int, torch.Tensor] = {}
+    for module in model.modules():
+        flat = getattr(getattr(module, "_handle", None), "flat_param", None)
+        if flat is None or not is_flat(flat) or not getattr(flat, "_params", None):
+            continue
+        for part, shape in zip(flat._params, flat._shapes, strict=True):
+            if part.shape != shape:
+                empty = stand_in(tuple(shape), part.dtype, _ELSEWHERE)
+                whole[id(part)] = empty.requires_grad_(part.requires_grad)
+    return whole
+
+
 def _tensors(flat: torch.Tensor) -> Iterator[torch.Tensor]:
     """Each parameter as a view of the flat one, or without values where this process does not hold all of them."""
     shapes: tuple[tuple[int, ...], ...] = flat._shapes

@@ -15,7 +15,7 @@ from tallystick import architectures
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger
-from tallystick.retying import one_shape_first, retie_call, tied_before
+from tallystick.retying import is_packed_away, one_shape_first, packed_before, retie_call, tied_before
 from tallystick.sources.classes import counts, is_part
 from tallystick.sources.config import ledger_from_config, native, refuse_too_many
 from tallystick.sources.live_values import LiveValues
@@ -65,7 +65,8 @@ def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
         config_class=type(config).__name__,
         config=to_dict() if callable(to_dict) and architectures.find(model_type) else {},
         meant=told_groups(
-            module, {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer and not item.held}
+            module,
+            {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer and _is_counted(item)},
         ),
         lazy=tuple(item.name for item in found if is_lazy(item.tensor)),
         registered=registered_by(module),
@@ -217,6 +218,8 @@ def _untied_notes(entries: Sequence[Entry], meant: Sequence[tuple[str, ...]] | N
 def _way_back(first: Entry, other: Entry, *, alone: bool, registered: str) -> str:
     """How to tie two entries again; which values stay is said, since a count compares none."""
     call = retie_call([] if alone else [first.name, other.name], keep=first.name)
+    if packed := [entry.name for entry in (first, other) if is_packed_away(entry)]:
+        return packed_before(packed[0])
     if first.shape != other.shape:
         return one_shape_first([first.shape, other.shape], call)
     return tied_before(registered, call) if registered else f"{call} ties it back"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.sources.flat import is_flat, pieces_of
+from tallystick.sources.flat import is_flat, pieces_of, sharded_in
 from tallystick.sources.tensors import shape_of
 from tallystick.sources.unregistered import Held, held_by
 
@@ -74,6 +74,7 @@ def walk(
     *,
     flat: bool = False,
     held: dict[int, list[Held]] | None = None,
+    whole: Mapping[int, torch.Tensor] | None = None,
 ) -> Iterator[Found]:
     """Every parameter and saved buffer under every name, wrappers' names left out, in printing order.
 
@@ -83,29 +84,31 @@ def walk(
         above: the modules that it is in.
         flat: whether flat Parameters of FSDP1 stay as an optimizer lists them; else they are taken apart.
         held: filled with what each module holds besides, which is then found as well; None leaves that out.
+        whole: what stands for a Parameter of which this process has a part, by `id`; found where not given.
     """
+    if whole is None:
+        whole = {} if flat else sharded_in(module)
     module = unwrapped(module)
     if id(module) in above:  # a module inside itself prints for ever
         return
     for name, parameter in module._parameters.items():
-        if parameter is None:
-            continue
-        if flat or not is_flat(parameter):
-            yield Found(prefix + name, parameter, False, module)
-            continue
-        for inside, piece, owner in pieces_of(parameter):
-            yield Found(prefix + bare_name(inside), piece, False, owner)
+        if parameter is not None and (flat or not is_flat(parameter)):
+            yield Found(prefix + name, whole.get(id(parameter), parameter), False, module)
+        elif parameter is not None:
+            yield from (
+                Found(prefix + bare_name(one), piece, False, owner) for one, piece, owner in pieces_of(parameter)
+            )
     for name, buffer in module._buffers.items():
         if buffer is not None and name not in module._non_persistent_buffers_set:
             yield Found(prefix + name, buffer, True, module)
     if held is not None:
         if id(module) not in held:
             held[id(module)] = held_by(module)
-        for one in held[id(module)]:
-            yield Found(prefix + one.name, one.tensor, one.kind == "buffer", module, one)
+        here = held[id(module)]
+        yield from (Found(prefix + one.name, one.tensor, one.kind == "buffer", module, one) for one in here)
     for name, child in module._modules.items():
         if child is not None:
-            yield from walk(child, f"{prefix}{name}.", (*above, id(module)), flat=flat, held=held)
+            yield from walk(child, f"{prefix}{name}.", (*above, id(module)), flat=flat, held=held, whole=whole)
 
 
 def everything_in(module: nn.Module) -> list[Found]:
