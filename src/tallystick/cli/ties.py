@@ -12,8 +12,7 @@ from tallystick.errors import BadInput, visible
 
 EXAMPLES = """\
 examples:
-  tallystick ties ./checkpoint                      exit code 1 when a tie is lost: config and weights contradict each other, or
-                                                    equal embedding and head are separate; 0 when consistent or unknown
+  tallystick ties ./checkpoint                      exit code 1 when a tie is lost, 0 when consistent or unknown
   tallystick ties my_model:build --format json
   tallystick ties ./checkpoint --fix ./mended       a copy with the tie stored once, or the config set right
 """
