@@ -207,8 +207,13 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
     (('transformer.wte.weight', 'lm_head.weight'), 'consistent')
     """
     from tallystick.answers.ties import ties as judge
+    from tallystick.sources import read
+    from tallystick.sources.on_meta import in_real_memory
 
-    return judge(source if isinstance(source, Ledger) else count(source, **{"real": True, **overrides}))
+    if isinstance(source, Ledger):
+        return judge(source)
+    with in_real_memory():  # values are compared
+        return judge(read(source, overrides, keep=True))
 
 
 def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:

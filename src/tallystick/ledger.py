@@ -123,8 +123,12 @@ class Tie(NamedTuple):
 RELATIONS = ("tied", "aliased", "copied", "unknown", "untied")
 
 
+# How `why` begins where a dtype alone makes values differ: of an untied pair, which was one before it was cast.
+ROUNDED = "the same values, rounded to "
+
+
 class Compared(NamedTuple):
-    """How two tensors belong together, and why that is not known, or not to the last element."""
+    """How two tensors belong together; why that is not known, or not to the last element, or why values differ."""
 
     relation: str  # tied | aliased | copied | untied | unknown
     why: str | None = None
@@ -148,6 +152,10 @@ class Fetched(NamedTuple):
 
 class Values(Protocol):
     """What a source offers to whoever must know values: it reads them only when asked."""
+
+    @property
+    def registered(self) -> str:
+        """The wrapper of a live model that has listed its Parameters, which cannot be tied any more; "" where none has."""
 
     def compare(self, one: str, other: str) -> Compared:
         """``copied``, ``untied`` or ``unknown``: how two tensors in separate memory compare."""
@@ -263,10 +271,10 @@ class Ledger:
             for shared in singles.values():
                 if len(shared) == 1:
                     continue
-                same = len({entry.identity or entry.name for entry in shared}) == 1 or self.kind != "module"
-                relation = self.relations.get(storage, "tied" if same else "aliased")
-                saved = sum(entry.size - entry.unique for entry in shared)
-                ties.append(Tie(tuple(entry.name for entry in shared), relation, saved))
+                if self.kind == "module":
+                    ties += _by_identity(shared)
+                else:
+                    ties.append(_tie(shared, self.relations.get(storage, "tied")))
         return tuple(ties)
 
     # -- totals -----------------------------------------------------------------------------------
@@ -416,6 +424,22 @@ class Ledger:
 
 # What a ledger looks up, and what it has looked up already.
 _NOT_SAID = frozenset({"values", "recipe", "_ask", "in_full", "tensors"})
+
+
+def _tie(shared: Sequence[Entry], relation: str, saved: int | None = None) -> Tie:
+    saved = sum(entry.size - entry.unique for entry in shared) if saved is None else saved
+    return Tie(tuple(entry.name for entry in shared), relation, saved)
+
+
+def _by_identity(shared: Sequence[Entry]) -> list[Tie]:
+    """The ties in one memory of a live module: the names of each Parameter, and the distinct Parameters."""
+    parameters: dict[str, list[Entry]] = {}
+    for entry in shared:
+        parameters.setdefault(entry.identity or entry.name, []).append(entry)
+    if len(parameters) == 1:
+        return [_tie(shared, "tied")]
+    tied = [_tie(names, "tied", sum(e.size for e in names[1:])) for names in parameters.values() if len(names) > 1]
+    return [*tied, _tie([names[0] for names in parameters.values()], "aliased")]
 
 
 def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:

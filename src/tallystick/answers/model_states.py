@@ -118,12 +118,12 @@ def buffers(ledger: Ledger, form: str | None) -> list[Line]:
     found = [entry for entry in ledger.rolled if entry.buffer and entry.packed is None]
     dtype = form if form not in PACKED else None
     total = sum(
-        size_in_bytes(entry.size, dtype if dtype and entry.dtype in TRAINED else entry.dtype) * entry.copies
+        size_in_bytes(entry.unique, dtype if dtype and entry.dtype in TRAINED else entry.dtype) * entry.copies
         for entry in found
     )
     if not total:
         return []
-    elements = sum(entry.size * entry.copies for entry in found)
+    elements = sum(entry.unique * entry.copies for entry in found)  # one on a parameter's memory takes none
     return [Line("weights", "buffers", total, f"{elements:,} elements, each in its dtype")]
 
 

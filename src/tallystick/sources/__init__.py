@@ -20,13 +20,16 @@ ADDRESS = re.compile(r"(hf|https?|s3|gs):", re.IGNORECASE)
 REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
 
 
-def read(source: Any, overrides: Mapping[str, Any], part: str | None = None) -> Ledger:
-    """The ledger of anything that `tallystick.count` takes, or of its `part`, with `overrides` set over its config."""
+def read(source: Any, overrides: Mapping[str, Any], part: str | None = None, *, keep: bool = False) -> Ledger:
+    """The ledger of anything that `tallystick.count` takes, or of its `part`, with `overrides` set over its config.
+
+    `keep` asks for a ledger that keeps a live module's tensors, to compare their values at once.
+    """
     with one_source():
-        return _read(source, overrides, part)
+        return _read(source, overrides, part, keep=keep)
 
 
-def _read(source: Any, overrides: Mapping[str, Any], part: str | None) -> Ledger:
+def _read(source: Any, overrides: Mapping[str, Any], part: str | None, *, keep: bool) -> Ledger:
     if part is not None:
         from tallystick.sources.language import ledger_of_language
 
@@ -46,7 +49,7 @@ def _read(source: Any, overrides: Mapping[str, Any], part: str | None) -> Ledger
             raise BadInput(f"a live module has no config to set {', '.join(overrides)} in")
         from tallystick.sources.module import ledger_from_module
 
-        return ledger_from_module(source)
+        return ledger_from_module(source, keep=keep)
     if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):  # a transformers config object
         return ledger_from_config(source.to_dict(), overrides, source=type(source).__name__)
     raise BadInput(f"cannot count {shown(source)}: expected a name, a path, a dictionary, a config or an nn.Module")

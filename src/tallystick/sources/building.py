@@ -11,7 +11,7 @@ from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.sources.module import facts_of
 from tallystick.sources.names import by_number
 from tallystick.sources.part import names_built
-from tallystick.sources.places import walk
+from tallystick.sources.places import everything_in
 from tallystick.sources.uncollected import uncollected
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def build(
     model = _model(model_type, values, overrides, source=source, classes=classes, most=most)
     return {
         "version": transformers.__version__,
-        "facts": facts_of(model, list(walk(model))).to_json(),
+        "facts": facts_of(model, everything_in(model)).to_json(),
         "config": _as_json(model.config.to_dict()),
         "loaded": _loaded_names(model, stored) if stored else {},
         "language": sorted(names_built(model, source)) if language else None,

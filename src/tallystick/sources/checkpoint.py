@@ -15,7 +15,7 @@ from tallystick.budget import current, one_source
 from tallystick.config import TIE
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted, shown, visible
-from tallystick.ledger import Entry, Ledger, Values
+from tallystick.ledger import Entry, Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
 from tallystick.sources.adapters import adapter_notes, is_adapter
 from tallystick.sources.classes import classes_of, is_part, without_head
@@ -31,8 +31,9 @@ from tallystick.sources.files import exists, read_json
 from tallystick.sources.formats import find_other, read_weights
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, is_quantisation, role_of
-from tallystick.sources.notes import dtype_notes, notes_by_name, packed_notes
+from tallystick.sources.notes import NO_HEAD, dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.packed import Found, find_packed, quantisation_in
+from tallystick.sources.pairs import expected_pairs
 from tallystick.sources.part import left_out, names_described
 from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
 from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
@@ -188,7 +189,7 @@ class _Checkpoint(NamedTuple):
     packed: Found
     entries: list[Entry]
     beside: _Beside
-    values: Values | None  # None where only the header is at hand
+    values: StoredValues | ValuesElsewhere | None  # None where only the header is at hand
 
     def ledger(
         self, told: ToldByConfig | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
@@ -206,6 +207,13 @@ class _Checkpoint(NamedTuple):
             alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
             notes.append(alone)
             doubts = (*doubts, alone)
+        meant = told.meant if told else _meant_by_flag(self.beside.foreign, entries)
+        if meant is None and self.contents.own_names:
+            meant = []  # such a format stores a head that is one of its own, and leaves out one that is tied
+        if meant is None:
+            doubts = (*doubts, *(note for note in notes if note == NO_HEAD))
+        if self.values is not None:
+            self.values.pairs = expected_pairs(entries) if meant is None else ()
         notes += packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method"))
         return Ledger(
             entries,
@@ -217,7 +225,7 @@ class _Checkpoint(NamedTuple):
             stored=_stored(self.contents),
             described=told.described if told else None,
             mismatches=told.mismatches if told else None,
-            meant=told.meant if told else _meant_by_flag(self.beside.foreign, entries),
+            meant=meant,
             unread=self.beside.unread,
             doubts=doubts,
             values=self.values,

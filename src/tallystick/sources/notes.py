@@ -9,6 +9,8 @@ from tallystick.errors import quoted
 from tallystick.ledger import Entry, total_of
 from tallystick.sources.packed_parts import Weight
 
+NO_HEAD = "no LM head is stored: it is tied to the token embedding, or there is none; a config would tell"
+
 
 def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
     """What a reader should know of a count that no config backs; `whole` where it should be of a whole model."""
@@ -22,7 +24,7 @@ def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
         )
     present = {entry.role for entry in entries} if whole else set()
     if "token_embedding" in present and "head" not in present:
-        notes.append("no LM head is stored: it is tied to the token embedding, or there is none; a config would tell")
+        notes.append(NO_HEAD)
     if "experts" in present:
         notes.append("active parameters are unknown: a config would say how many experts a token uses")
     return notes
