@@ -185,7 +185,7 @@ def test_the_books_dtype_object():
 
 
 def test_weights_that_are_not_read_are_said(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "dtype": "float32"}')
     (tmp_path / "training_args.bin").touch()
     assert tallystick.count(tmp_path).notes == ()
     (tmp_path / "tf_model.h5").touch()

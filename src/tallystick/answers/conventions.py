@@ -166,12 +166,12 @@ def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
         what = "with the blocks' matrices in 4 bits, two values to an element"
         yield Convention("packed", what, ("bitsandbytes",), adds=-half, of=matrices, about="storage")
     described = ledger.described or ledger
-    if ledger.stored is None and described.architecture == "gpt2":
+    if not ledger.filed and described.architecture == "gpt2":
         symbols = described.symbols
         masks = int(symbols.get("n_layer", 0)) * int(symbols.get("n_positions", 0)) ** 2
         what = "with a causal mask for each block"
         yield Convention("causal-masks", what, ("GPT-2's published files",), adds=masks, about="storage")
-    if ledger.stored is None and described.architecture == "deepseek_v3":
+    if not ledger.filed and described.architecture == "deepseek_v3":
         yield from _of_deepseek(ledger, counts)
 
 

@@ -37,10 +37,10 @@ def _read(source: Any, overrides: Mapping[str, Any], part: str | None) -> Ledger
         return _from_word(source, overrides)
     if isinstance(source, os.PathLike):
         return _from_path(Path(source), overrides)
-    from tallystick.sources.config import ledger_from_config
+    from tallystick.sources.quantised import ledger_of_config
 
     if isinstance(source, Mapping):
-        return ledger_from_config(source, overrides, source="the dictionary")
+        return ledger_of_config(source, overrides, source="the dictionary")
     if _is_module(source):
         if overrides:
             raise BadInput(f"a live module has no config to set {', '.join(overrides)} in")
@@ -48,7 +48,7 @@ def _read(source: Any, overrides: Mapping[str, Any], part: str | None) -> Ledger
 
         return ledger_from_module(source)
     if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):  # a transformers config object
-        return ledger_from_config(source.to_dict(), overrides, source=type(source).__name__)
+        return ledger_of_config(source.to_dict(), overrides, source=type(source).__name__)
     raise BadInput(f"cannot count {shown(source)}: expected a name, a path, a dictionary, a config or an nn.Module")
 
 
@@ -59,10 +59,10 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
     if "://" in word:
         return _from_elsewhere(word, overrides)
     if word.lower() in PRESETS:
-        from tallystick.sources.config import ledger_from_config
+        from tallystick.sources.quantised import ledger_of_config
 
         name = word.lower()
-        ledger = ledger_from_config(PRESETS[name], overrides, source=name, kind="preset")
+        ledger = ledger_of_config(PRESETS[name], overrides, source=name, kind="preset")
         if Path(name).exists():
             ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
         return ledger
@@ -166,9 +166,9 @@ def _inside(folder: Location, names: list[str]) -> str:
 
 def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A file of weights or a config; `name` is what the user named."""
-    from tallystick.sources.config import ledger_from_config
     from tallystick.sources.files import read_json, read_toml
     from tallystick.sources.formats import is_weights
+    from tallystick.sources.quantised import ledger_of_config
 
     if is_weights(path.name):
         from tallystick.sources.checkpoint import ledger_from_checkpoint
@@ -177,7 +177,7 @@ def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledge
     if path.name.endswith(_OTHER_WEIGHTS):
         raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or weights in another format")
     values = read_toml(path) if path.suffix == ".toml" else read_json(path)
-    return ledger_from_config(values, overrides, source=name)
+    return ledger_of_config(values, overrides, source=name)
 
 
 def _unread(folder: Location) -> tuple[str, ...]:

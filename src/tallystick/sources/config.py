@@ -208,6 +208,13 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     )
 
 
+def dtype_in(values: Mapping[str, Any]) -> str | None:
+    """The dtype that a config states, at its top or else in a part of it; None where it states none."""
+    parts = (part for part in values.values() if isinstance(part, Mapping))
+    found = (one.get(key) for one in (values, *parts) for key in ("dtype", "torch_dtype"))
+    return next((one.removeprefix("torch.") for one in found if isinstance(one, str) and one), None)
+
+
 def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
     """Refuse a tie that is said otherwise than by true or false, at the top or in a part of a config of any type.
 
