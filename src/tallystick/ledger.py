@@ -208,6 +208,7 @@ class Ledger:
         self.unread = unread  # why the config beside a checkpoint could not be used
         self.doubts = tuple(doubts)  # why it is not certain what is meant to be one
         self._ask = ask
+        self.positions: int | None = None  # tokens of a sequence, as a config states them where none are learned
         self.fetched: Fetched | None = None  # what its files cost that are not on this machine
         self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.recurring = tuple(recurring)  # which layers carry a state along, where the source tells

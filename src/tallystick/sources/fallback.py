@@ -13,7 +13,7 @@ from tallystick.ledger import Ledger
 from tallystick.sealed import Refused, sealed
 from tallystick.sources.builder import ask
 from tallystick.sources.classes import classes_of, contradiction
-from tallystick.sources.config import dtype_in
+from tallystick.sources.config import dtype_in, positions_in
 from tallystick.sources.module import ledger_of_facts
 from tallystick.sources.module_facts import ModuleFacts
 
@@ -43,6 +43,7 @@ def ledger_by_transformers(
     ledger = ledger_of_facts(built.facts, source=source)
     ledger.kind = "config"
     ledger.architecture = model_type
+    ledger.positions = positions_in(values)
     name, family = built.facts.class_name, architectures.find(model_type)
     if family is None:
         what = model_type
