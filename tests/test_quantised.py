@@ -17,7 +17,7 @@ from transformers.integrations.finegrained_fp8 import replace_with_fp8_linear
 
 import packings
 from hostile import survives
-from tallystick import count, memory
+from tallystick import count, memory, reconcile
 from tallystick.sources.excluded import Patterns
 from truth import build
 
@@ -127,6 +127,12 @@ SAID: dict[str, dict[str, Any]] = {
     "float-quantized": compressed("float-quantized", strategy="channel", **FLOAT),
     "FP8 in tiles": {**TILES, "weight_block_size": [32, 32]},
     "BitNet": {"quant_method": "bitnet"},
+    "GPTQ of AutoRound": {
+        "quant_method": "auto-round",
+        "bits": 4,
+        "group_size": 32,
+        "packing_format": "auto_round:auto_gptq",
+    },
     "Metal": {"quant_method": "metal", "group_size": 32, "bits": 4},
     "EETQ": {"quant_method": "eetq"},
     "HQQ 1": {**HQQ, "quant_config": {"weight_quant_params": {"nbits": 1, "group_size": 32, "axis": 1}}},
@@ -152,7 +158,7 @@ def stored_in(folder: Path, noted: tuple[str, ...]) -> int:
 
 @pytest.mark.parametrize("name", SAID)
 def test_a_config_alone_takes_what_the_library_stores(tmp_path: Path, name: str):
-    layout, dtype, _ = packings.LAYOUTS[name]
+    layout, dtype, _ = {**packings.LAYOUTS, "GPTQ of AutoRound": (packings.gptq(4, order=False), "int4", {})}[name]
     folder = packings.folder_of(tmp_path, layout)
     ledger = quantised(SAID[name])
     scales = sum(math.prod(shape[:1]) for shape in packings.LINEARS.values()) * 2
@@ -169,6 +175,21 @@ def test_mlx_packs_embedding_and_head_too():
     ledger = count({**LLAMA, "quantization": {"group_size": 32, "bits": 4}, "quantization_config": {"group_size": 32, "bits": 4}})  # fmt: skip
     matrices = packings.PACKED + 2 * 100 * 64
     assert bytes_of(ledger) == matrices // 2 + matrices // 32 * 4 + 2 * (packings.OWN - matrices)
+
+
+@pytest.mark.parametrize(("mode", "bits", "group"), [("mxfp4", 4, 32), ("nvfp4", 4, 16), ("mxfp8", 8, 32)])
+def test_floats_of_mlx_have_a_byte_for_each_group(mode: str, bits: int, group: int):
+    """MLX 0.32, mlx.core.quantize: no biases; and a module may have a mode of its own."""
+    told = {
+        "bits": bits,
+        "group_size": group,
+        "mode": mode,
+        "model.embed_tokens": {"bits": 8, "group_size": 32},
+        "lm_head": False,
+    }
+    matrices, table = packings.PACKED, 100 * 64
+    packed = matrices * bits // 8 + matrices // group + table + table // 32 * 4
+    assert bytes_of(count({**LLAMA, "quantization": told})) == packed + 2 * (packings.OWN - matrices - table)
 
 
 # -- what transformers and torchao make of a model --------------------------------------------------
@@ -332,6 +353,14 @@ def test_quantisation_may_be_taken_away():
     assert quantised(TILES).total == count(LLAMA).total
     plain = count({**LLAMA, "quantization_config": TILES}, quantization_config=None)
     assert (plain.totals["bytes"], plain.stored) == (count(LLAMA).totals["bytes"], None)
+
+
+def test_reconcile_speaks_of_no_files_where_there_are_none():
+    """The routing biases alone are what DeepSeek-V3's count of 671,026,419,200 adds; the scales have a line of their own."""
+    ledger = count(DEEPSEEK)
+    assert ledger.totals["buffers"] == 58 * 256 + 40_838_232  # scales, by the headers of its files
+    (answer,) = reconcile(ledger, "671,026,419,200").explanations[:1]
+    assert [step.convention for step in answer.steps] == ["buffers"]
 
 
 # -- what cannot be known ---------------------------------------------------------------------------

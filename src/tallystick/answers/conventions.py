@@ -151,10 +151,12 @@ def _any(*words: str) -> Callable[[Tags], frozenset[str]]:
 
 def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
     yield from _of_vocabulary(ledger, counts)
-    if ledger.stored is not None:
+    if ledger.filed and ledger.stored is not None:
         what = "with every stored element, buffers and copies included"
         yield Convention("stored", what, ("the Hub",), adds=ledger.stored[0] - int(ledger.total), about="storage")
-    buffers = int(ledger.totals["buffers"] or 0)
+    # Scales of packed weights among them where they are stored, and not where a config alone speaks of them.
+    held = (entry for entry in ledger.rolled if entry.buffer and (ledger.filed or entry.packed is None))
+    buffers = sum(int(entry.size) * entry.copies for entry in held)
     yield Convention("buffers", "with the buffers that a state dict holds", adds=buffers, about="storage")
     packed = [e for e in ledger.parameters if e.dtype in _PACKED and len(e.shape) > 1]
     if packed:

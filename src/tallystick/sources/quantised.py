@@ -15,7 +15,7 @@ from tallystick.sources.config import TEXT_PARTS, dtype_in, ledger_from_config
 
 if TYPE_CHECKING:  # most configs need none of it
     from tallystick.sources.quantised_layouts import Part, Scheme
-    from tallystick.sources.quantisers import Quantiser
+    from tallystick.sources.quantiser import Quantiser
 
 KEYS = (
     "quantization_config",

@@ -65,8 +65,8 @@ def narrow_floats(
     )
 
 
-def gptq(bits: int, group: int | None) -> Scheme:
-    """AutoGPTQ 0.7: 32-bit words along the inputs; None is one group for all of them."""
+def gptq(bits: int, group: int | None, *, ordered: bool = True) -> Scheme:
+    """AutoGPTQ 0.7: 32-bit words along the inputs; None is one group for all; `ordered`, each input's group is stored."""
 
     def layout(out: int, inputs: int) -> list[Part]:
         groups = -(-inputs // group) if group else 1
@@ -74,7 +74,7 @@ def gptq(bits: int, group: int | None) -> Scheme:
             Part("qweight", "int32", (-(-inputs * bits // 32), out)),
             Part("qzeros", "int32", (groups, -(-out * bits // 32))),
             Part("scales", "float16", (groups, out)),
-            Part("g_idx", "int32", (inputs,)),
+            *([Part("g_idx", "int32", (inputs,))] if ordered else []),
         ]
 
     return Scheme(f"int{bits}", layout)
@@ -135,15 +135,16 @@ def grouped(bits: int, group: int | None, dtype: str, values: str, *beside: str,
     return Scheme(f"int{bits}", layout)
 
 
-def mlx(bits: int, group: int, scale: str = "bfloat16") -> Scheme:
-    """MLX 0.32: 32-bit words, a scale and a bias for each group; what no group fills stays as it is."""
+def mlx(bits: int, group: int, scale: str = "bfloat16", *, biases: bool = True) -> Scheme:
+    """MLX 0.32: 32-bit words, a scale and a bias for each group, of floats no bias; what no group fills stays as it is."""
+    dtype = f"int{bits}" if biases else {4: E2M1, 8: E4M3}[bits]
     return Scheme(
-        f"int{bits}",
+        dtype,
         lambda out, inputs: (
             [
                 Part("weight", "uint32", (out, inputs * bits // 32)),
                 Part("scales", scale, (out, inputs // group)),
-                Part("biases", scale, (out, inputs // group)),
+                *([Part("biases", scale, (out, inputs // group))] if biases else []),
             ]
             if inputs % group == 0
             else []
