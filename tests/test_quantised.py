@@ -18,6 +18,7 @@ from transformers.integrations.finegrained_fp8 import replace_with_fp8_linear
 import packings
 from hostile import survives
 from tallystick import count, memory, reconcile
+from tallystick.errors import BadInput
 from tallystick.sources.excluded import Patterns
 from truth import build
 
@@ -427,6 +428,13 @@ def test_a_pattern_that_could_take_for_ever_is_not_read():
     assert patterns.unread == ["re:(a+)+$", "re:.*.*.*.*x"]
     assert not patterns.matches("a" * 200)
     assert patterns.matches("lm_head")
+
+
+@pytest.mark.parametrize("pattern", ["re:.*{}.*x.*y", "re:[a{}"])
+def test_patterns_without_end_are_refused_in_one_line(pattern: str):
+    told = {**compressed("pack-quantized"), "ignore": [pattern.format(number) for number in range(60_000)]}
+    with pytest.raises(BadInput, match="the dictionary: quantization_config: reading it takes more than"):
+        quantised(told, num_hidden_layers=9_000)
 
 
 def test_more_layers_than_can_be_looked_at_one_by_one():

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from tallystick.budget import current
+
 LONGEST = 500  # characters of a pattern
 # A regular expression from a config may take time without end: one with repeated groups, or with many repeats.
 _MOST_REPEATS = 3
+_STEPS, _STEPS_TO_COMPILE = 20, 200  # of the budget, for one name and for reading it
 _REPEATED_GROUP = re.compile(r"\)[*+{]|\\\d|\(\?")
 _REPEAT = re.compile(r"(?<!\\)[*+{]")
 _PLAIN = re.compile(r"[\w.-]*")
@@ -58,6 +61,7 @@ class Patterns:
 
     def matches(self, name: str) -> bool:
         """Whether a module of that name is meant."""
+        current().step(2 * len(self._globs) + _STEPS * len(self._expressions))
         short = _ABOVE.sub("", name)
         if self._names and (name.endswith(self._bare) or not self._names.isdisjoint(_runs(short))):
             return True
@@ -71,6 +75,7 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
     """A regular expression; None of one that is broken, or that may take too long."""
     if _REPEATED_GROUP.search(pattern) or len(_REPEAT.findall(pattern)) > _MOST_REPEATS:
         return None
+    current().step(_STEPS_TO_COMPILE)
     try:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError):

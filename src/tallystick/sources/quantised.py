@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
 from tallystick.dtypes import size_in_bytes
-from tallystick.errors import quoted
+from tallystick.errors import BadInput, quoted
 from tallystick.ledger import Axis, Entry, Ledger
 from tallystick.sources.config import TEXT_PARTS, dtype_in, ledger_from_config
 
@@ -44,12 +45,14 @@ def ledger_of_config(
         values = {**{key: value for key, value in values.items() if key not in KEYS}, KEY: overrides[KEY]}
         overrides = {key: value for key, value in overrides.items() if key != KEY}
     stated = dtype_in({**values, **overrides})
-    quantiser, why = _quantiser(values, stated)
+    with _named(source):
+        quantiser, why = _quantiser(values, stated)
     assumed = {"dtype": quantiser.dtype} if quantiser and not stated else {}
     ledger = ledger_from_config({**values, **assumed}, overrides, source=source, kind=kind)
     if quantiser:
         fused = not quantiser.linear or _experts_apart(ledger, values, overrides, source)
-        _pack(ledger, quantiser, fused=fused)
+        with _named(source):
+            _pack(ledger, quantiser, fused=fused)
     ledger.notes += (why,) if why else ()
     if quantiser and assumed:
         ledger.notes += (f"the config states no dtype: what is not packed is taken as {quantiser.dtype}",)
@@ -60,10 +63,20 @@ def ledger_of_config(
 
 def pack_as_stated(ledger: Ledger, values: Mapping[str, Any]) -> None:
     """Give the weights of a config's ledger, of the whole or of a part, the bytes that the config says."""
-    quantiser, why = _quantiser(values, dtype_in(values))
-    if quantiser:
-        _pack(ledger, quantiser, fused=True)
+    with _named(ledger.source):
+        quantiser, why = _quantiser(values, dtype_in(values))
+        if quantiser:
+            _pack(ledger, quantiser, fused=True)
     ledger.notes += (why,) if why else ()
+
+
+@contextmanager
+def _named(source: str) -> Iterator[None]:
+    """Say of what is refused within whose quantisation it is: patterns may take more steps than a source has."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{source}: {KEY}: {error}") from None
 
 
 _NO_DTYPE = "the config states no dtype: float32 is assumed; --set dtype=bfloat16 says another"
