@@ -209,7 +209,7 @@ class Ledger:
         self.symbols = dict(symbols or {})  # the config keys in the shapes, with their values
         self.notes = tuple(notes)
         self.relations = dict(relations or {})  # storage -> relation, where names alone cannot tell
-        self.stored = stored  # (elements, bytes) in a checkpoint's files, buffers and duplicates included
+        self.stored = stored  # (elements, bytes) in files, buffers and duplicates included: a checkpoint's, or those that a quantised config means
         self.described = described  # the ledger of the config beside a checkpoint or module
         self.mismatches = {kind: tuple(names) for kind, names in (mismatches or {}).items() if names}
 
@@ -218,6 +218,7 @@ class Ledger:
         self.unread = unread  # why the config beside a checkpoint could not be used
         self.doubts = tuple(doubts)  # why it is not certain what is meant to be one
         self._ask = ask
+        self.positions: int | None = None  # tokens of a sequence, as a config states them where none are learned
         self.fetched: Fetched | None = None  # what its files cost that are not on this machine
         self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.recurring = tuple(recurring)  # which layers carry a state along, where the source tells
@@ -233,6 +234,11 @@ class Ledger:
     def in_full(self) -> Ledger:
         """The ledger with what its source learns only when asked, since it takes the seconds that a count must not."""
         return self._ask() if self._ask else self
+
+    @property
+    def filed(self) -> bool:
+        """Whether it was read of files of weights, and not of a config that says what these would hold."""
+        return self.stored is not None and self.kind not in ("preset", "config")
 
     # -- single tensors ---------------------------------------------------------------------------
 

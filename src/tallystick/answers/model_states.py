@@ -113,7 +113,7 @@ def quantisation(ledger: Ledger, form: str | None) -> list[Line]:
 
 def buffers(ledger: Ledger, form: str | None) -> list[Line]:
     """Tensors of the state dict that are no parameters, such as a causal mask; a cast leaves integers as they are."""
-    if ledger.stored is not None:  # of files, of which what is stored tells nothing: no loader need keep it
+    if ledger.filed:  # of files, of which what is stored tells nothing: no loader need keep it
         return []
     found = [entry for entry in ledger.rolled if entry.buffer and entry.packed is None]
     dtype = form if form not in PACKED else None

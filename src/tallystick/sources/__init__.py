@@ -40,10 +40,10 @@ def _read(source: Any, overrides: Mapping[str, Any], part: str | None, *, keep: 
         return _from_word(source, overrides)
     if isinstance(source, os.PathLike):
         return _from_path(Path(source), overrides)
-    from tallystick.sources.config import ledger_from_config
+    from tallystick.sources.quantised import ledger_of_config
 
     if isinstance(source, Mapping):
-        return ledger_from_config(source, overrides, source="the dictionary")
+        return ledger_of_config(source, overrides, source="the dictionary")
     if _is_module(source):
         if overrides:
             raise BadInput(f"a live module has no config to set {', '.join(overrides)} in")
@@ -51,7 +51,7 @@ def _read(source: Any, overrides: Mapping[str, Any], part: str | None, *, keep: 
 
         return ledger_from_module(source, keep=keep)
     if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):  # a transformers config object
-        return ledger_from_config(source.to_dict(), overrides, source=type(source).__name__)
+        return ledger_of_config(source.to_dict(), overrides, source=type(source).__name__)
     raise BadInput(f"cannot count {shown(source)}: expected a name, a path, a dictionary, a config or an nn.Module")
 
 
@@ -62,10 +62,10 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
     if "://" in word:
         return _from_elsewhere(word, overrides)
     if word.lower() in PRESETS:
-        from tallystick.sources.config import ledger_from_config
+        from tallystick.sources.quantised import ledger_of_config
 
         name = word.lower()
-        ledger = ledger_from_config(PRESETS[name], overrides, source=name, kind="preset")
+        ledger = ledger_of_config(PRESETS[name], overrides, source=name, kind="preset")
         if Path(name).exists():
             ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
         return ledger
@@ -202,8 +202,8 @@ def _inside(folder: Location, names: list[str]) -> str:
 
 def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A file of weights or a config; `name` is what the user named."""
-    from tallystick.sources.config import ledger_from_config
     from tallystick.sources.formats import is_weights
+    from tallystick.sources.quantised import ledger_of_config
 
     if is_weights(path.name):
         from tallystick.sources.checkpoint import ledger_from_checkpoint
@@ -211,7 +211,7 @@ def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledge
         return ledger_from_checkpoint(path, overrides, source=name)
     if path.name.endswith(_OTHER_WEIGHTS):
         raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or weights in another format")
-    return ledger_from_config(_values(path), overrides, source=name)
+    return ledger_of_config(_values(path), overrides, source=name)
 
 
 def _values(path: Location) -> Any:

@@ -14,6 +14,7 @@ from tallystick.ledger import Ledger
 from tallystick.sealed import Refused, sealed
 from tallystick.sources.builder import ask
 from tallystick.sources.classes import classes_of, contradiction
+from tallystick.sources.config import dtype_in, positions_in
 from tallystick.sources.module import ledger_of_facts
 from tallystick.sources.module_facts import ModuleFacts
 
@@ -38,11 +39,12 @@ def ledger_by_transformers(
 
     Needs the extra ``hf``; runs no remote code.
     """
-    classes = classes_of({**values, **overrides})
+    classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes)
     ledger = ledger_of_facts(built.facts, source=source)
     ledger.kind = "config"
     ledger.architecture = model_type
+    ledger.positions = positions_in(values)
     name, family = built.facts.class_name, architectures.find(model_type)
     if family is None:
         what = model_type
@@ -58,11 +60,17 @@ def language_by_transformers(
     model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
 ) -> Ledger:
     """The ledger of the language part alone of what transformers builds from a config."""
-    classes = classes_of({**values, **overrides})
+    classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes, language=True)
     entries = [entry for entry in ledger_of_facts(built.facts).rolled if entry.name in (built.language or ())]
     note = f"the language part alone of {built.facts.class_name}, which transformers built on the meta device"
     return Ledger(entries, source=source, kind="config", architecture=model_type, notes=(note,))
+
+
+def with_dtype(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config that says at its top the dtype that only a part of it states: transformers builds in that of the top."""
+    found = dtype_in(values)
+    return {**values, "dtype": found} if found and not (values.get("dtype") or values.get("torch_dtype")) else values
 
 
 def is_known(model_type: object) -> bool:
