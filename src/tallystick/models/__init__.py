@@ -1,5 +1,8 @@
 """PyTorch models: decoders that read and write Hugging Face's weights, and those of a first course."""
 
+from tallystick.versions import require  # isort: skip
+
+require("torch", to="to run models")  # before the imports that an older one fails
 from tallystick.models.checkpoint import load_pretrained
 from tallystick.models.config import DecoderConfig
 from tallystick.models.decoder import Decoder
