@@ -188,7 +188,7 @@ def main() -> None:
             except Exception as error:
                 traceback.print_exc()
                 wrong = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        print(json.dumps({"check": name, "wrong": wrong}), flush=True)  # noqa: T201
+        sys.stdout.write(json.dumps({"check": name, "wrong": wrong}) + "\n")
 
 
 if __name__ == "__main__":

@@ -56,9 +56,6 @@ class GroupedProduct(Protocol):
     def __call__(self, rows: Tensor, stack: Tensor, /, *, offs: Tensor) -> Tensor: ...
 
 
-GROUPED_MM: GroupedProduct | None = getattr(F, "grouped_mm", None)
-
-
 def one_by_one(rows: Tensor, stack: Tensor, /, *, offs: Tensor) -> Tensor:
     """As `grouped_mm` does, by one product for each matrix: waits until the device says where the groups end."""
     lengths = offs.diff(prepend=offs.new_zeros(1)).tolist()
@@ -122,16 +119,16 @@ class Experts(nn.Module):
         return self._each(tokens, weights, chosen)
 
     def _product(self, dtype: torch.dtype) -> GroupedProduct | None:
-        """What multiplies tokens that are sorted by expert; None where nothing does: compiled, and on the meta device.
+        """What multiplies tokens that are sorted by expert; None where nothing here does.
 
-        `grouped_mm` takes rows of a multiple of 16 bytes; compiled, bfloat16 alone. PyTorch has it for CPUs since 2.10.
+        `grouped_mm` takes rows of a multiple of 16 bytes; compiled, bfloat16 alone. Older PyTorch has none.
         """
         compiling = torch.compiler.is_compiling()
+        if not hasattr(F, "grouped_mm"):
+            return None if compiling else one_by_one
         known = (torch.bfloat16,) if compiling else (torch.bfloat16, torch.float16, torch.float32)
         aligned = not any(length * dtype.itemsize % 16 for length in self.gate_proj.shape[1:])
-        if GROUPED_MM is not None and dtype in known and aligned:
-            return GROUPED_MM
-        return None if compiling or self.gate_proj.is_meta else one_by_one
+        return F.grouped_mm if dtype in known and aligned else None
 
     def _grouped(
         self,

@@ -126,7 +126,7 @@ def bring() -> None:
     import torch
 
     if torch.distributed.is_available():
-        import torch.distributed.nn  # noqa: F401
+        import torch.distributed.nn
 
 
 def leave_uninitialised() -> None:
