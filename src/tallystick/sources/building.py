@@ -279,7 +279,8 @@ def _maker(config: Any, classes: Sequence[str]) -> Callable[[Any], PreTrainedMod
     """What builds a model of a config, imported: what PyTorch before 2.9 computes for an import, the meta device forbids."""
     for name in classes:
         if kind := _takes(name, type(config)):
-            return kind._from_config  # as its families do, in the dtype that it says
+            make: Callable[[Any], PreTrainedModel] = kind._from_config  # as its families do, in the dtype that it says
+            return make
     family = _family(config)
     family._model_mapping.get(type(config), None)
     return partial(family.from_config, trust_remote_code=False)
