@@ -17,6 +17,7 @@ from tallystick.sources.classes import classes_of, contradiction
 from tallystick.sources.config import dtype_in, positions_in
 from tallystick.sources.module import ledger_of_facts
 from tallystick.sources.module_facts import ModuleFacts
+from tallystick.versions import OLDEST, is_too_old, require
 
 # Of modules and parameters: 2,048 experts in each of 15 layers are some 215,000.
 MOST_BUILT = 250_000
@@ -75,12 +76,12 @@ def with_dtype(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def is_known(model_type: object) -> bool:
     """Whether transformers is there, and knows a model type."""
-    return isinstance(model_type, str) and _is_there() and bool(_ask("knows", model_type=model_type))
+    return isinstance(model_type, str) and _can_build() and bool(_ask("knows", model_type=model_type))
 
 
 def has_class(model_type: str, name: str) -> bool:
     """Whether transformers is there, and has such a class for configs of a type."""
-    return _is_there() and bool(_ask("knows", model_type=model_type, name=name))
+    return _can_build() and bool(_ask("knows", model_type=model_type, name=name))
 
 
 def built_by_transformers(
@@ -113,6 +114,7 @@ def built_by_transformers(
             f"{nearest(model_type, architectures.known())}; to have transformers build it:"
             f" {pip_install('transformers')}"
         )
+    require("torch", "transformers", to=f"to build {quoted(model_type)}, which it does not know natively")
     reply = _ask(
         "build",
         source=source,
@@ -139,6 +141,7 @@ def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
 
     from tallystick.sources import building
 
+    building.bring()
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
@@ -148,6 +151,10 @@ def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
         raise BadInput(f"{model_type} would {refused} as it is built, which no config may make it do") from None
     finally:
         logging.set_verbosity(verbosity)
+
+
+def _can_build() -> bool:
+    return _is_there() and not any(map(is_too_old, OLDEST))
 
 
 def _is_there() -> bool:
