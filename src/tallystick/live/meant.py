@@ -8,6 +8,7 @@ from tallystick.errors import BadInput
 from tallystick.sources.meant import told_groups
 from tallystick.sources.module import ledger_from_module
 from tallystick.sources.places import Places
+from tallystick.sources.roles import tied_pairs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,21 +27,12 @@ def meant_groups(model: nn.Module, places: Places, keep: str | None = None) -> l
 
 
 def _by_role(model: nn.Module, places: Places, keep: str | None) -> tuple[str, ...]:
-    """The token embedding and the head, told by their names, their modules and their shapes."""
-    roles = {entry.name: entry.role for entry in ledger_from_module(model).entries if entry.name in places}
-    embeddings = [name for name, role in roles.items() if role == "token_embedding" and len(places[name].shape) == 2]
-    shapes = {shape for name in embeddings for shape in (places[name].shape, places[name].shape[::-1])}
-    heads = [name for name, role in roles.items() if role == "head" and places[name].shape in shapes]
-    if not heads:  # a head of another name is a Linear from the model's width to its vocabulary
-        widths = {places[name].shape for name in embeddings}
-        heads = [
-            name
-            for name, role in roles.items()
-            if role == "other" and "Linear" in type(places[name].owner).__name__ and places[name].shape in widths
-        ]
-    shapes = {shape for name in heads for shape in (places[name].shape, places[name].shape[::-1])}
-    embeddings = [name for name in embeddings if places[name].shape in shapes]
-    if not embeddings or not heads:
+    """The token embedding and the head of its shape, as everything else finds them."""
+    entries = [entry for entry in ledger_from_module(model).entries if entry.name in places]
+    pairs = tied_pairs(entries)
+    embeddings = list(dict.fromkeys(embedding for embedding, _ in pairs))
+    heads = list(dict.fromkeys(head for _, head in pairs))
+    if not pairs:
         raise BadInput(
             f"found no token embedding and head of one shape in {type(model).__name__}: name the tensors to be tied"
         )

@@ -24,6 +24,8 @@ from tallystick.sources.module_facts import ModuleFacts
 from tallystick.sources.names import role_of
 from tallystick.sources.notes import packed_notes
 from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
+from tallystick.sources.roles import tied_pairs, told_roles
+from tallystick.sources.routing import shares
 from tallystick.sources.storages import Storages
 from tallystick.sources.tensors import identity_of, is_lazy, packed_bytes, shape_of
 
@@ -57,7 +59,7 @@ def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
     model_type = model_type if isinstance(model_type, str) else ""
     return ModuleFacts(
-        entries=tuple(_entries([item for item in found if not is_lazy(item.tensor)], head=output_of(inner))),
+        entries=tuple(_with_roles(inner, [item for item in found if not is_lazy(item.tensor)])),
         class_name=type(inner).__name__,
         model_type=model_type,
         config_class=type(config).__name__,
@@ -95,14 +97,14 @@ def ledger_of_facts(
         described=described,
         mismatches=mismatches,
         meant=facts.meant,
-        values=None if tensors is None else LiveValues(tensors, _head_pairs(entries)),
+        values=None if tensors is None else LiveValues(tensors, tied_pairs(entries)),
     )
 
 
 # -- who shares what ------------------------------------------------------------------------------
 
 
-def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
+def _entries(found: list[Found]) -> list[Entry]:
     parameters, buffers = Storages(), Storages()
     first: dict[Hashable, str] = {}  # a Parameter -> its first name
     entries = []
@@ -116,7 +118,7 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
             Entry(
                 name=item.name,
                 shape=shape_of(item.tensor),
-                role=_role(item, head),
+                role=role_of(item.name),
                 dtype=dtype,
                 storage=storage,
                 unique=unique,
@@ -133,13 +135,31 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
 # -- what each tensor is for ----------------------------------------------------------------------
 
 
-def _role(item: Found, head: nn.Module | None) -> str:
-    """By what the model calls its head, by name, and by the kind of the module that owns it where the name says nothing."""
-    if item.owner is head:  # by module: a tied tensor is the embedding's too
-        return "head"
-    role = role_of(item.name)
-    if role != "other":
-        return role
+def _with_roles(module: nn.Module, found: list[Found]) -> list[Entry]:
+    """The entries of a module: their roles, and the share that one token uses of those that are experts."""
+    head = output_of(module)
+    known = {
+        item.name: "head" for item in found if item.owner is head
+    }  # by module: a tied tensor is the embedding's too
+    entries = _entries(found)
+    told = told_roles(entries, known)
+    experts = {
+        entry.name: one.experts
+        for entry, one in zip(entries, told, strict=True)
+        if one.role == "experts" and entry.active is None
+    }
+    active = shares(module, experts) if experts else {}
+    return [
+        entry._replace(
+            role=_role_of_kind(item) if one.role == "other" else one.role,
+            active=active.get(entry.name, entry.active),
+        )
+        for entry, one, item in zip(entries, told, found, strict=True)
+    ]
+
+
+def _role_of_kind(item: Found) -> str:
+    """By the kind of the module that owns it, where neither name nor structure says anything."""
     kind = type(item.owner).__name__
     if "Norm" in kind:
         return "norm"
@@ -175,20 +195,11 @@ def _described(facts: ModuleFacts) -> Ledger | None:
     return described
 
 
-def _head_pairs(entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """The token embedding with each head that has its shape, transposed or not."""
-    embedding = next((e for e in entries if e.role == "token_embedding" and len(e.shape) == 2 and not e.buffer), None)
-    if embedding is None:
-        return []
-    shapes = (embedding.shape, embedding.shape[::-1])
-    return [(embedding.name, e.name) for e in entries if e.role == "head" and e.shape in shapes]
-
-
 def _untied_notes(entries: Sequence[Entry], meant: Sequence[tuple[str, ...]] | None) -> list[str]:
     """Tensors that were meant to be one and are not: how much it costs; and a head that could be one with the embedding."""
     by_name = {entry.name: entry for entry in entries}
     if meant is None:
-        apart = [pair for pair in _head_pairs(entries) if by_name[pair[0]].storage != by_name[pair[1]].storage]
+        apart = [pair for pair in tied_pairs(entries) if by_name[pair[0]].storage != by_name[pair[1]].storage]
         return [
             f"{head} is not tied to {embedding}; tied, the model has {by_name[head].unique:,} fewer"
             for embedding, head in apart

@@ -15,16 +15,20 @@ _RULES = tuple(
     (role, re.compile(pattern, re.IGNORECASE))
     for role, pattern in (
         ("norm", r"norm[^.]*(\.[^.]+)?$|(^|[._])ln(_[^.]*|\d*)\.[^.]+$"),
+        ("attention", r"(^|\.)rel(ative)?_(pos|attention)\w*(\.|$)|(^|\.)value_embed\w*(\.|$)|(^|[._])(qkvo?|qk|vo|kv|[qkvo])_bank$"),
         ("mlp", r"(^|\.)shared_experts?(\.|$)"),
         ("experts", r"(^|\.)experts?(\.|$)"),
         ("router", r"(^|\.)(router|gate|wg)\.(weight|bias|linear|classifier|wg)|(^|\.)shared_expert_gate\."),
-        ("head", r"(^|\.)(lm_head|embed_out|out_head|unembed|output_layer)(\.|$)|^(model\.)?(head|output)\."),
-        ("position_embedding", r"(^|[._])(wpe|pos_emb\w*|position\w*|embed_positions?)(\.|$)"),
+        ("head", r"(^|\.)(lm_head|embed_out|out_head|unembed(ding)?|output_layer|to_logits|final_proj)(\.|$)|^(model\.)?(head|output)\."),
+        ("position_embedding", r"(^|[._])(wpe|pos|pos_emb\w*|position\w*|embed_positions?)(\.|$)"),
         ("token_embedding", r"(^|\.)(wte|tok(en)?_?emb\w*|embed_(tokens?(_per_layer)?|in)|word_embeddings?|embeddings?|embed|shared)\."),
         ("conv", r"(^|\.)conv\w*\."),
-        ("ssm", r"(^|\.)(mamba|mixer|ssm|linear_attn|A_log|D|dt_bias|x_proj|dt_proj|in_proj)(\.|$)"),
-        ("attention", r"(^|[._])\w*(attn|attention|att|mha)(\.|$)|(^|\.)[qkv]_proj\.|(^|\.)attention\w*\."),
-        ("mlp", r"(^|[._])(mlp\w*|ffn?|feed_?forward\w*|fc\w*|c_fc|dense_\w+|w[123]|gate_up_proj|(gate|up|down)_proj)\."),
+        ("ssm", r"(^|\.)(mamba|ssm|linear_attn|A_log|dt_bias|dt_proj)(\.|$)|(^|\.)(weight|bias)_([ih]h|hr)_l\d+(_reverse)?$"),
+        ("attention", r"(^|\.)(W?qkv(_proj)?|W_?[qkvo]|to_(q|k|v|qkv|kv|qk|out))(\.|$)"),
+        ("attention", r"(^|[._])\w*(attn|attention|att|mha)(\.\w*in_proj)?(\.|$)"),
+        ("ssm", r"(^|\.)(mixer|D|x_proj|in_proj)(\.|$)"),
+        ("attention", r"(^|\.)[qkv]_proj\.|(^|\.)attention\w*\."),
+        ("mlp", r"(^|[._])(mlp\w*|ffn?|feed_?forward\w*|fc\w*|c_fc|dense_\w+|w[123]|gate_up_proj|(gate|up|down)_proj)\.|(^|[._])(mlp|ffn?)_bank$"),
     )
 )  # fmt: skip
 
