@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from tallystick import assert_tied, count, ties
+from tallystick import assert_tied, compute, count, ties
 from tallystick.ledger import Ledger
 
 VOCABULARY, WIDTH = 96, 16
@@ -201,3 +202,130 @@ def test_a_head_that_peft_trains_apart_is_the_head():
     assert roles["base_model.model.output.modules_to_save.default.weight"] == "head"
     names = ("base_model.model.tok_embeddings.weight", "base_model.model.output.modules_to_save.default.weight")
     assert names in {group.names for group in ties(wrapped).groups}
+
+
+# -- mixtures of experts --------------------------------------------------------------------------
+
+EXPERTS, USED, INNER = 6, 2, 24
+
+
+class Stacked(nn.Module):
+    """Experts in three tensors beside their router, which is called gate; one more that every token uses."""
+
+    def __init__(self, *, shared: bool = True, **says: int) -> None:
+        super().__init__()
+        self.gate = linear(WIDTH, EXPERTS)
+        experts = nn.Module()
+        for name, shape in (("a", (INNER, WIDTH)), ("b", (INNER, WIDTH)), ("c", (WIDTH, INNER))):
+            setattr(experts, name, nn.Parameter(torch.randn(EXPERTS, *shape)))
+        self.inner = experts
+        if shared:
+            self.shared_expert = parts(up=linear(WIDTH, INNER), down=linear(INNER, WIDTH))
+        for name, value in says.items():
+            setattr(self, name, value)
+
+
+class Listed(nn.Module):
+    """One list of matrices for each of an expert's three, as long as the router has rows."""
+
+    def __init__(self, **says: int) -> None:
+        super().__init__()
+        self.scores = linear(WIDTH, EXPERTS)
+        for name, inner, outer in (("one", WIDTH, INNER), ("two", WIDTH, INNER), ("three", INNER, WIDTH)):
+            self.add_module(name, nn.ModuleList(linear(inner, outer) for _ in range(EXPERTS)))
+        for key, value in says.items():
+            setattr(self, key, value)
+
+
+class Biased(nn.Module):
+    """Fused experts with biases, which have the router's own shape."""
+
+    def __init__(self, **says: int) -> None:
+        super().__init__()
+        self.router = nn.Linear(WIDTH, EXPERTS)
+        self.first_weight = nn.Parameter(torch.randn(EXPERTS, 2 * INNER, WIDTH))
+        self.first_bias = nn.Parameter(torch.randn(EXPERTS, 2 * INNER))
+        self.second_weight = nn.Parameter(torch.randn(EXPERTS, WIDTH, INNER))
+        self.second_bias = nn.Parameter(torch.randn(EXPERTS, WIDTH))
+        for key, value in says.items():
+            setattr(self, key, value)
+
+
+def mixture(feed_forward: Callable[[], nn.Module], **says: object) -> nn.Module:
+    model = parts(
+        tok_embeddings=nn.Embedding(VOCABULARY, WIDTH),
+        layers=sequence(lambda: parts(attention=projections(), feed_forward=feed_forward())),
+        output=linear(WIDTH, VOCABULARY),
+    )
+    for name, value in says.items():
+        setattr(model, name, value)
+    return model
+
+
+ONE = 3 * INNER * WIDTH
+BIASES = 3 * INNER + WIDTH - INNER
+
+
+@pytest.mark.parametrize(
+    ("kind", "experts", "router"),
+    [
+        (Stacked, EXPERTS * ONE, EXPERTS * WIDTH),
+        (Listed, EXPERTS * ONE, EXPERTS * WIDTH),
+        (Biased, EXPERTS * (ONE + BIASES), EXPERTS * WIDTH + EXPERTS),
+    ],
+)
+def test_experts_are_found_by_their_router(kind, experts: int, router: int, tmp_path: Path):
+    model = mixture(kind)
+    for ledger in (count(model), *filed(model, tmp_path)):
+        roles = ledger.by("role")
+        assert (roles["experts"], roles["router"]) == (2 * experts, 2 * router)
+        assert roles.get("mlp", 0) == (2 * 2 * INNER * WIDTH if kind is Stacked else 0)  # the shared one
+        assert ledger.totals["active"] is None
+        assert any(note.startswith("active parameters are unknown") for note in ledger.notes)
+
+
+@pytest.mark.parametrize(
+    ("on", "name"),
+    [
+        ("module", "num_activated_experts"),
+        ("module", "top_k"),
+        ("module", "k"),
+        ("module", "moe_top_k"),
+        ("module", "experts_per_token"),
+        ("module", "n_activated_experts"),
+        ("config", "num_experts_per_tok"),
+        ("config", "n_expert_per_token"),
+        ("config", "moe_topk"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Stacked, Listed, Biased])
+def test_active_is_known_where_the_model_says_how_many_experts_a_token_uses(kind, on: str, name: str):
+    says = {name: USED}
+    model = mixture(kind, config=SimpleNamespace(**says)) if on == "config" else mixture(lambda: kind(**says))
+    total = sum(p.numel() for p in model.parameters())
+    idle = 2 * (EXPERTS - USED) * (ONE + (BIASES if kind is Biased else 0))
+    ledger = count(model)
+    assert (ledger.total, ledger.totals["active"]) == (total, total - idle)
+    assert not any(note.startswith("active parameters") for note in ledger.notes)
+
+
+def test_a_configs_top_k_is_of_sampling():
+    model = mixture(Stacked, config=SimpleNamespace(top_k=3, k=2))
+    assert count(model).totals["active"] is None
+
+
+def test_more_experts_than_there_are_say_nothing():
+    assert count(mixture(lambda: Listed(top_k=EXPERTS + 1))).totals["active"] is None
+
+
+def test_the_compute_of_a_live_mixture_is_of_the_experts_that_run():
+    def forward(used: int) -> int:
+        return compute(mixture(lambda: Listed(top_k=used)), batch=1, sequence=7).forward
+
+    assert forward(EXPERTS) - forward(USED) == 2 * 7 * 2 * (EXPERTS - USED) * ONE
+
+
+def test_embeddings_that_add_to_the_values_are_looked_up():
+    tables = [one for one in compute(with_values(), batch=1, sequence=4).products if "value_embeds" in one.what]
+    assert tables
+    assert sum(one.forward_flops for one in tables) == 0

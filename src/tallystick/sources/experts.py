@@ -58,7 +58,7 @@ def _routers(stacks: Iterable[Stack], matrices: Counter[str]) -> dict[tuple[str,
             place = stack.module if named else parent(stack.module)
             while _ROUTER.search(place):
                 place = parent(place)
-            if place or named:
+            if named or "{}" in place:
                 for count in {*stack.shape} - {1}:
                     routers.setdefault((place, count), []).append(stack)
     return routers

@@ -22,7 +22,7 @@ from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
 from tallystick.sources.module_facts import ModuleFacts
 from tallystick.sources.names import role_of
-from tallystick.sources.notes import packed_notes
+from tallystick.sources.notes import active_note, packed_notes
 from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
 from tallystick.sources.roles import tied_pairs, told_roles
 from tallystick.sources.routing import shares
@@ -86,6 +86,7 @@ def ledger_of_facts(
         entries = [real._replace(role=told.role, active=told.active) if told else real for real, told in matched.pairs]
         mismatches = matched.mismatches()
     notes += _untied_notes(entries, facts.meant)
+    notes += active_note(entries)
     if facts.unsaved:
         notes.append(f"{facts.unsaved:,} elements more are in buffers that a state dict leaves out")
     return Ledger(
@@ -138,9 +139,8 @@ def _entries(found: list[Found]) -> list[Entry]:
 def _with_roles(module: nn.Module, found: list[Found]) -> list[Entry]:
     """The entries of a module: their roles, and the share that one token uses of those that are experts."""
     head = output_of(module)
-    known = {
-        item.name: "head" for item in found if item.owner is head
-    }  # by module: a tied tensor is the embedding's too
+    # By module: a tied tensor is the embedding's too.
+    known = {item.name: "head" for item in found if item.owner is head}
     entries = _entries(found)
     told = told_roles(entries, known)
     experts = {
@@ -150,24 +150,9 @@ def _with_roles(module: nn.Module, found: list[Found]) -> list[Entry]:
     }
     active = shares(module, experts) if experts else {}
     return [
-        entry._replace(
-            role=_role_of_kind(item) if one.role == "other" else one.role,
-            active=active.get(entry.name, entry.active),
-        )
-        for entry, one, item in zip(entries, told, found, strict=True)
+        entry._replace(role=one.role, active=active.get(entry.name, entry.active))
+        for entry, one in zip(entries, told, strict=True)
     ]
-
-
-def _role_of_kind(item: Found) -> str:
-    """By the kind of the module that owns it, where neither name nor structure says anything."""
-    kind = type(item.owner).__name__
-    if "Norm" in kind:
-        return "norm"
-    if kind == "Embedding":
-        return "token_embedding"
-    if kind.startswith("Conv") and kind != "Conv1D":
-        return "conv"
-    return "attention" if "Attention" in kind else "other"
 
 
 def _active(item: Found) -> Fraction | None:

@@ -97,7 +97,10 @@ def _find_ends(stacks: Sequence[Stack], width: int) -> None:
             stack.role = "token_embedding" if stack.single else "attention"
     heads = {stack.module for stack in stacks if stack.role == "head"}
     for stack in stacks:
-        if stack.role in ("other", "mlp") and stack.module in heads and stack.leaf == "bias":
+        logits = stack.shape in {(count,) for count in rows - {width}} and not block_of(stack.template)
+        if stack.leaf == "bias" and (
+            (stack.role == "other" and logits) or (stack.role == "mlp" and stack.module in heads)
+        ):
             stack.role = "head"
 
 
@@ -144,9 +147,14 @@ def _tell_apart(group: Sequence[Stack], width: int, missing: set[str]) -> None:
     paired = [one for one in group if max(one.shape) > width and one.shape[::-1] in ways]
     if len(paired) < len(group):
         paired = [one for one in paired if max(one.shape) >= 2 * width]
-    fused = sorted(max(one.shape) for one in group) if len(group) == 2 and not paired else [0, 0]
-    if fused[1] == 2 * fused[0] > 2 * width:  # gate and up in one
-        paired = list(group)
+    least = 2 * width if len(group) > 2 else width + 1
+    fused = {2 * one.shape[1] for one in group if one.shape[0] == width and one.shape[1] >= least}  # gate and up in one
+    if not paired:
+        paired = [
+            one for one in group if one.shape[0] in fused or (2 * one.shape[1] in fused and one.shape[0] == width)
+        ]
+    if not {one.shape[0] for one in paired} & fused:
+        paired = [one for one in paired if one.shape[::-1] in ways]
     rest = [one for one in group if one not in paired]
     there, back = (any(one.shape[axis] == width for one in rest) for axis in (1, 0))
     attends = len(rest) > 1 and there and back and any(min(one.shape) == width for one in rest)
@@ -184,7 +192,7 @@ def _alone(stack: Stack, matrices: int) -> str:
         return "mlp"
     if len(stack.shape) == 1 and _SCALES.search(stack.template) and stack.shape[0] > 1:
         return "other" if matrices else "norm"
-    if len(stack.shape) == 3 and 1 < stack.shape[2] <= _WIDEST_KERNEL and stack.leaf == "weight":
+    if stack.leaf == "weight" and 0 < max(stack.shape[2:], default=0) <= _WIDEST_KERNEL:
         return "conv"
     return "other"
 
