@@ -94,6 +94,16 @@ def with_values() -> nn.Module:
     return parts(wte=nn.Embedding(VOCABULARY, WIDTH), h=body, value_embeds=tables, lm_head=linear(WIDTH, VOCABULARY))
 
 
+def in_a_row() -> nn.Module:
+    """A model that is a Sequential: its ends have names as its layers have."""
+
+    def block() -> nn.Module:
+        return parts(sa=parts(x=linear(WIDTH, 3 * WIDTH), y=linear(WIDTH, WIDTH)), up=widening())
+
+    ends = nn.Embedding(VOCABULARY, WIDTH), linear(WIDTH, VOCABULARY)
+    return nn.Sequential(ends[0], block(), block(), nn.LayerNorm(WIDTH), ends[1])
+
+
 def gated() -> nn.Module:
     """A gated MLP, whose gate is no router."""
 
@@ -141,6 +151,16 @@ EXPECTED = [
             "token_embedding": MATRIX,
             "attention": 16 * WIDTH**2 + 3 * MATRIX,
             "mlp": 24 * WIDTH**2,
+            "head": MATRIX,
+        },
+    ),
+    (
+        in_a_row,
+        {
+            "token_embedding": MATRIX,
+            "attention": 2 * PROJECTIONS,
+            "mlp": 2 * WIDENING,
+            "norm": 2 * WIDTH,
             "head": MATRIX,
         },
     ),
@@ -251,6 +271,20 @@ class Biased(nn.Module):
             setattr(self, key, value)
 
 
+class Nested(nn.Module):
+    """Experts that are modules of modules, under a name that says nothing, and a router of two matrices."""
+
+    def __init__(self, **says: int) -> None:
+        super().__init__()
+        self.router = parts(choice=linear(WIDTH, EXPERTS), noise=linear(WIDTH, EXPERTS))
+        self.many = nn.ModuleList(
+            parts(net=nn.Sequential(linear(WIDTH, INNER), nn.Sequential(linear(INNER, INNER), linear(INNER, WIDTH))))
+            for _ in range(EXPERTS)
+        )
+        for key, value in says.items():
+            setattr(self, key, value)
+
+
 def mixture(feed_forward: Callable[[], nn.Module], **says: object) -> nn.Module:
     model = parts(
         tok_embeddings=nn.Embedding(VOCABULARY, WIDTH),
@@ -307,6 +341,14 @@ def test_active_is_known_where_the_model_says_how_many_experts_a_token_uses(kind
     ledger = count(model)
     assert (ledger.total, ledger.totals["active"]) == (total, total - idle)
     assert not any(note.startswith("active parameters") for note in ledger.notes)
+
+
+def test_experts_of_several_modules_are_found_by_their_list():
+    model = mixture(lambda: Nested(top_k=USED))
+    ledger = count(model)
+    assert ledger.by("role")["experts"] == 2 * EXPERTS * (2 * WIDTH * INNER + INNER**2)
+    assert ledger.by("role")["router"] == 2 * 2 * EXPERTS * WIDTH
+    assert ledger.totals["active"] == ledger.total - 2 * (EXPERTS - USED) * (2 * WIDTH * INNER + INNER**2)
 
 
 def test_a_configs_top_k_is_of_sampling():

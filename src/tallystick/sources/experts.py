@@ -15,6 +15,7 @@ from tallystick.sources.stacks import Stack, above, parent
 _ROUTER = re.compile(
     r"(^|[._])(\w*rout(er|ing)|gate|gating|wg|switch)(\.(weight|kernel|layer|gate|linear|classifier|wg|proj|w))*$", re.I
 )
+_FAR = 8  # modules between an expert's tensor and the block, at most
 _NO_EXPERT = frozenset({"attention", "norm", "ssm", "conv", "head", "token_embedding", "position_embedding"})
 
 
@@ -38,7 +39,7 @@ def find_experts(stacks: Sequence[Stack]) -> None:
     for router in found.values():
         router.role = "router"
     _biases(stacks, modules, found.values())
-    _demote(stacks)
+    _demote([stack for stack in stacks if id(stack) not in found], stacks)
 
 
 def is_shared(name: str) -> bool:
@@ -91,11 +92,10 @@ def _biases(stacks: Iterable[Stack], modules: dict[str, int], routers: Iterable[
             stack.role, stack.experts = "experts", stack.shape[0]
 
 
-def _demote(stacks: Sequence[Stack]) -> None:
+def _demote(gates: Iterable[Stack], stacks: Iterable[Stack]) -> None:
     """A gate beside no experts is no router: it belongs to what it gates."""
-    places = {place for stack in stacks if stack.role == "experts" for place in above(stack.module)}
-    for stack in stacks:
-        if stack.role == "router" and "rout" not in stack.template.lower() and not is_shared(stack.template):
-            around = set(above(stack.module))
-            if not (around - {""}) & places:
-                stack.role = "other"
+    places = {place for stack in stacks if stack.role == "experts" for place in above(stack.module, _FAR)} - {""}
+    for stack in gates:
+        gate = stack.role == "router" and "rout" not in stack.template.lower() and not is_shared(stack.template)
+        if gate and places.isdisjoint(above(stack.module)):
+            stack.role = "other"

@@ -71,7 +71,10 @@ def find_roles(stacks: Sequence[Stack]) -> None:
     held = Counter(module for module, _ in matrices)
     for stack in stacks:
         if stack.role == "other":
-            stack.role = _alone(stack, held[stack.module] - ((stack.module, stack.leaf) in matrices))
+            block = block_of(stack.template)
+            inside = stack.shape == (width,) and bool(block) and stack.module == block and "bias" not in stack.leaf
+            others = held[stack.module] - ((stack.module, stack.leaf) in matrices)
+            stack.role = "norm" if inside else _alone(stack, others)
     _find_shifts(stacks)
 
 

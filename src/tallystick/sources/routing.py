@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tallystick.sources.places import unwrapped
-from tallystick.sources.stacks import above, parent
+from tallystick.sources.stacks import parent
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,10 +56,10 @@ def _modules(module: nn.Module, path: str, around: tuple[int, ...]) -> Iterator[
 
 
 def _share(modules: Mapping[str, nn.Module], place: str, count: int) -> Fraction | None:
-    near = {path for path in above(place) if path}
     while True:
         if place in modules:
-            said = _said(modules[place], (_NEAR if place in near else _USED), count)
+            near = "." in place  # inside of the model, below the module that a wrapper may hold
+            said = _said(modules[place], _NEAR if near else _USED, count)
             if said is not None:
                 return said
         if not place:

@@ -68,6 +68,8 @@ def stacked(entries: Iterable[Entry], roles: Mapping[str, str]) -> tuple[list[Ke
         else:
             template, numbers = template_of(entry.name)
             spans = [(int(number), int(number)) for number in numbers]
+        if template in _ENDS and spans[0][0] == spans[0][1]:
+            template, spans = template.format(spans[0][0]), []
         key = (template, tuple(int(size) for size in entry.shape))
         keys.append(key)
         stack = stacks.get(key)
@@ -86,9 +88,9 @@ def parent(path: str) -> str:
     return path.rpartition(".")[0]
 
 
-def above(path: str) -> Iterator[str]:
+def above(path: str, levels: int = _HIGHEST) -> Iterator[str]:
     """A module and those around it, the nearest first."""
-    for _ in range(_HIGHEST):
+    for _ in range(levels):
         yield path
         if not path:
             return
@@ -106,6 +108,7 @@ def block_of(template: str) -> str:
 
 
 _PLAIN = ("weight", "bias")  # a Sequential of layers is no list of blocks
+_ENDS = tuple("{}." + leaf for leaf in _PLAIN)  # in a model that is a Sequential, both of its ends have such a name
 
 
 def width_of(stacks: Iterable[Stack]) -> int:
