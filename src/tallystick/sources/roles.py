@@ -195,7 +195,9 @@ def _alone(stack: Stack, matrices: int) -> str:
         return "mlp"
     if len(stack.shape) == 1 and _SCALES.search(stack.template) and stack.shape[0] > 1:
         return "other" if matrices else "norm"
-    if stack.leaf == "weight" and 0 < max(stack.shape[2:], default=0) <= _WIDEST_KERNEL:
+    # A kernel over images, or over tokens with one channel for each: other tensors of three axes may be anything.
+    kernel = len(stack.shape) == 4 or (len(stack.shape) == 3 and stack.shape[1] == 1)
+    if kernel and stack.leaf == "weight" and max(stack.shape[2:]) <= _WIDEST_KERNEL:
         return "conv"
     return "other"
 
