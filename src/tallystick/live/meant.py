@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Entry
 from tallystick.sources.meant import told_groups
 from tallystick.sources.module import ledger_from_module
 from tallystick.sources.pairs import expected_pairs, tied_pairs
@@ -31,9 +30,9 @@ def meant_groups(
 
 
 def _by_role(model: nn.Module, places: Places, keep: str | None, *, resized: bool) -> tuple[str, ...]:
-    """The token embedding and the head."""
+    """The token embedding and the head of its shape, as everything else finds them."""
     entries = [entry for entry in ledger_from_module(model).entries if entry.name in places]
-    pairs = tied_pairs(entries) or tied_pairs(_of_linear(entry, places) for entry in entries)
+    pairs = tied_pairs(entries)
     if resized and not pairs:
         pairs = expected_pairs(entries)
     embeddings = list(dict.fromkeys(embedding for embedding, _ in pairs))
@@ -51,9 +50,3 @@ def _by_role(model: nn.Module, places: Places, keep: str | None, *, resized: boo
                 " name those to be tied"
             )
     return (*embeddings, *heads)
-
-
-def _of_linear(entry: Entry, places: Places) -> Entry:
-    """A head of another name is a Linear from the model's width to its vocabulary."""
-    linear = entry.role == "other" and "Linear" in type(places[entry.name].owner).__name__
-    return entry._replace(role="head") if linear else entry

@@ -23,9 +23,11 @@ from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
 from tallystick.sources.module_facts import ModuleFacts
 from tallystick.sources.names import role_of
-from tallystick.sources.notes import packed_notes
+from tallystick.sources.notes import active_note, packed_notes
 from tallystick.sources.pairs import expected_pairs
 from tallystick.sources.places import Found, Place, everything_in, registered_by, unsaved, unwrapped
+from tallystick.sources.roles import told_roles
+from tallystick.sources.routing import shares
 from tallystick.sources.storages import Storages
 from tallystick.sources.tensors import identity_of, is_lazy, packed_bytes, shape_of
 
@@ -59,7 +61,7 @@ def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
     model_type = model_type if isinstance(model_type, str) else ""
     return ModuleFacts(
-        entries=tuple(_entries([item for item in found if _is_counted(item)], head=output_of(inner))),
+        entries=tuple(_with_roles(inner, [item for item in found if _is_counted(item)])),
         class_name=type(inner).__name__,
         model_type=model_type,
         config_class=type(config).__name__,
@@ -95,6 +97,7 @@ def ledger_of_facts(
         entries = [real._replace(role=told.role, active=told.active) if told else real for real, told in matched.pairs]
         mismatches = matched.mismatches()
     notes += _untied_notes(entries, facts.meant, facts.registered)
+    notes += active_note(entries)
     if facts.unsaved:
         notes.append(f"{facts.unsaved:,} elements more are in buffers that a state dict leaves out")
     if facts.uncounted:
@@ -118,7 +121,7 @@ def ledger_of_facts(
 # -- who shares what ------------------------------------------------------------------------------
 
 
-def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
+def _entries(found: list[Found]) -> list[Entry]:
     taken = _taken(found)
     first: dict[Hashable, str] = {}  # a Parameter -> its first name
     entries = []
@@ -132,7 +135,7 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
             Entry(
                 name=item.name,
                 shape=shape_of(item.tensor),
-                role=_role(item, head),
+                role=role_of(item.name),
                 dtype=dtype,
                 storage=storage,
                 unique=unique,
@@ -156,21 +159,23 @@ def _taken(found: list[Found]) -> dict[int, tuple[str, int]]:
 # -- what each tensor is for ----------------------------------------------------------------------
 
 
-def _role(item: Found, head: nn.Module | None) -> str:
-    """By what the model calls its head, by name, and by the kind of the module that owns it where the name says nothing."""
-    if item.owner is head:  # by module: a tied tensor is the embedding's too
-        return "head"
-    role = role_of(item.name)
-    if role != "other":
-        return role
-    kind = type(item.owner).__name__
-    if "Norm" in kind:
-        return "norm"
-    if kind == "Embedding":
-        return "token_embedding"
-    if kind.startswith("Conv") and kind != "Conv1D":
-        return "conv"
-    return "attention" if "Attention" in kind else "other"
+def _with_roles(module: nn.Module, found: list[Found]) -> list[Entry]:
+    """The entries of a module: their roles, and the share that one token uses of those that are experts."""
+    head = output_of(module)
+    # By module: a tied tensor is the embedding's too.
+    known = {item.name: "head" for item in found if item.owner is head}
+    entries = _entries(found)
+    told = told_roles(entries, known)
+    experts = {
+        entry.name: one.experts
+        for entry, one in zip(entries, told, strict=True)
+        if one.role == "experts" and entry.active is None
+    }
+    active = shares(module, experts) if experts else {}
+    return [
+        entry._replace(role=one.role, active=active.get(entry.name, entry.active))
+        for entry, one in zip(entries, told, strict=True)
+    ]
 
 
 def _active(item: Found) -> Fraction | None:

@@ -79,7 +79,9 @@ def read_torch_file(path: Location) -> Contents:
             found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
             contents = _contents(path, found, whole.places)
             buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
-            return contents._replace(buffers=contents.buffers | buffers, notes=(*contents.notes, *stranger_notes(whole.strangers)))
+            return contents._replace(
+                buffers=contents.buffers | buffers, notes=(*contents.notes, *stranger_notes(whole.strangers))
+            )
         except BadInput as error:
             raise BadInput(f"{path} cannot be read: {error}") from None
 
