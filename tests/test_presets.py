@@ -324,7 +324,7 @@ NO_NUMBER = {
 }
 
 
-@pytest.mark.parametrize("name", PUBLISHED.keys() | ROUNDED.keys())
+@pytest.mark.parametrize("name", sorted(PUBLISHED.keys() | ROUNDED.keys()))
 def test_a_preset_says_all_that_an_answer_reads(name: str):
     values = PRESETS[name]
     text = values.get("text_config", values)
