@@ -418,7 +418,7 @@ def test_a_breakdown_that_nobody_could_read(refused: Refused):
         (["count", "gpt2", "--set"], "--set: expected at least one argument"),
         (["formula", "gpt2", "--format", "csv"], "invalid choice: 'csv'"),
         (["formula", "gpt2", "--by", "role"], "unrecognized arguments"),
-        (["presets", "gpt2"], "unrecognized arguments: gpt2"),
+        (["presets", "--gpt2"], "unrecognized arguments: --gpt2"),
         (["--print-completion", "perl"], "invalid choice: 'perl'"),
     ],
     ids=" ".join,

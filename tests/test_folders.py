@@ -84,9 +84,12 @@ def test_an_alias_in_the_metadata_holds_in_either_direction(tmp_path: Path, kept
 # -- what indexes and configs say wrongly ---------------------------------------------------------
 
 
+FLOAT32 = {**LLAMA, "dtype": "float32"}
+
+
 def sharded(folder: Path, **metadata: Any) -> Path:
     shapes = list(llama_shapes().items())
-    write_config(folder, LLAMA)
+    write_config(folder, FLOAT32)
     index = write_sharded(folder, dict(shapes[:15]), dict(shapes[15:]))
     told = json.loads(index.read_text())
     told["metadata"].update(metadata)
@@ -236,7 +239,7 @@ def pointer(path: Path, size: int) -> None:
 
 
 def test_a_pointer_in_place_of_the_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    write_config(tmp_path, LLAMA)
+    write_config(tmp_path, FLOAT32)
     pointer(tmp_path / "model.safetensors", 4 * LLAMA_UNTIED + 2000)
     ledger = count(tmp_path)
     assert (ledger.kind, ledger.total) == ("config", LLAMA_UNTIED)
@@ -252,7 +255,7 @@ def test_a_pointer_in_place_of_the_weights(tmp_path: Path, capsys: pytest.Captur
 
 def test_a_pointer_to_more_than_the_config_describes(tmp_path: Path):
     """As where a head is stored that the config ties."""
-    write_config(tmp_path, LLAMA)
+    write_config(tmp_path, FLOAT32)
     pointer(tmp_path / "model.safetensors", 4 * LLAMA_UNTIED + 2_000_000)
     assert noted(count(tmp_path), "that is 2,000,000 bytes more than the config's model takes")
 
@@ -299,7 +302,7 @@ def test_an_index_alone_is_set_against_the_config(tmp_path: Path, capsys: pytest
     names = {**dict.fromkeys(llama_shapes(head=False), "a.safetensors"), "model.layers.0.extra.weight": "b.safetensors"}
     index.write_text(json.dumps({"weight_map": names}))
     assert "names 2 shards, of which 2 are not beside it" in refused(capsys, "count", str(tmp_path))
-    write_config(tmp_path, LLAMA)
+    write_config(tmp_path, FLOAT32)
     ledger = count(tmp_path)
     assert ledger.total == LLAMA_UNTIED
     assert ledger.notes == (

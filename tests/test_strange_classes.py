@@ -251,7 +251,7 @@ class Call:
     [
         (os.system, "touch sprung"), (eval, "open('sprung', 'w')"), (subprocess.Popen, "touch sprung"), (torch.load, "a"),
         (pickle.loads, b"."), (functools.reduce, max, [1]), (torch.hub.load, "a", "b"),
-        (torch.compile, 1), (__import__, "os"), (collections.namedtuple, "a", "b"),
+        (torch.load, 1), (__import__, "os"), (collections.namedtuple, "a", "b"),
     ],
 )  # fmt: skip
 def test_what_runs_things_is_refused_wherever_it_stands(tmp_path: Path, monkeypatch, call: Any, zipped: bool):

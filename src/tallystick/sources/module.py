@@ -68,7 +68,7 @@ def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
         config=to_dict() if callable(to_dict) and architectures.find(model_type) else {},
         meant=told_groups(
             module,
-            {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer and _is_counted(item)},
+            {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer and _is_known(item)},
         ),
         lazy=tuple(item.name for item in found if is_lazy(item.tensor)),
         registered=registered_by(module),
@@ -77,8 +77,12 @@ def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
     )
 
 
+def _is_known(item: Found) -> bool:
+    return not (item.held and item.held.kind == "unknown")
+
+
 def _is_counted(item: Found) -> bool:
-    return not is_lazy(item.tensor) and not (item.held and item.held.kind == "unknown")
+    return _is_known(item) and not is_lazy(item.tensor)
 
 
 def ledger_of_facts(

@@ -200,15 +200,22 @@ def _beside(entry: Entry, part: Part, many: int) -> Entry:
     )
 
 
+def _first(entry: Entry) -> Entry:
+    """The first tensor of a stack."""
+    for axis in entry.axes:
+        entry = entry.numbered(int(axis.start))
+    return entry
+
+
 def _by_layer(entry: Entry, quantiser: Quantiser) -> Iterator[tuple[Entry, Scheme | None]]:
     """A stack in runs of layers that are stored alike, each with how; None as they are."""
     if not entry.axes or not quantiser.by_layer or entry.axes[0].length > _MOST_LAYERS:
-        yield entry, quantiser.scheme_of(_names(next(entry.unrolled()).name))
+        yield entry, quantiser.scheme_of(_names(_first(entry).name))
         return
     first, *others = entry.axes
     found = []
     for number in range(first.start, first.start + first.length):
-        name = next(entry._replace(axes=(Axis(number, 1), *others)).unrolled()).name
+        name = _first(entry._replace(axes=(Axis(number, 1), *others))).name
         found.append((number, quantiser.scheme_of(_names(name))))
     for scheme, run in groupby(found, key=lambda one: one[1]):
         numbers = [number for number, _ in run]

@@ -91,7 +91,8 @@ def _place(tensor: torch.Tensor) -> tuple[Hashable, int] | None:
         return None
     try:
         storage = tensor.untyped_storage()
-        if tensor.device.type in _ADDRESSED and storage.data_ptr() and not is_freed(tensor):
+        real = tensor.device.type in _ADDRESSED and type(tensor).__name__ != "FakeTensor"
+        if real and storage.data_ptr() and not is_freed(tensor):
             return str(tensor.device), tensor.data_ptr()
         return storage._cdata, int(tensor.storage_offset()) * tensor.element_size()
     except (RuntimeError, NotImplementedError):  # wrapper subclasses and sparse tensors have none of their own
