@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from tallystick.arithmetic import Expression
+
+
+# How people call a total, in the languages in which they count.
+TOTAL = re.compile(
+    r"\b(?:totals?|totale[sn]?|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total)\b"
+    r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和"
+    r"|총합|총계|합계|전체|총\s",
+    re.IGNORECASE,
+)
 
 
 class Statement(NamedTuple):
@@ -22,6 +32,7 @@ class Statement(NamedTuple):
     name: str  # the variable that it defines or restates, or ""
     sides: tuple[Expression, ...]
     loose: tuple[bool, ...]
+    clause: str = ""  # the words among its numbers, and those right behind them: its unit, where it has one
 
 
 class Unread(NamedTuple):

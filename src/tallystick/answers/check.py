@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from tallystick.answers.coverage import Omission, omissions
-from tallystick.answers.equations import Equation, Judge, as_number, is_total, measures
-from tallystick.answers.quantities import Quantities, tags_of
+from tallystick.answers.equations import Equation, Judge, as_number
+from tallystick.answers.quantities import Quantities
 from tallystick.answers.terms import Term
+from tallystick.answers.whole import whole
 from tallystick.derivation import Derivation, Unread
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
@@ -80,7 +81,7 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
 def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     """What the equations come to as a whole."""
     statements = judge.derivation.statements
-    place = _total(judge)
+    place = whole(judge)
     claim = None if place is None else judge.claims[place]
     missing: tuple[Omission, ...] = ()
     arithmetic = rounding = unexplained = Fraction(0)
@@ -108,18 +109,3 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         unexplained=as_number(unexplained),
         unread=tuple(sorted(judge.unread)),
     )
-
-
-def _total(judge: Judge) -> int | None:
-    """The statement that is the total of the text: the last that says so, else the last sum that no line goes on from."""
-    named, sums = [], []
-    for place, (statement, claim) in enumerate(zip(judge.derivation.statements, judge.claims, strict=True)):
-        about = tags_of(statement.label)
-        if claim is None or measures(statement):
-            continue
-        if is_total(statement) and about <= {"all", "block"}:
-            named.append(place)
-        elif not claim.used and claim.term is not None and len(claim.term.parts) > 1 and "one" not in about:
-            sums.append(place)
-    found = named or sums
-    return found[-1] if found else None

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
 from tallystick.answers.quantities import Quantities, Quantity, tags_of
 from tallystick.answers.terms import Term, labelled, term_of, total
 from tallystick.arithmetic import Expression, Name, Number, Operation, Undefined, Value, alone, evaluate, exactly
-from tallystick.derivation import Derivation, Statement, Unread
+from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 
 MOST_SUMMED = 500  # lines above a total that stands alone
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
-_TOTAL = re.compile(r"\b(?:totals?|altogether|in all|overall|sum)\b", re.IGNORECASE)
 _MEASURES = re.compile(
     r"\b(?:bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
     re.IGNORECASE,
@@ -53,11 +52,16 @@ class Claim:
     side: Expression  # the one that `stated` is the value of
     asides: bool = False
     term: Term | None = None
-    used: bool = False  # by a later line
+    users: list[int] = field(default_factory=list)  # the later statements that go on from it
     defines: bool = False  # a variable, as one plain number
     right: bool = True  # each of its sides agrees with the next
     match: Quantity | None = None
     carried: Fraction = Fraction(0)  # what errors of earlier lines make of it
+
+    @property
+    def used(self) -> bool:
+        """Whether a later statement goes on from it."""
+        return bool(self.users)
 
 
 class Judge:
@@ -65,6 +69,7 @@ class Judge:
 
     def __init__(self, derivation: Derivation, quantities: Quantities | None, constants: Mapping[str, int]) -> None:
         self.derivation = derivation
+        self.place = 0  # of the statement at hand
         self.quantities = quantities
         self.stated = {name: exactly(value) for name, value in constants.items()}
         self.true = dict(self.stated)
@@ -81,6 +86,7 @@ class Judge:
 
     def read(self, place: int) -> None:
         """Judge a statement, and keep what it comes to."""
+        self.place = place
         statement = self.derivation.statements[place]
         sides = self._sides(statement)
         if not sides:
@@ -251,7 +257,7 @@ class Judge:
         return claim
 
     def _used(self, place: int) -> None:
-        self.claim_at(place).used = True
+        self.claim_at(place).users.append(self.place)
 
     def _implied_sum(self, place: int, statement: Statement, claim: Claim) -> None:
         """A total that stands alone is that of the lines above: of all, or of the last few where that fits."""
@@ -287,12 +293,12 @@ class Judge:
 def is_total(statement: Statement) -> bool:
     """Whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
-    return bool(_TOTAL.search(words) or statement.name == "N") and not measures(statement)
+    return bool(TOTAL.search(words) or statement.name == "N") and not measures(statement)
 
 
 def measures(statement: Statement) -> bool:
     """Whether a statement is about bytes or operations, not parameters."""
-    return bool(_MEASURES.search(f"{statement.label} {statement.text}"))
+    return bool(_MEASURES.search(f"{statement.label} {statement.clause}"))
 
 
 def _has_aside(expression: Expression) -> bool:

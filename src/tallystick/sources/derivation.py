@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tallystick.arithmetic import Expression, Name, Number
 from tallystick.budget import current
-from tallystick.derivation import Derivation, Statement, Unread
+from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 from tallystick.errors import BadInput
 from tallystick.sources.expression import Token, computes, is_variable, prefix, suffix, tokens, writes_dots
 from tallystick.sources.files import open_regular
@@ -34,9 +34,9 @@ _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
+_SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 _LETTER = re.compile(r"[^\W\d]")
 _WORD = re.compile(r"[^\W\d_]{3}")
-_STATED = re.compile(r"\b(?:totals?|altogether|in all|overall|sum)\b", re.IGNORECASE)
 
 
 def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
@@ -185,7 +185,9 @@ class _Reader:
         if self.unread[-1:] != [missed]:
             self.unread.append(missed)
 
-    def _add(self, line: _Line, label: str, sides: Sequence[tuple[Expression, bool]], *, name: str = "") -> None:
+    def _add(
+        self, line: _Line, label: str, sides: Sequence[tuple[Expression, bool]], *, name: str = "", clause: str = ""
+    ) -> None:
         if not sides or (len(sides) == 1 and not name and not label.strip()):
             return
         first = sides[0][0]
@@ -200,6 +202,7 @@ class _Reader:
             name,
             tuple(side for side, _ in sides),
             tuple(loose for _, loose in sides),
+            clause or line.plain,
         )
         self.statements.append(statement)
         if name:
@@ -212,7 +215,7 @@ class _Reader:
         if not cuts:
             self._value(line, text, label)
             return
-        begin = self._begin(line, text, pieces[: cuts[0]], label)
+        begin, end = self._begin(line, text, pieces[: cuts[0]], label), 0
         for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
             loose = pieces[cut].text in ("≈", "~", "~=")
             segment = pieces[cut + 1 : following]
@@ -221,23 +224,25 @@ class _Reader:
                 begin.sides.append((found[0], loose))
             elif computes(segment):
                 self._miss(line)
+            if found is not None:
+                end = segment[found[1] - 1].end
             if following == len(pieces) or found is None or found[1] == len(segment):
                 continue
-            self._add(line, begin.label, begin.sides, name=begin.name)
+            self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
             begin = self._begin(line, text, segment[found[1] :], label)
-        self._add(line, begin.label, begin.sides, name=begin.name)
+        self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
 
     def _begin(self, line: _Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
         """What stands before the first relation of a chain: words, and perhaps its first side."""
         if not pieces:
-            return _Beginning(label, "", [])
+            return _Beginning(label, "", [], 0)
         found = suffix(pieces, self.known)
         if found is not None:
             start = pieces[found[1]].start
             words = text[pieces[0].start : start]
             if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
-            return _Beginning(f"{label} {words}", "", [(found[0], False)])
+            return _Beginning(f"{label} {words}", "", [(found[0], False)], start)
         if computes(pieces):
             self._miss(line)
         stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
@@ -245,7 +250,7 @@ class _Reader:
         name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""
         if not after or after[-1].kind != "word" or (len(after) > 1 and after[-2].kind not in ("word", "number")):
             name = ""
-        return _Beginning(f"{label} {text[pieces[0].start : pieces[-1].end]}", name, [])
+        return _Beginning(f"{label} {text[pieces[0].start : pieces[-1].end]}", name, [], pieces[-1].end)
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
@@ -261,7 +266,7 @@ class _Reader:
             if inside and product and not isinstance(product[0], Number):
                 sides.insert(0, (product[0], False))
             self._add(line, f"{label} {words}", sides)
-        elif _STATED.search(text):
+        elif TOTAL.search(text):
             self._add(line, f"{label} {text}", [(numbers[0], False)])
 
     # -- tables -----------------------------------------------------------------------------------
@@ -303,8 +308,14 @@ class _Reader:
 
 
 class _Beginning(NamedTuple):
-    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands before them."""
+    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands before them, where they start."""
 
     label: str
     name: str
     sides: list[tuple[Expression, bool]]
+    start: int
+
+
+def _clause(text: str, start: int, end: int) -> str:
+    """The numbers of a chain with the words among them, and those behind them as far as the sentence goes."""
+    return text[start:end] + _SENTENCE.split(text[end : end + MOST_SHOWN], maxsplit=1)[0]

@@ -1,0 +1,54 @@
+"""Which statement of a derivation is its total, told by how its numbers refer to each other before any word."""
+
+from __future__ import annotations
+
+from math import log2
+
+from tallystick.answers.equations import Claim, Judge, is_total, measures
+from tallystick.answers.quantities import tags_of
+from tallystick.derivation import Statement
+
+
+def whole(judge: Judge) -> int | None:
+    """The statement that is the total of the text, None where there is none.
+
+    A total is a sum, or says that it is one, and no other sum goes on from it. Of several, as of two models or of
+    a model with and without its head, it is the one nearest to the model; without a model the last that says so.
+    """
+    statements = judge.derivation.statements
+    found = {
+        place: claim
+        for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
+        if claim is not None and not measures(statement) and claim.stated > 0 and _may_be(judge, statement, claim)
+    }
+    if not found:
+        return None
+    if judge.quantities is None:
+        named = [place for place in found if is_total(statements[place])]
+        return (named or list(found))[-1]
+    total = judge.quantities.total
+
+    def rank(place: int) -> tuple[float, bool, int]:
+        away = abs(log2(found[place].stated) - log2(total)) if total else 0.0
+        return round(away, 2), not _adds(found[place]), -place
+
+    return min(found, key=rank)
+
+
+def _may_be(judge: Judge, statement: Statement, claim: Claim) -> bool:
+    about = tags_of(statement.label)
+    if _part(judge, claim):
+        return False
+    if judge.quantities is not None and claim.stated == judge.quantities.total:
+        return True
+    return (is_total(statement) and about <= {"all", "block"}) or (_adds(claim) and "one" not in about)
+
+
+def _adds(claim: Claim) -> bool:
+    return claim.term is not None and len(claim.term.parts) > 1
+
+
+def _part(judge: Judge, claim: Claim) -> bool:
+    """Whether a larger number of parameters goes on from it: what restates it, or says its bytes, is none."""
+    users = ((judge.derivation.statements[place], judge.claim_at(place)) for place in claim.users)
+    return any(user.stated != claim.stated and not measures(statement) for statement, user in users)
