@@ -21,7 +21,7 @@ from tallystick.errors import BadInput
 # What a number is multiplied by, as a power of ten, for the letter or word after it.
 SCALES = {
     "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "mrd": 9, "billion": 9,
-    "t": 12, "trillion": 12,
+    "t": 12, "trillion": 12, "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
 }  # fmt: skip
 
 MOST_BITS = 2048  # of a numerator or denominator: 600 digits, where the largest models need 13

@@ -14,6 +14,7 @@ from tallystick.arithmetic import Expression, Name, Number, Operation, Undefined
 from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 
 MOST_SUMMED = 500  # lines above a total that stands alone
+NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
 _MEASURES = re.compile(
@@ -53,6 +54,7 @@ class Claim:
     asides: bool = False
     term: Term | None = None
     users: list[int] = field(default_factory=list)  # the later statements that go on from it
+    rounded: bool = False  # what it says stands behind ≈
     defines: bool = False  # a variable, as one plain number
     right: bool = True  # each of its sides agrees with the next
     match: Quantity | None = None
@@ -104,8 +106,8 @@ class Judge:
         claim.match = self._match(claim, statement) if pairs else None
         for number, (left, right, agree) in enumerate(pairs):
             self._equation(statement, claim, left[0], right[0], agree, last=number == len(pairs) - 1)
-        if not pairs and claim.expression is None and is_total(statement):
-            self._implied_sum(place, statement, claim)
+        if claim.expression is None and place:
+            self._implied_sum(place, statement, claim, judged=not pairs and is_total(statement))
         if statement.name:
             self.stated[statement.name] = exactly(claim.stated)
             self.true[statement.name] = exactly(claim.true)
@@ -155,7 +157,7 @@ class Judge:
     def _agree(self, left: Expression, right: Expression, *, loose: bool, asides: bool) -> bool:
         one = alone(left, loose=loose) or self._value(left, asides, loose=loose)
         other = alone(right, loose=loose) or self._value(right, asides, loose=loose)
-        return one.low <= other.high and other.low <= one.high
+        return _meet(one, other)
 
     def _claim(self, sides: Sequence[tuple[Expression, bool]], *, asides: bool, right: bool) -> Claim:
         exact = (side for side, loose in reversed(sides) if _is_whole(side) and not loose)
@@ -166,7 +168,8 @@ class Judge:
         carried = self._value(computed or side, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
             true = stated  # the result is the model's: a number on the other side is mistyped
-        return Claim(stated, true, computed, side, asides, right=right, carried=carried)
+        rounded = next(loose for one, loose in sides if one is side)
+        return Claim(stated, true, computed, side, asides, rounded=rounded, right=right, carried=carried)
 
     def _mended(self, number: Number) -> Value | None:
         """What a number that is the wrong result of an earlier line should be."""
@@ -259,8 +262,11 @@ class Judge:
     def _used(self, place: int) -> None:
         self.claim_at(place).users.append(self.place)
 
-    def _implied_sum(self, place: int, statement: Statement, claim: Claim) -> None:
-        """A total that stands alone is that of the lines above: of all, or of the last few where that fits."""
+    def _implied_sum(self, place: int, statement: Statement, claim: Claim, *, judged: bool) -> None:
+        """A number that stands alone is the sum of the last lines above it, where that fits.
+
+        A total is that of all of them where it is `judged`: then it is wrong where it is near to that, and not that.
+        """
         above = [
             earlier
             for earlier in range(max(0, place - MOST_SUMMED), place)
@@ -270,16 +276,16 @@ class Judge:
             and other.stated.denominator == 1
             and not measures(self.derivation.statements[earlier])
         ]
-        sums = Fraction(0)
+        sums, fits = exactly(0), False
         for start in range(len(above) - 1, -1, -1):
-            sums += self.claim_at(above[start]).stated
-            if sums == claim.stated and len(above) - start > 1:
-                above = above[start:]
+            sums = _plus(sums, self._written(self.claim_at(above[start])))
+            if len(above) - start > 1 and _meet(sums, self._written(claim)):
+                above, fits = above[start:], True
                 break
-        whole = not tags_of(statement.label)
-        fits = sums == claim.stated
+        whole = judged and not tags_of(statement.label) and claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
         known = self.quantities is not None and claim.stated == self.quantities.total
-        if len(above) < 2 or not (fits or (whole and not known)):
+        exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
+        if len(above) < 2 or not (exact or (judged and fits) or (whole and not known)):
             return
         for earlier in above:
             self._used(earlier)
@@ -287,7 +293,19 @@ class Judge:
         claim.term = labelled(total(terms), (statement.label,), statement.line)
         claim.true, claim.right = claim.term.value, fits
         claim.match = self._match(claim, statement)
-        self._equation(statement, claim, Number(sums), claim.side, fits, last=True)
+        self._equation(statement, claim, Number(sums.exact), claim.side, fits, last=True)
+
+    def _written(self, claim: Claim) -> Value:
+        """What a statement says, with what the rounding of its digits leaves open."""
+        return alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
+
+
+def _plus(one: Value, other: Value) -> Value:
+    return Value(*(first + second for first, second in zip(one, other, strict=True)))
+
+
+def _meet(one: Value, other: Value) -> bool:
+    return one.low <= other.high and other.low <= one.high
 
 
 def is_total(statement: Statement) -> bool:

@@ -24,16 +24,23 @@ LARGEST_TEXT = 500_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer one is data, or a picture
+LEAST_SUM = 1000  # a smaller number on a line of its own is a page, or a list's
 MOST_SHOWN = 300  # characters of a statement's text
 
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
 _CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
 _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
+_OWN_LABEL = re.compile(r"\s*+\+\s*+[^\W\d_]{3,}[^=≈]*\s\d[^=≈]*[=≈]")  # "+ pooler  768 × 768 + 768 = 590,592"
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
+_COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
+ABOUT = frozenset(
+    "about approx approximately roughly around nearly circa ca rund etwa ungefähr environ unos около примерно"
+    " 约 大约 約 およそ 약 대략".split()
+)
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 _LETTER = re.compile(r"[^\W\d]")
 _WORD = re.compile(r"[^\W\d_]{3}")
@@ -86,7 +93,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
             reader.read(line)
         except BadInput as error:
             raise BadInput(f"{source}, line {line.first}: {error}") from None
-    if not any(len(statement.sides) > 1 or statement.name for statement in reader.statements):
+    if len(reader.statements) < 2 and not any(len(one.sides) > 1 or one.name for one in reader.statements):
         raise BadInput(f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376")
     return Derivation(source, tuple(reader.statements), tuple(reader.unread))
 
@@ -134,6 +141,8 @@ def _belongs(held: _Line, line: _Line) -> bool:
         return True
     if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
         return True
+    if _OWN_LABEL.match(line.plain) and _RELATION.search(held.plain):
+        return False
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
         return False
     return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and _RELATION.search(held.plain))
@@ -188,7 +197,7 @@ class _Reader:
     def _add(
         self, line: _Line, label: str, sides: Sequence[tuple[Expression, bool]], *, name: str = "", clause: str = ""
     ) -> None:
-        if not sides or (len(sides) == 1 and not name and not label.strip()):
+        if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0][0])):
             return
         first = sides[0][0]
         if isinstance(first, Name):
@@ -255,19 +264,24 @@ class _Reader:
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
         words, colon, rest = text.rpartition(":")
+        columns = None if colon else _COLUMNS.fullmatch(text)
+        if columns:
+            words, rest = columns["label"], columns["value"]
         pieces = self._tokens(rest)
-        numbers = [piece.number for piece in pieces if piece.number is not None]
-        if len(numbers) != 1 or any(piece.kind == "operator" for piece in pieces):
-            return
-        if (colon or label) and (pieces[0].kind == "number" or pieces[0].text in "≈~"):
+        number = _alone(pieces)
+        if number is not None and (colon or columns or label):
             inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
             product = prefix(self._tokens(inside[1]), self.known) if inside else None
-            sides: list[tuple[Expression, bool]] = [(numbers[0], pieces[0].kind != "number")]
+            sides: list[tuple[Expression, bool]] = [(number, pieces[0].kind != "number")]
             if inside and product and not isinstance(product[0], Number):
                 sides.insert(0, (product[0], False))
             self._add(line, f"{label} {words}", sides)
+        elif number is not None and not words:
+            self._add(line, "", [(number, False)])
         elif TOTAL.search(text):
-            self._add(line, f"{label} {text}", [(numbers[0], False)])
+            numbers = [piece.number for piece in pieces if piece.number is not None]
+            if len(numbers) == 1 and not any(piece.kind == "operator" for piece in pieces):
+                self._add(line, f"{label} {text}", [(numbers[0], False)])
 
     # -- tables -----------------------------------------------------------------------------------
 
@@ -305,6 +319,28 @@ class _Reader:
         pieces = self._tokens(cell.lstrip("≈~ "))
         found = prefix(pieces, self.known)
         return found[0] if found and found[1] == len(pieces) else None
+
+
+def _is_sum(side: Expression) -> bool:
+    """Whether a number without any words may be what the lines above it add up to."""
+    return isinstance(side, Number) and side.unit == 1 and not side.rounded and side.value >= LEAST_SUM
+
+
+def _alone(pieces: Sequence[Token]) -> Number | None:
+    """The one number that some tokens state: "≈ 38.6M", "about 124M parameters", "70,553,706,496 (70.55B)"."""
+    place = 0
+    while place < len(pieces) and (pieces[place].text in "≈~" or pieces[place].text.lower() in ABOUT):
+        place += 1
+    if place == len(pieces) or pieces[place].number is None:
+        return None
+    depth = 0
+    for piece in pieces[place + 1 :]:
+        if piece.text == "→" and not depth:
+            break
+        depth += (piece.kind == "open") - (piece.kind == "close")
+        if not depth and piece.kind in ("number", "operator", "relation"):
+            return None
+    return pieces[place].number
 
 
 class _Beginning(NamedTuple):

@@ -29,6 +29,7 @@ _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?![\w.]))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million|billion|trillion|mio|mrd))s?(?!\w)"
+    r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
 _WORD = re.compile(r"\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
@@ -143,7 +144,7 @@ def _scale_of(suffix: re.Match[str]) -> Fraction:
         return Fraction(1, 100)
     if suffix["bytes"]:
         return Fraction(_BYTES[suffix["bytes"].lower()])
-    return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"]).lower()])
+    return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]).lower()])
 
 
 def _times(number: Number, scale: Fraction) -> Number:

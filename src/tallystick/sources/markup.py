@@ -77,6 +77,7 @@ _CHARACTERS = str.maketrans({
     **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys("\u200b\u2060\ufeff", ""),
 })  # fmt: skip
+_SCALED_OUTSIDE = re.compile(r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억])(?!\w))")  # $131$M
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
@@ -92,6 +93,7 @@ def plain(line: str) -> str:
     line = _BOLD.sub(r"\2", line)
     line = _ITALIC.sub(r"\1", line)
     line = _UNDERSCORED.sub(r"\1", line)
+    line = _SCALED_OUTSIDE.sub("", line)
     line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     return line.translate(_CHARACTERS)
 
