@@ -219,10 +219,10 @@ class Judge:
         def value(node: Expression) -> Value:
             return evaluate(node, self.true, asides=claim.asides, replaced=self._mended)
 
-        before = self._said_before(claim, statement)
-        if before is not None:
-            self._used(before)
         if claim.expression is None:
+            before = self._said_before(claim, statement)
+            if before is not None:
+                self._used(before)
             found = (self.claim_at(before).term if before is not None else None) or Term(claim.true)
         else:
             found = term_of(claim.expression, value, self._refers, asides=claim.asides)
@@ -239,6 +239,11 @@ class Judge:
             while len(places) > 1 and self.claim_at(places[0]).used:
                 places.pop(0)  # the same number on several lines: each is meant once, and the last one after that
             place = places[0] if places else None
+            if place is None and not node.rounded and node.value >= LEAST_REFERENCE:
+                above = self._summed(exactly(node.value))
+                for earlier in above:
+                    self._used(earlier)
+                return total(self._terms(above)) if above else None
         if place is None or self.claim_at(place).defines:
             return None
         self._used(place)
@@ -267,21 +272,10 @@ class Judge:
 
         A total is that of all of them where it is `judged`: then it is wrong where it is near to that, and not that.
         """
-        above = [
-            earlier
-            for earlier in range(max(0, place - MOST_SUMMED), place)
-            if (other := self.claims[earlier]) is not None
-            and not other.used
-            and not other.defines
-            and other.stated.denominator == 1
-            and not measures(self.derivation.statements[earlier])
-        ]
-        sums, fits = exactly(0), False
-        for start in range(len(above) - 1, -1, -1):
-            sums = _plus(sums, self._written(self.claim_at(above[start])))
-            if len(above) - start > 1 and _meet(sums, self._written(claim)):
-                above, fits = above[start:], True
-                break
+        above = self._summed(self._written(claim))
+        fits = bool(above)
+        above = above or self._unused()
+        sums = self._sum(above)
         whole = judged and not tags_of(statement.label) and claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
         known = self.quantities is not None and claim.stated == self.quantities.total
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
@@ -289,11 +283,40 @@ class Judge:
             return
         for earlier in above:
             self._used(earlier)
-        terms = [term for earlier in above if (term := self.claim_at(earlier).term) is not None]
-        claim.term = labelled(total(terms), (statement.label,), statement.line)
+        claim.term = labelled(total(self._terms(above)), (statement.label,), statement.line)
         claim.true, claim.right = claim.term.value, fits
         claim.match = self._match(claim, statement)
         self._equation(statement, claim, Number(sums.exact), claim.side, fits, last=True)
+
+    def _unused(self) -> list[int]:
+        """The statements above that nothing goes on from."""
+        return [
+            earlier
+            for earlier in range(max(0, self.place - MOST_SUMMED), self.place)
+            if (other := self.claims[earlier]) is not None
+            and not other.used
+            and not other.defines
+            and other.stated.denominator == 1
+            and not measures(self.derivation.statements[earlier])
+        ]
+
+    def _summed(self, value: Value) -> list[int]:
+        """The last of them that add up to a value, two at least."""
+        above, sums = self._unused(), exactly(0)
+        for start in range(len(above) - 1, -1, -1):
+            sums = _plus(sums, self._written(self.claim_at(above[start])))
+            if len(above) - start > 1 and _meet(sums, value):
+                return above[start:]
+        return []
+
+    def _sum(self, places: Sequence[int]) -> Value:
+        sums = exactly(0)
+        for place in places:
+            sums = _plus(sums, self._written(self.claim_at(place)))
+        return sums
+
+    def _terms(self, places: Sequence[int]) -> list[Term]:
+        return [term for place in places if (term := self.claim_at(place).term) is not None]
 
     def _written(self, claim: Claim) -> Value:
         """What a statement says, with what the rounding of its digits leaves open."""

@@ -17,6 +17,7 @@ from tallystick.errors import BadInput
 MOST_NESTED = 100  # parentheses, signs and powers within one another
 MOST_DIGITS = 600
 MOST_WORDS = 5  # between a number and the next operator
+LONGEST_VARIABLE = 4  # characters of a name that may be a factor; a longer one before a number is a label
 MOST_TOKENS = 2000  # of one side of an equation
 MOST_LOOKED_AT = 40  # tokens in parentheses that only comment
 
@@ -332,6 +333,8 @@ class _Reader:
         while True:
             mark = self.position
             joint = symbol()
+            if joint and joint in "+-*/":
+                self._skip_label(counted=joint in "+-")
             following = part() if joint else None
             if joint is None or following is None:
                 self.position = mark
@@ -351,6 +354,21 @@ class _Reader:
         inner = part()
         self.depth -= 1
         return inner
+
+    def _skip_label(self, *, counted: bool) -> None:
+        """Pass over the words before a number: "+ final norm 1,536"; where `counted`, with a number of them: "+ 2 experts 352.3M"."""
+        place = self.position
+        if counted and self._is(place, "number") and self._is(place + 1, "word"):
+            place += 1
+        first = place
+        while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
+            place += 1
+        named = any(not is_variable(piece) or len(piece.text) > LONGEST_VARIABLE for piece in self.pieces[first:place])
+        if named and self._is(place, "number"):
+            self.position = place
+
+    def _is(self, place: int, kind: str) -> bool:
+        return place < len(self.pieces) and self.pieces[place].kind == kind
 
     def _skip_remarks(self) -> None:
         """Pass over units and words in parentheses, where the expression can go on, or end, after them."""
