@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise, product
 
 from tallystick.answers.quantities import Quantities, Quantity, tags_of
 from tallystick.answers.terms import Term, labelled, term_of, total
 from tallystick.arithmetic import Expression, Name, Number, Operation, Undefined, Value, alone, evaluate, exactly
 from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 
+MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
 MOST_SUMMED = 500  # lines above a total that stands alone
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
+_COUNTED = re.compile(r"\s*\d{1,3}\s+[^\W\d_]{3}")
 _MEASURES = re.compile(
     r"\b(?:bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
     re.IGNORECASE,
@@ -75,6 +78,7 @@ class Judge:
         self.quantities = quantities
         self.stated = {name: exactly(value) for name, value in constants.items()}
         self.true = dict(self.stated)
+        self.former: dict[str, list[tuple[Value, Value]]] = {}  # what variables were before, as stated and as true
         self.origin: dict[str, int] = {}  # the statement that gave a variable its value
         self.claims: list[Claim | None] = []
         self.by_value: dict[Fraction, list[int]] = {}
@@ -94,6 +98,10 @@ class Judge:
         if not sides:
             self.claims.append(None)
             return
+        with self._scope(sides):
+            self._judge(place, statement, sides)
+
+    def _judge(self, place: int, statement: Statement, sides: Sequence[tuple[Expression, bool]]) -> None:
         asides = self._reading(sides)
         pairs = [
             (left, right, self._agree(left[0], right[0], loose=right[1], asides=asides))
@@ -109,6 +117,9 @@ class Judge:
         if claim.expression is None and place:
             self._implied_sum(place, statement, claim, judged=not pairs and is_total(statement))
         if statement.name:
+            if statement.name in self.stated:
+                before = self.stated[statement.name], self.true[statement.name]
+                self.former.setdefault(statement.name, []).append(before)
             self.stated[statement.name] = exactly(claim.stated)
             self.true[statement.name] = exactly(claim.true)
             self.origin[statement.name] = place
@@ -129,11 +140,45 @@ class Judge:
                 self.unread.append(Unread(statement.line, statement.text))
                 continue
             found.append((side, loose))
+        if _counts(statement, found) and self._wrong(found[:2]):
+            found = found[1:]
         if found and isinstance(found[0][0], Name) and (origin := self.origin.get(found[0][0].name)) is not None:
             claim = self.claims[origin]
             if claim is None or claim.defines or (len(found) > 1 and isinstance(found[1][0], Operation)):
                 return found[1:]
         return found
+
+    @contextmanager
+    def _scope(self, sides: Sequence[tuple[Expression, bool]]) -> Iterator[None]:
+        """While a chain is judged: the value of each variable that it goes by, which may be one that the text gave it before.
+
+        "With V = 50304 …" holds for a sentence; that V × d is 50257 × 768 later on says which V is meant.
+        """
+        names = sorted({name for side, _ in sides for name in _names(side)} & self.former.keys())
+        if not names or len(sides) < 2 or self._wrong(sides) == 0:
+            yield
+            return
+        now = {name: (self.stated[name], self.true[name]) for name in names}
+        choices = [[now[name], *self.former[name]] for name in names]
+        for choice in islice(product(*choices), MOST_SCOPES):
+            self._put(dict(zip(names, choice, strict=True)))
+            if self._wrong(sides) == 0:
+                break
+        else:
+            self._put(now)
+        chosen = {name: (self.stated[name], self.true[name]) for name in names}
+        yield
+        self._put({name: pair for name, pair in now.items() if (self.stated[name], self.true[name]) == chosen[name]})
+
+    def _put(self, values: Mapping[str, tuple[Value, Value]]) -> None:
+        for name, (stated, true) in values.items():
+            self.stated[name], self.true[name] = stated, true
+
+    def _wrong(self, sides: Sequence[tuple[Expression, bool]]) -> int:
+        """How many links of a chain are wrong, parentheses read as they fit best."""
+        asides = self._reading(sides)
+        pairs = pairwise(sides)
+        return sum(not self._agree(left, right, loose=loose, asides=asides) for (left, _), (right, loose) in pairs)
 
     def _reading(self, sides: Sequence[tuple[Expression, bool]]) -> bool:
         """Whether parentheses after a number only comment on it: the reading under which less is wrong."""
@@ -276,7 +321,9 @@ class Judge:
         fits = bool(above)
         above = above or self._unused()
         sums = self._sum(above)
-        whole = judged and not tags_of(statement.label) and claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
+        exactly_written = all(_is_whole(one.side) and not one.rounded for one in (claim, *map(self.claim_at, above)))
+        near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
+        whole = judged and not tags_of(statement.label) and exactly_written and near
         known = self.quantities is not None and claim.stated == self.quantities.total
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         if len(above) < 2 or not (exact or (judged and fits) or (whole and not known)):
@@ -321,6 +368,19 @@ class Judge:
     def _written(self, claim: Claim) -> Value:
         """What a statement says, with what the rounding of its digits leaves open."""
         return alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
+
+
+def _counts(statement: Statement, sides: Sequence[tuple[Expression, bool]]) -> bool:
+    """Whether a chain may begin with a number of something, which is its label: "12 blocks = 12 × 7,087,872"."""
+    return len(sides) > 1 and isinstance(sides[0][0], Number) and _COUNTED.match(statement.clause) is not None
+
+
+def _names(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Name):
+        yield expression.name
+    elif isinstance(expression, Operation):
+        for part in expression.parts:
+            yield from _names(part)
 
 
 def _plus(one: Value, other: Value) -> Value:

@@ -36,11 +36,13 @@ _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
+_CLAUSE = re.compile(r"[.;,]\s|[。；，]")
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 ABOUT = frozenset(
     "about approx approximately roughly around nearly circa ca rund etwa ungefähr environ unos около примерно"
     " 约 大约 約 およそ 약 대략".split()
 )
+_CALLED = re.compile(r"\w\([^()]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 _LETTER = re.compile(r"[^\W\d]")
 _WORD = re.compile(r"[^\W\d_]{3}")
@@ -173,6 +175,7 @@ class _Reader:
             self._row(line)
         elif _RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._chains(line, line.plain)
+            self._totals(line)
         elif re.search(r"\d", line.plain):
             self._value(line, line.plain)
         if len(self.statements) > MOST_STATEMENTS:
@@ -235,6 +238,8 @@ class _Reader:
                 self._miss(line)
             if found is not None:
                 end = segment[found[1] - 1].end
+                if begin.argument:
+                    begin.sides.clear()
             if following == len(pieces) or found is None or found[1] == len(segment):
                 continue
             self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
@@ -251,7 +256,9 @@ class _Reader:
             words = text[pieces[0].start : start]
             if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
-            return _Beginning(f"{label} {words}", "", [(found[0], False)], start)
+            # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text says of the model.
+            argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
+            return _Beginning(f"{label} {words}", "", [(found[0], False)], start, argument)
         if computes(pieces):
             self._miss(line)
         stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
@@ -260,6 +267,17 @@ class _Reader:
         if not after or after[-1].kind != "word" or (len(after) > 1 and after[-2].kind not in ("word", "number")):
             name = ""
         return _Beginning(f"{label} {text[pieces[0].start : pieces[-1].end]}", name, [], pieces[-1].end)
+
+    def _totals(self, line: _Line) -> None:
+        """The totals that a sentence states beside its equations: "in total 46.7B"."""
+        for clause in _CLAUSE.split(line.plain):
+            word = TOTAL.search(clause)
+            if word is None or _RELATION.search(clause):
+                continue
+            pieces = self._tokens(clause[word.end() :])
+            numbers = [piece.number for piece in pieces if piece.number is not None]
+            if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
+                self._add(line, clause[: word.end()], [(numbers[0], False)], clause=clause)
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
@@ -350,6 +368,7 @@ class _Beginning(NamedTuple):
     name: str
     sides: list[tuple[Expression, bool]]
     start: int
+    argument: bool = False
 
 
 def _clause(text: str, start: int, end: int) -> str:
