@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf, log2
 from typing import Any
 
 from tallystick.answers.coverage import Omission, omissions
@@ -76,6 +77,17 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
         except BadInput as error:
             raise BadInput(f"{derivation.source}, line {statement.line}: {error}") from None
     return _answer(judge, ledger)
+
+
+def nearest(answers: Sequence[Check]) -> Check:
+    """Of the same derivation judged against several models, the answer whose total is nearest to its model's."""
+
+    def away(answer: Check) -> float:
+        if not answer.total_claimed or not answer.total_true:
+            return inf
+        return abs(log2(answer.total_claimed) - log2(answer.total_true))
+
+    return min(answers, key=away)
 
 
 def _answer(judge: Judge, ledger: Ledger | None) -> Check:

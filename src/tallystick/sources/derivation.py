@@ -38,7 +38,7 @@ _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
 _CLAUSE = re.compile(r"[.;,]\s|[。；，]")
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
-ABOUT = frozenset(
+ABOUT = frozenset(  # noqa: SIM905  # as people read them
     "about approx approximately roughly around nearly circa ca rund etwa ungefähr environ unos около примерно"
     " 约 大约 約 およそ 약 대략".split()
 )
