@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from tallystick.arithmetic import Expression
 
-
 # How people call a total, in the languages in which they count.
 TOTAL = re.compile(
     r"\b(?:totals?|totale[sn]?|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total)\b"
@@ -36,10 +35,11 @@ class Statement(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A line with arithmetic in it that is part of no statement."""
+    """A line with arithmetic in it that is part of no statement, and why, where it is known."""
 
     line: int
     text: str
+    why: str = ""
 
 
 class Derivation(NamedTuple):

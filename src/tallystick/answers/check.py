@@ -13,6 +13,7 @@ from tallystick.answers.equations import Equation, Judge, as_number
 from tallystick.answers.quantities import Quantities
 from tallystick.answers.terms import Term
 from tallystick.answers.whole import whole
+from tallystick.budget import OverBudget
 from tallystick.derivation import Derivation, Unread
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
@@ -74,8 +75,12 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
     for place, statement in enumerate(derivation.statements):
         try:
             judge.read(place)
-        except BadInput as error:
+        except OverBudget as error:
             raise BadInput(f"{derivation.source}, line {statement.line}: {error}") from None
+        except BadInput as error:
+            judge.refuse(place, str(error))
+    if judge.refused and not judge.equations:
+        raise BadInput(f"{derivation.source}, line {judge.refused[0][0]}: {judge.refused[0][1]}")
     return _answer(judge, ledger)
 
 

@@ -86,6 +86,7 @@ class Judge:
         self.said: dict[tuple[Fraction, object], int] = {}
         self.equations: list[Equation] = []
         self.unread = list(derivation.unread)
+        self.refused: list[tuple[int, str]] = []
         self.matched: set[Quantity | None] = set()
 
     # -- one statement ----------------------------------------------------------------------------
@@ -129,6 +130,13 @@ class Judge:
             self.by_value.setdefault(claim.stated, []).append(place)
             self.mended.setdefault(claim.stated, set()).add(claim.true)
             self.said |= dict.fromkeys(self._words(claim, statement), place)
+
+    def refuse(self, place: int, why: str) -> None:
+        """Leave out a statement that cannot be computed."""
+        statement = self.derivation.statements[place]
+        self.claims[place:] = [None]
+        self.refused.append((statement.line, why))
+        self.unread.append(Unread(statement.line, statement.text, why))
 
     def _sides(self, statement: Statement) -> list[tuple[Expression, bool]]:
         """The sides that have a value. A variable that gets a new plain number is not one of them: it is defined anew."""

@@ -89,7 +89,7 @@ _WORDS = tuple(
 _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
-_KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block"})
+_KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module"})
 
 
 class Atom(NamedTuple):
@@ -233,7 +233,7 @@ class Quantities:
             same = {
                 other for other in norms if atoms[other].name.rpartition(".")[0] == atoms[place].name.rpartition(".")[0]
             }
-            self._add(f"norm {_module(atoms[place].name)}", same, {"norm", "block"})
+            self._add(f"norm {_module(atoms[place].name)}", same, {"norm", "block", "module"})
         for tag in by_tag.keys() - NAMED.keys():
             self._add(tag, by_tag[tag], tags_of(tag))
         self._add(
@@ -309,7 +309,7 @@ def _may_be(quantity: Quantity, about: frozenset[str]) -> bool:
 def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()) -> int:
     """How well a quantity is what the labels, nearest first, and the factors of a product say."""
     score = 0
-    for weight, label in zip((12, 4, 2, 1), labels, strict=False):
+    for weight, label in zip((12, 4, 2, 1), filter(None, labels), strict=False):
         wanted = tags_of(label)
         about = quantity.tags
         score += weight * (

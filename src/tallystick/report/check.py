@@ -28,7 +28,8 @@ def show_check(answer: Check, out: Console, *, style: str = "table") -> None:
     if answer.unread:
         out.print()
     for unread in answer.unread:
-        out.print(Text(f"{lead}not judged, line {unread.line}: {_cut(unread.text)}", style="dim"))
+        why = f" ({unread.why})" if unread.why else ""
+        out.print(Text(f"{lead}not judged, line {unread.line}: {_cut(unread.text)}{why}", style="dim"))
 
 
 def _sentence(answer: Check) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tallystick.arithmetic import Expression, Name, Number
-from tallystick.budget import current
+from tallystick.budget import OverBudget, current
 from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 from tallystick.errors import BadInput
 from tallystick.sources.expression import Token, computes, is_variable, prefix, suffix, tokens, writes_dots
@@ -38,9 +38,30 @@ _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
 _CLAUSE = re.compile(r"[.;,]\s|[。；，]")
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
-ABOUT = frozenset(  # noqa: SIM905  # as people read them
-    "about approx approximately roughly around nearly circa ca rund etwa ungefähr environ unos около примерно"
-    " 约 大约 約 およそ 약 대략".split()
+ABOUT = frozenset(  # as people read them
+    [
+        "about",
+        "approx",
+        "approximately",
+        "roughly",
+        "around",
+        "nearly",
+        "circa",
+        "ca",
+        "rund",
+        "etwa",
+        "ungefähr",
+        "environ",
+        "unos",
+        "около",
+        "примерно",
+        "约",
+        "大约",
+        "約",
+        "およそ",
+        "약",
+        "대략",
+    ]
 )
 _CALLED = re.compile(r"\w\([^()]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
@@ -93,14 +114,22 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
     for line in _joined(_lines(text)):
         try:
             reader.read(line)
-        except BadInput as error:
+        except (OverBudget, TooMany) as error:
             raise BadInput(f"{source}, line {line.first}: {error}") from None
+        except BadInput as error:
+            reader.refuse(line, str(error))
+    if reader.refused and not reader.statements:
+        raise BadInput(f"{source}, line {reader.refused[0][0]}: {reader.refused[0][1]}")
     if len(reader.statements) < 2 and not any(len(one.sides) > 1 or one.name for one in reader.statements):
         raise BadInput(f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376")
     return Derivation(source, tuple(reader.statements), tuple(reader.unread))
 
 
 # -- lines ----------------------------------------------------------------------------------------
+
+
+class TooMany(BadInput):
+    """More equations than a derivation has."""
 
 
 class _Line(NamedTuple):
@@ -163,6 +192,7 @@ class _Reader:
         self.how: int | None = None  # the column of the table at hand that holds the products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
+        self.refused: list[tuple[int, str]] = []
         self.budget = current()
 
     def read(self, line: _Line) -> None:
@@ -179,12 +209,17 @@ class _Reader:
         elif re.search(r"\d", line.plain):
             self._value(line, line.plain)
         if len(self.statements) > MOST_STATEMENTS:
-            raise BadInput(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
+            raise TooMany(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
         if len(self.statements) == before:
             if _HEADING.match(line.text) or line.plain.rstrip().endswith(":"):
                 self.heading = line.plain.strip(" #*:")[:MOST_SHOWN]
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
+
+    def refuse(self, line: _Line, why: str) -> None:
+        """Leave out a line that cannot be followed."""
+        self.refused.append((line.first, why))
+        self.unread.append(Unread(line.first, line.text[:MOST_SHOWN], why))
 
     def _tokens(self, text: str) -> list[Token]:
         found = tokens(text, self.known, dots=self.dots)
