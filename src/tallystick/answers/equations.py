@@ -11,9 +11,21 @@ from itertools import islice, pairwise, product
 
 from tallystick.answers.quantities import Quantities, Quantity, tags_of
 from tallystick.answers.terms import Term, labelled, term_of, total
-from tallystick.arithmetic import Expression, Name, Number, Operation, Undefined, Value, alone, evaluate, exactly
+from tallystick.arithmetic import (
+    Expression,
+    Name,
+    Number,
+    Operation,
+    Undefined,
+    Value,
+    alone,
+    evaluate,
+    exactly,
+    scaled,
+)
 from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 
+SCALED = (10**6, 10**9, 10**3)  # units that numbers may leave out, millions before others
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
 MOST_SUMMED = 500  # lines above a total that stands alone
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
@@ -95,7 +107,7 @@ class Judge:
         """Judge a statement, and keep what it comes to."""
         self.place = place
         statement = self.derivation.statements[place]
-        sides = self._sides(statement)
+        sides = self._scaled(self._sides(statement))
         if not sides:
             self.claims.append(None)
             return
@@ -187,6 +199,17 @@ class Judge:
         asides = self._reading(sides)
         pairs = pairwise(sides)
         return sum(not self._agree(left, right, loose=loose, asides=asides) for (left, _), (right, loose) in pairs)
+
+    def _scaled(self, sides: list[tuple[Expression, bool]]) -> list[tuple[Expression, bool]]:
+        """With the unit of a result carried to what is added up, where that makes it right: "38.6 + 85.1 = 123.7M"."""
+        last = sides[-1][0] if len(sides) > 1 else None
+        if not isinstance(last, Number) or not last.rounded or last.value < LEAST_REFERENCE or not self._wrong(sides):
+            return sides
+        for scale in SCALED:
+            carried = [(scaled(side, scale) if isinstance(side, Operation) else side, loose) for side, loose in sides]
+            if not self._wrong(carried):
+                return carried
+        return sides
 
     def _reading(self, sides: Sequence[tuple[Expression, bool]]) -> bool:
         """Whether parentheses after a number only comment on it: the reading under which less is wrong."""

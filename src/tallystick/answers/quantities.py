@@ -303,7 +303,8 @@ class Quantities:
 
 def _may_be(quantity: Quantity, about: frozenset[str]) -> bool:
     """Whether a label says nothing against it."""
-    return not (about - _KINDS and quantity.tags - _KINDS) or bool(about & quantity.tags)
+    said, held = about - _KINDS, quantity.tags - _KINDS
+    return not (said and held) or bool(said & held)
 
 
 def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()) -> int:

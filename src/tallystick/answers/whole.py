@@ -37,9 +37,10 @@ def whole(judge: Judge) -> int | None:
 
 def _may_be(judge: Judge, statement: Statement, claim: Claim) -> bool:
     about = tags_of(statement.label)
+    is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if _part(judge, claim):
-        return False
-    if judge.quantities is not None and claim.stated == judge.quantities.total:
+        return is_model and _adds(claim)  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
+    if is_model:
         return True
     return (is_total(statement) and about <= {"all", "block"}) or (_adds(claim) and "one" not in about)
 

@@ -36,7 +36,7 @@ _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
-_CLAUSE = re.compile(r"[.;,]\s|[。；，]")
+_CLAUSE = re.compile(r"[.;,]\s(?!\s*[-+*/=≈])|[。；，]")
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 ABOUT = frozenset(  # as people read them
     [

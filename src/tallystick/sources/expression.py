@@ -17,7 +17,6 @@ from tallystick.errors import BadInput
 MOST_NESTED = 100  # parentheses, signs and powers within one another
 MOST_DIGITS = 600
 MOST_WORDS = 5  # between a number and the next operator
-LONGEST_VARIABLE = 4  # characters of a name that may be a factor; a longer one before a number is a label
 MOST_TOKENS = 2000  # of one side of an equation
 MOST_LOOKED_AT = 40  # tokens in parentheses that only comment
 
@@ -29,7 +28,7 @@ _COMMA = r"\d+,\d{1,2}(?=\s?(?:[KMBT%]|million|billion|Mio|Mrd)(?!\w))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?![\w.]))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million|billion|trillion|mio|mrd))s?(?!\w)"
+    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|тыс|млн|млрд))s?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
     r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
@@ -224,7 +223,8 @@ def is_variable(token: Token) -> bool:
 
 def is_unit(token: Token) -> bool:
     """Whether a word can stand after a number as its unit: parameters, layers."""
-    return token.kind == "word" and len(token.text) > 2 and token.text.isalpha() and token.text.lower() not in _JOINS
+    word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
+    return token.kind == "word" and len(word) > 2 and word.isalpha() and word.lower() not in _JOINS
 
 
 def _can_start(pieces: Sequence[Token], start: int, known: Collection[str]) -> bool:
@@ -363,7 +363,7 @@ class _Reader:
         first = place
         while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
             place += 1
-        named = any(not is_variable(piece) or len(piece.text) > LONGEST_VARIABLE for piece in self.pieces[first:place])
+        named = any(len(piece.text) > 1 for piece in self.pieces[first:place])
         if named and self._is(place, "number"):
             self.position = place
 
@@ -374,7 +374,8 @@ class _Reader:
         """Pass over units and words in parentheses, where the expression can go on, or end, after them."""
         mark, words = self.position, 0
         while (token := self._next()) is not None:
-            if token.kind == "word" and token.text not in self.known and is_unit(token) and words < MOST_WORDS:
+            unit = is_unit(token) or (token.text in ("per", "each") and self._is(self.position + 1, "word"))
+            if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
                 words += 1
                 self.position += 1
             elif not self._skip_parentheses():
