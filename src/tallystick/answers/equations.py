@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice, pairwise, product
 
+from tallystick.answers.misfit import misfit
 from tallystick.answers.quantities import Quantities, Quantity, tags_of
 from tallystick.answers.terms import Term, labelled, term_of, total
 from tallystick.arithmetic import (
@@ -56,6 +57,7 @@ class Equation:
     carried: int | float
     matches: str | None  # what has so many parameters in the model
     names: tuple[str, ...]  # of its tensors, with * for the numbers of their layers
+    label_names: str | None = None  # what its label names, where that is another number, and why
 
 
 @dataclass
@@ -74,6 +76,11 @@ class Claim:
     right: bool = True  # each of its sides agrees with the next
     match: Quantity | None = None
     carried: Fraction = Fraction(0)  # what errors of earlier lines make of it
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether it says so many, and about so many alone."""
+        return self.rounded or not _is_whole(self.side)
 
     @property
     def used(self) -> bool:
@@ -278,8 +285,16 @@ class Judge:
                 as_number(claim.carried if last and agree else Fraction(0)),
                 claim.match.what if claim.match else None,
                 claim.match.names if claim.match else (),
+                self._misfit(claim, statement) if last else None,
             )
         )
+
+    def _misfit(self, claim: Claim, statement: Statement) -> str | None:
+        """What the label names, where that has not this number."""
+        if self.quantities is None or claim.defines or claim.is_rounded:
+            return None
+        found = misfit(statement.label, claim.true, self.quantities)
+        return found.sentence if found else None
 
     def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
         if self.quantities is None or claim.defines:

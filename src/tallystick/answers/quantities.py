@@ -89,6 +89,9 @@ _WORDS = tuple(
 _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
+_PARTLY = re.compile(
+    r"\b(?:only|approx\w*|dominant|mostly|main|matri\w+|weights?|per (?:head|token|expert))\b|[≈~]", re.IGNORECASE
+)
 _KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module"})
 
 
@@ -118,6 +121,11 @@ class Quantity(NamedTuple):
     one_layer: bool = False
     tied_to: str = ""
 
+    @property
+    def component(self) -> frozenset[str]:
+        """What it is of, whatever the kind of tensor and the number of layers."""
+        return self.tags - _KINDS
+
 
 @lru_cache(maxsize=4096)
 def tags_of(label: str) -> frozenset[str]:
@@ -143,6 +151,7 @@ class Quantities:
         self.total = ledger.total
         self.atoms = _atoms(ledger)
         self.tied = _tied(ledger)
+        self.all: list[Quantity] = []
         self.whole: list[Quantity] = []  # over all layers
         self._by_number: dict[int, list[Quantity]] = {}
         self._seen: set[tuple[frozenset[int], bool]] = set()
@@ -178,6 +187,26 @@ class Quantities:
         """Whole quantities that are called so, whatever their number."""
         wanted = next((tags for label in labels if (tags := tags_of(label) - _KINDS)), None)
         return [quantity for quantity in self.whole if quantity.tags - _KINDS == wanted]
+
+    def meant(self, label: str, number: Fraction) -> Quantity | None:
+        """What a label names: all of one component, in one layer or in all; None where it names none, or not for sure.
+
+        Where it does not say in how many layers, it is what is nearer to `number`.
+        """
+        about = tags_of(label)
+        if not about - _KINDS or _PARTLY.search(label):
+            return None
+        kinds = about & {"bias", "scale", "shift"}
+        layers = {True} if "one" in about else {False} if "all" in about else {True, False}
+        found = [
+            quantity
+            for quantity in self.all
+            if quantity.tags - _KINDS == about - _KINDS
+            and quantity.tags & {"bias", "scale", "shift"} == kinds
+            and quantity.one_layer in layers
+        ]
+        largest = {quantity.one_layer: quantity for quantity in sorted(found, key=lambda found: found.parameters)}
+        return min(largest.values(), key=lambda quantity: abs(quantity.parameters - number), default=None)
 
     # -- which there are --------------------------------------------------------------------------
 
@@ -296,6 +325,7 @@ class Quantities:
             factors = tuple(sorted(size for size in (atom.copies // share, *atom.shape) if size != 1))
         names = tuple(dict.fromkeys(self.atoms[place].name for place in sorted(places)))
         quantity = Quantity(what, parameters // share, names, frozenset(places), frozenset(tags), factors, share > 1)
+        self.all.append(quantity)
         self._by_number.setdefault(quantity.parameters, []).append(quantity)
         if share == 1:
             self.whole.append(quantity)

@@ -58,7 +58,12 @@ def _equations(answer: Check) -> Table:
     rows: list[list[str]] = []
     chain = (0, "")
     for equation in answer.equations:
-        row = [str(equation.line), _cut(equation.text), _verdict(equation), equation.matches or ""]
+        row = [
+            str(equation.line),
+            _cut(equation.text),
+            _verdict(equation),
+            _in_model(equation),
+        ]
         if equation.correct and chain == (equation.line, equation.text) and rows[-1][2] == "right":
             rows.pop()
         rows.append(row)
@@ -67,6 +72,13 @@ def _equations(answer: Check) -> Table:
     if answer.against is None:
         return Table(columns[:-1], [row[:-1] for row in rows])
     return Table(columns, rows)
+
+
+def _in_model(equation: Equation) -> str:
+    """What the number is in the model, and what the label names where that is something else."""
+    if equation.matches and equation.label_names:
+        return f"{equation.matches}; but {equation.label_names}"
+    return equation.matches or equation.label_names or ""
 
 
 def _verdict(equation: Equation) -> str:
