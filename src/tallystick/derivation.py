@@ -26,6 +26,7 @@ class Statement(NamedTuple):
     line: int  # where it starts, the first line of the text being 1
     last: int  # where it ends
     text: str  # as written
+    plain: str  # without its markup: "3 × (emb_dim × emb_dim) = 1,769,472"
     label: str  # the words before it
     heading: str  # the words of the heading, or of the line that ends in a colon, above it
     name: str  # the variable that it defines or restates, or ""

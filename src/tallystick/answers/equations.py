@@ -58,6 +58,7 @@ class Equation:
     matches: str | None  # what has so many parameters in the model
     names: tuple[str, ...]  # of its tensors, with * for the numbers of their layers
     label_names: str | None = None  # what its label names, where that is another number, and why
+    plain: str = ""  # the text without its markup
 
 
 @dataclass
@@ -286,6 +287,7 @@ class Judge:
                 claim.match.what if claim.match else None,
                 claim.match.names if claim.match else (),
                 self._misfit(claim, statement) if last else None,
+                statement.plain,
             )
         )
 

@@ -60,7 +60,7 @@ def _equations(answer: Check) -> Table:
     for equation in answer.equations:
         row = [
             str(equation.line),
-            _cut(equation.text),
+            _cut(equation.plain),
             _verdict(equation),
             _in_model(equation),
         ]

@@ -18,7 +18,7 @@ from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 from tallystick.errors import BadInput
 from tallystick.sources.expression import Token, computes, is_variable, prefix, suffix, tokens, writes_dots
 from tallystick.sources.files import open_regular
-from tallystick.sources.markup import plain
+from tallystick.sources.markup import plain, readable
 
 LARGEST_TEXT = 500_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
@@ -244,6 +244,7 @@ class _Reader:
             line.first,
             line.last,
             line.text[:MOST_SHOWN],
+            readable(line.plain)[:MOST_SHOWN],
             label.strip(" :-*#.,;→|")[-MOST_SHOWN:],
             self.heading,
             name,

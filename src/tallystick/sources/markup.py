@@ -98,6 +98,16 @@ def plain(line: str) -> str:
     return line.translate(_CHARACTERS)
 
 
+def readable(line: str) -> str:
+    """A plain line as people read it: one blank between its words, and × for a product.
+
+    >>> readable(plain(r"3 \\times (\\text{emb\\_dim} \\times 768)  &= 1{,}769{,}472"))
+    '3 × (emb_dim × 768) = 1,769,472'
+    """
+    line = " ".join(line.split()).replace("( ", "(").replace(" )", ")")
+    return re.sub(r"(?<=[\w)]) ?\* ?(?=[\w(])", " × ", line)
+
+
 def _without_latex(line: str) -> str:
     line = _ANNOTATION.sub(" ", _TIE.sub(",", line))
     for _ in range(MOST_ROUNDS):
