@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice, pairwise, product
 
+from tallystick.answers.labels import KINDS, tags_of
 from tallystick.answers.misfit import misfit
-from tallystick.answers.quantities import Quantities, Quantity, tags_of
+from tallystick.answers.quantities import Quantities, Quantity
 from tallystick.answers.terms import Term, labelled, term_of, total
 from tallystick.arithmetic import (
     Expression,
@@ -24,6 +25,7 @@ from tallystick.arithmetic import (
     exactly,
     scaled,
 )
+from tallystick.budget import current
 from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 
 SCALED = (10**6, 10**9, 10**3)  # units that numbers may leave out, millions before others
@@ -367,21 +369,33 @@ class Judge:
         """
         above = self._summed(self._written(claim))
         fits = bool(above)
-        above = above or self._unused()
+        above = above or self._meant(statement, judged=judged)
         sums = self._sum(above)
-        exactly_written = all(_is_whole(one.side) and not one.rounded for one in (claim, *map(self.claim_at, above)))
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
-        whole = judged and not tags_of(statement.label) and exactly_written and near
         known = self.quantities is not None and claim.stated == self.quantities.total
+        wrong = near and not known and not any(self.claim_at(one).is_rounded for one in above) and not claim.is_rounded
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
-        if len(above) < 2 or not (exact or (judged and fits) or (whole and not known)):
+        if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             return
         for earlier in above:
             self._used(earlier)
         claim.term = labelled(total(self._terms(above)), (statement.label,), statement.line)
         claim.true, claim.right = claim.term.value, fits
         claim.match = self._match(claim, statement)
-        self._equation(statement, claim, Number(sums.exact), claim.side, fits, last=True)
+        found = (
+            claim.true if fits and not _meet(sums, self._written(claim)) else sums.exact
+        )  # the slip above is not carried on
+        self._equation(statement, claim, Number(found), claim.side, fits, last=True)
+
+    def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
+        """The statements that a number which stands alone must be the sum of: all for a total, those of a layer for a layer."""
+        about = tags_of(statement.label)
+        if judged and not about:
+            return self._unused()
+        if "one" not in about or about - KINDS:
+            return []
+        lines = [(place, self.derivation.statements[place]) for place in self._unused()]
+        return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
 
     def _unused(self) -> list[int]:
         """The statements above that nothing goes on from."""
@@ -397,10 +411,12 @@ class Judge:
 
     def _summed(self, value: Value) -> list[int]:
         """The last of them that add up to a value, two at least."""
-        above, sums = self._unused(), exactly(0)
+        above, sums, true = self._unused(), exactly(0), Fraction(0)
+        current().step(len(above))
         for start in range(len(above) - 1, -1, -1):
-            sums = _plus(sums, self._written(self.claim_at(above[start])))
-            if len(above) - start > 1 and _meet(sums, value):
+            claim = self.claim_at(above[start])
+            sums, true = _plus(sums, self._written(claim)), true + claim.true
+            if len(above) - start > 1 and (_meet(sums, value) or value.exact == true):
                 return above[start:]
         return []
 

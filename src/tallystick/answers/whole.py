@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log2
 
 from tallystick.answers.equations import Claim, Judge, is_total, measures
-from tallystick.answers.quantities import tags_of
+from tallystick.answers.labels import tags_of
 from tallystick.derivation import Statement
 
 

@@ -21,7 +21,7 @@ _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200}
 _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
 
 # "wte = vocab * d  # 38,597,376" in code says what the line comes to.
-_RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ ]{0,30}[KMB]?\s?$)")
+_RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
 
 # Commands whose argument is text or a style of it; braces within one another go from the inside out.
 _STYLE = re.compile(
@@ -99,9 +99,9 @@ def plain(line: str) -> str:
 
 
 def readable(line: str) -> str:
-    """A plain line as people read it: one blank between its words, and × for a product.
+    r"""A plain line as people read it: one blank between its words, and × for a product.
 
-    >>> readable(plain(r"3 \\times (\\text{emb\\_dim} \\times 768)  &= 1{,}769{,}472"))
+    >>> readable(plain(r"3 \times (\text{emb\_dim} \times 768)  &= 1{,}769{,}472"))
     '3 × (emb_dim × 768) = 1,769,472'
     """
     line = " ".join(line.split()).replace("( ", "(").replace(" )", ")")
