@@ -8,8 +8,9 @@ from fractions import Fraction
 from math import inf, log2
 from typing import Any
 
+from tallystick.answers.claims import Equation, as_number
 from tallystick.answers.coverage import Omission, omissions
-from tallystick.answers.equations import Equation, Judge, as_number
+from tallystick.answers.equations import Judge
 from tallystick.answers.quantities import Quantities
 from tallystick.answers.terms import Term
 from tallystick.answers.whole import whole

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice, pairwise, product
 
+from tallystick.answers.claims import Claim, Equation, as_number, is_total, is_whole, measures
 from tallystick.answers.labels import KINDS, tags_of
 from tallystick.answers.misfit import misfit
 from tallystick.answers.quantities import Quantities, Quantity
@@ -26,7 +26,7 @@ from tallystick.arithmetic import (
     scaled,
 )
 from tallystick.budget import current
-from tallystick.derivation import TOTAL, Derivation, Statement, Unread
+from tallystick.derivation import Derivation, Statement, Unread
 
 SCALED = (10**6, 10**9, 10**3)  # units that numbers may leave out, millions before others
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
@@ -35,60 +35,6 @@ NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
 _COUNTED = re.compile(r"\s*\d{1,3}\s+[^\W\d_]{3}")
-_MEASURES = re.compile(
-    r"\b(?:bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True)
-class Equation:
-    """Two sides of a chain that stand next to each other.
-
-    Numbers are exact: integers where they are whole. An equation that is right in itself and uses a wrong number of an
-    earlier line is `correct`, and `carried` is by how much the earlier error makes it too large.
-    """
-
-    line: int
-    last_line: int  # where an equation over several lines ends
-    text: str
-    left: int | float
-    right: int | float
-    correct: bool
-    should_be: int | float | None  # what both sides would be, were they right; None where they are
-    carried: int | float
-    matches: str | None  # what has so many parameters in the model
-    names: tuple[str, ...]  # of its tensors, with * for the numbers of their layers
-    label_names: str | None = None  # what its label names, where that is another number, and why
-    plain: str = ""  # the text without its markup
-
-
-@dataclass
-class Claim:
-    """What a statement comes to: as written, and with the errors of earlier lines and its own mended."""
-
-    stated: Fraction
-    true: Fraction
-    expression: Expression | None  # its first side that computes something
-    side: Expression  # the one that `stated` is the value of
-    asides: bool = False
-    term: Term | None = None
-    users: list[int] = field(default_factory=list)  # the later statements that go on from it
-    rounded: bool = False  # what it says stands behind ≈
-    defines: bool = False  # a variable, as one plain number
-    right: bool = True  # each of its sides agrees with the next
-    match: Quantity | None = None
-    carried: Fraction = Fraction(0)  # what errors of earlier lines make of it
-
-    @property
-    def is_rounded(self) -> bool:
-        """Whether it says so many, and about so many alone."""
-        return self.rounded or not _is_whole(self.side)
-
-    @property
-    def used(self) -> bool:
-        """Whether a later statement goes on from it."""
-        return bool(self.users)
 
 
 class Judge:
@@ -246,7 +192,7 @@ class Judge:
         return _meet(one, other)
 
     def _claim(self, sides: Sequence[tuple[Expression, bool]], *, asides: bool, right: bool) -> Claim:
-        exact = (side for side, loose in reversed(sides) if _is_whole(side) and not loose)
+        exact = (side for side, loose in reversed(sides) if is_whole(side) and not loose)
         side = next(exact, sides[-1][0])
         stated = self._value(side, asides).exact
         computed = next((side for side, _ in sides if isinstance(side, Operation)), None)
@@ -455,27 +401,7 @@ def _meet(one: Value, other: Value) -> bool:
     return one.low <= other.high and other.low <= one.high
 
 
-def is_total(statement: Statement) -> bool:
-    """Whether a statement calls itself a total of parameters."""
-    words = statement.label or statement.name or statement.heading
-    return bool(TOTAL.search(words) or statement.name == "N") and not measures(statement)
-
-
-def measures(statement: Statement) -> bool:
-    """Whether a statement is about bytes or operations, not parameters."""
-    return bool(_MEASURES.search(f"{statement.label} {statement.clause}"))
-
-
 def _has_aside(expression: Expression) -> bool:
     return isinstance(expression, Operation) and (
         "(" in expression.symbols or any(_has_aside(part) for part in expression.parts)
     )
-
-
-def _is_whole(expression: Expression) -> bool:
-    return isinstance(expression, Number) and not expression.rounded and expression.unit == 1
-
-
-def as_number(value: Fraction) -> int | float:
-    """An integer where it is one."""
-    return int(value) if value.denominator == 1 else float(value)

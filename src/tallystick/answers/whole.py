@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import log2
 
-from tallystick.answers.equations import Claim, Judge, is_total, measures
+from tallystick.answers.claims import Claim, is_total, measures
+from tallystick.answers.equations import Judge
 from tallystick.answers.labels import tags_of
 from tallystick.derivation import Statement
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.check import Check
-from tallystick.answers.equations import Equation
+from tallystick.answers.claims import Equation
 from tallystick.report.table import Column, Table, draw
 
 _BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
