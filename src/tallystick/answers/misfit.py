@@ -41,7 +41,7 @@ def misfit(label: str, number: Fraction, quantities: Quantities) -> Misfit | Non
         return None
     why = _why(meant, number, quantities)
     off = abs(number - meant.parameters) > _LITTLE * meant.parameters
-    part = any(other.component & meant.component for other in quantities.of(number))
+    part = any(not other.component or other.component & meant.component for other in quantities.of(number))
     if why or (off and not part and _nothing_else(label)):
         return Misfit(meant.what, meant.parameters, why)
     return None
