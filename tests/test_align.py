@@ -169,6 +169,46 @@ def test_matrices_whose_names_tell_different_things_are_not_one():
     assert names(unnamed) == {("h.{}.attn.odd.weight", "h.{}.strange.weight")}
 
 
+def test_experts_numbered_last_are_those_that_are_stacked():
+    """As in a list of experts for each of their matrices; their role is found by the router."""
+    listed = {f"b.{layer}.ff.fc{place}.{expert}.weight": (4, 12)[:: -1 if place < 3 else 1]
+              for layer in (0, 1) for place in (1, 2, 3) for expert in range(70)}  # fmt: skip
+    of_experts = [entry._replace(role="experts") for entry in entries(listed)]
+    strands = strands_of(of_experts)
+    assert [(strand.title, strand.word, strand.slot, strand.each) for strand in strands] == [
+        ("b.*.ff.fc1.*.weight", "fc1", "gate", 70),
+        ("b.*.ff.fc2.*.weight", "fc2", "up", 70),
+        ("b.*.ff.fc3.*.weight", "fc3", "down", 70),
+    ]
+    stacked = entries({f"l.{layer}.mlp.experts.{name}": shape for layer in (0, 1)
+                       for name, shape in (("gate_up_proj", (70, 24, 4)), ("down_proj", (70, 4, 12)))})  # fmt: skip
+    assert names(align(strands_of(stacked), strands)) == {
+        ("l.{}.mlp.experts.gate_up_proj", "b.{}.ff.fc1.{}.weight + b.{}.ff.fc2.{}.weight"),
+        ("l.{}.mlp.experts.down_proj", "b.{}.ff.fc3.{}.weight"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("shapes", "slots"),
+    [
+        ({"fc1": (16, 4), "fc2": (4, 16)}, ("up", "down")),
+        ({"fc1": (32, 4), "fc2": (4, 16)}, ("gate_up", "down")),
+        ({"down": (4, 16), "gate_and_up": (32, 4)}, ("down", None)),
+        ({"w12": (32, 4), "w3": (4, 16)}, ("gate_up", "down")),
+        ({"w1": (16, 4), "w2": (4, 16), "w3": (16, 4)}, ("gate", "down", "up")),
+        ({"w1": (16, 4), "w2": (16, 4), "w3": (4, 16)}, ("gate", "up", "down")),
+        ({"w1": (4, 4), "w2": (4, 4), "w3": (4, 4)}, ("gate", "down", "up")),
+        ({"lin_a": (4, 4), "lin_b": (4, 4), "lin_c": (4, 4)}, ("gate", "up", "down")),
+        ({"w1": (16, 4), "w2": (4, 16)}, ("up", "down")),
+        ({"c_fc_0": (16, 4), "c_fc_1": (16, 4), "c_proj": (4, 16)}, ("gate", "up", "down")),
+        ({"fc1": (16, 4), "fc2": (4, 15)}, (None, None)),
+    ],
+)
+def test_an_mlp_whose_names_leave_it_open_is_told_by_its_sizes(shapes, slots):
+    found = strands_of(entries({f"h.0.mlp.{name}.weight": shape for name, shape in shapes.items()}))
+    assert tuple(strand.slot for strand in found) == slots
+
+
 def test_an_adapter_is_nobodys_counterpart():
     found = pairs({"h.0.attn.odd.weight": (4, 4)}, {"h.0.attn.c_attn.lora_A.default.weight": (4, 4)})
     assert all(not pair.a or not pair.b for pair in found)

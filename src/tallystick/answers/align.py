@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tallystick.answers.strands import NOWHERE, Strand
-from tallystick.ledger import EMBEDDING_ROLES, Axis
+from tallystick.answers.projections import FUSED
+from tallystick.answers.strand import NOWHERE, Strand
+from tallystick.ledger import Axis
 from tallystick.packed_names import model_name
 
 # Modules that only wrap another, and what PEFT calls the layer that it adapts.
@@ -25,28 +26,6 @@ _ROOT = re.compile(r"^(?:(?:model|transformer|gpt_neox|language_model|backbone)\
 
 ADAPTER = re.compile(r"(^|[._])(lora_\w+|modules_to_save|ia3_l|prompt_encoder|prompt_embeddings|adapter\w*)(\.|$)")
 
-# What the projections of attention and MLP are called. A name that means one thing here and another there (fc1, fc2)
-# is told by its shape and order.
-_SLOTS: dict[str, tuple[tuple[str, str], ...]] = {
-    "attention": (
-        ("qkv", r"c_attn|w?_?qkv\w*|query_key_value|in_proj|to_qkv"),
-        ("kv", r"w?kv(_proj)?|key_value|to_kv"),
-        ("q", r"w?q(_proj|_lin)?|w_q|(w_)?query|to_q"),
-        ("k", r"w?k(_proj|_lin)?|w_k|(w_)?key|to_k"),
-        ("v", r"w?v(_proj|_lin)?|w_v|(w_)?value|to_v"),
-        ("o", r"c_proj|o_proj|out_proj|w?o|w_o|proj|dense|to_out|out_lin"),
-    ),
-    "mlp": (
-        ("gate_up", r"gate_up(_proj)?|w13"),
-        ("gate", r"gate(_proj)?|w1"),
-        ("up", r"up(_proj)?|w3|c_fc|fc_in|dense_h_to_4h"),
-        ("down", r"down(_proj)?|w2|c_proj|fc_out|dense_4h_to_h"),
-    ),
-    "norm": (("q", r"(q|query)_?(layer)?norm"), ("k", r"(k|key)_?(layer)?norm")),
-}
-_SLOTS["experts"] = _SLOTS["mlp"]
-FUSED = {"qkv": ("q", "k", "v"), "kv": ("k", "v"), "gate_up": ("gate", "up")}
-
 
 class Pair(NamedTuple):
     """Strands of one model and their counterparts in the other, over the same layers; one side is empty where there is none."""
@@ -54,14 +33,6 @@ class Pair(NamedTuple):
     a: tuple[Strand, ...]
     b: tuple[Strand, ...]
     how: str  # name | wrapped | structure | ""
-
-
-def slot_of(strand: Strand) -> str | None:
-    """Which projection it is, as far as its name tells; embeddings and heads are told by their role alone."""
-    if strand.role in EMBEDDING_ROLES:
-        return ""
-    slots = _SLOTS.get(strand.role, ())
-    return next((slot for slot, words in slots if re.fullmatch(words, strand.word, re.IGNORECASE)), None)
 
 
 def unwrapped(name: str) -> str:
@@ -83,6 +54,8 @@ def align(a: Sequence[Strand], b: Sequence[Strand]) -> list[Pair]:
     table.match("structure", _by_slot)
     for whole, pieces in FUSED.items():
         table.match_fused(whole, pieces)
+    table.match_experts()
+    table.match("structure", _by_slot_and_size)
     table.match("structure", _by_turned_shape, even=True)
     table.match("structure", _by_shape_but_gates)
     table.match("structure", _by_shape)
@@ -127,9 +100,14 @@ class _Slot(NamedTuple):
 
 
 def _by_slot(strand: Strand) -> Hashable:
-    slot = slot_of(strand)
-    known = _structural(strand) and slot is not None
-    return known and _Slot(strand.role, slot or "", strand.kind, strand.layered, len(strand.inner))
+    known = _structural(strand) and strand.slot is not None
+    return known and _Slot(strand.role, strand.slot or "", strand.kind, strand.layered, len(strand.inner))
+
+
+def _by_slot_and_size(strand: Strand) -> Hashable:
+    """Alike where one library keeps the heads in a dimension of their own."""
+    known = _structural(strand) and strand.slot and strand.role == "attention"
+    return known and (strand.slot, strand.kind, strand.layered, strand.size)
 
 
 def _by_shape(strand: Strand) -> Hashable:
@@ -138,7 +116,7 @@ def _by_shape(strand: Strand) -> Hashable:
 
 def _by_shape_but_gates(strand: Strand) -> Hashable:
     """A plain MLP has what a gated one has, but for the gate."""
-    return slot_of(strand) != "gate" and _by_shape(strand)
+    return strand.slot != "gate" and _by_shape(strand)
 
 
 def _by_turned_shape(strand: Strand) -> Hashable:
@@ -148,7 +126,7 @@ def _by_turned_shape(strand: Strand) -> Hashable:
 
 
 def _by_order(strand: Strand) -> Hashable:
-    told = strand.role not in ("other", "norm") and slot_of(strand) is None
+    told = strand.role not in ("other", "norm") and strand.slot is None
     return _structural(strand) and told and (strand.role, strand.kind, strand.layered, len(strand.inner))
 
 
@@ -206,9 +184,23 @@ class _Table:
                 if not isinstance(key, _Slot) or key.slot != whole:
                     continue
                 one = [_all(groups[key])]
-                many = [_all(others.get(key._replace(slot=piece), {})) for piece in pieces]
+                many = [_of_any_rank(others, key._replace(slot=piece)) for piece in pieces]
                 if all(many):
                     self._meet(*((many, one) if turned else (one, many)), "structure")
+        self._leave(before)
+
+    def match_experts(self) -> None:
+        """Pair what is left of experts that are as many and as large, however they are cut and stored."""
+        left, right = (
+            [s for s in side if s.role == "experts" and s.kind == "matrix" and _structural(s)]
+            for side in (self.a, self.b)
+        )
+        before = len(self.pairs)
+        for layers in {strand.layers for strand in left}:
+            ones, others = ([s for s in side if s.layers == layers] for side in (left, right))
+            counts = {s.experts for s in (*ones, *others)} - {1}  # 1 where all of them are one matrix
+            if others and len(counts) < 2 and _size(ones) == _size(others):
+                self.pairs.append(Pair(tuple(ones), tuple(others), "structure"))
         self._leave(before)
 
     def _meet(self, ones: list[list[Strand]], others: list[list[Strand]], how: str) -> None:
@@ -238,6 +230,16 @@ class _Table:
             ]
 
 
+def _of_any_rank(groups: Mapping[Hashable, dict[str, list[Strand]]], key: _Slot) -> list[Strand]:
+    """What has a key, or its name at least: some libraries keep heads in a dimension of their own."""
+    ranks = (key.rank, key.rank + 1, key.rank - 1)
+    return next((_all(groups[at]) for rank in ranks if (at := key._replace(rank=rank)) in groups), [])
+
+
+def _size(strands: Iterable[Strand]) -> int:
+    return sum(strand.size * strand.copies for strand in strands)
+
+
 def _all(groups: dict[str, list[Strand]]) -> list[Strand]:
     return [strand for strands in groups.values() for strand in strands]
 
@@ -246,7 +248,7 @@ def _grouped(strands: Iterable[Strand], key: _Key) -> dict[Hashable, dict[str, l
     groups: dict[Hashable, dict[str, list[Strand]]] = {}
     for strand in strands:
         if alike := key(strand):
-            groups.setdefault(alike, {}).setdefault(strand.name, []).append(strand)
+            groups.setdefault(alike, {}).setdefault(f"{strand.half}{strand.name}", []).append(strand)
     return groups
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from tallystick.answers.align import ADAPTER, FUSED, Pair, slot_of, without
-from tallystick.answers.strands import Strand
+from tallystick.answers.align import ADAPTER, Pair, without
+from tallystick.answers.projections import FUSED
+from tallystick.answers.strand import Strand
 from tallystick.ledger import EMBEDDING_ROLES, Axis
 
 TIES = ("tie-lost", "tie-gained")
@@ -50,10 +51,24 @@ class Cause:
     keys: tuple[str, ...] = ()  # the config keys that make it, where the configs tell
 
 
-def tie_cause(tied: Mapping[str, str], parameters: int, *, lost: bool, keys: tuple[str, ...] = ()) -> Cause:
-    """Ties that only one of the models has: each name with the one that holds its storage."""
-    word, verb = ("tie-lost", "no longer") if lost else ("tie-gained", "now")
-    what = "; ".join(f"{name} is {verb} tied to {holder}" for name, holder in tied.items())
+def tie_cause(
+    tied: Mapping[str, str], parameters: int, *, lost: bool, keys: tuple[str, ...] = (), unlike: str = ""
+) -> Cause:
+    """Ties that only one of the models has: each name with the one that holds its storage.
+
+    Args:
+        tied: the names with their holders.
+        parameters: what the second model has more.
+        lost: whether the first model has the ties, and not the second.
+        keys: the config keys that say so.
+        unlike: what the first model is called, where nothing says that both were meant to be tied.
+    """
+    word = "tie-lost" if lost else "tie-gained"
+    if unlike:
+        verb, more = ("is not", f" as it is in {unlike}") if lost else ("is", f", which it is not in {unlike}")
+    else:
+        verb, more = ("is no longer" if lost else "is now"), ""
+    what = "; ".join(f"{name} {verb} tied to {holder}{more}" for name, holder in tied.items())
     return Cause(word, what, parameters, tuple(dict.fromkeys(name for tie in tied.items() for name in tie)), keys)
 
 
@@ -79,23 +94,46 @@ class Side(NamedTuple):
     width: int  # of the stream between the layers; 0 where nothing tells
     layers: tuple[Axis, ...]  # that some tensor stands in, as few runs as there are gaps
     stacks: frozenset[str]  # names before the number of a layer that the other model has too
-    experts: bool  # whether it has any
+    experts: bool  # whether it has any, or a router to them
+    meant: frozenset[str]  # names that are meant to be tied, whether they are or not
+    twice: Mapping[str, str]  # names of what it stores twice, with the words for that
 
     @classmethod
-    def of(cls, label: str, strands: Sequence[Strand], paired: Iterable[Strand]) -> Side:
-        """Read it from all strands, and from those that have a counterpart."""
+    def of(cls, label: str, strands: Sequence[Strand], paired: Iterable[Strand], meant: Iterable[str] = ()) -> Side:
+        """Read it from all strands, from those that have a counterpart, and from what the model says of its ties."""
         own = [strand for strand in strands if not strand.buffer and not ADAPTER.search(strand.name)]
         norms = [strand.shape[0] for strand in own if strand.role == "norm" and len(strand.shape) == 1]
         tables = [strand.shape[-1] for strand in own if strand.role == "token_embedding" and strand.shape]
-        stacks = frozenset(_stack(strand) for strand in paired if strand.layered and not strand.buffer)
-        layers = {strand.layers for strand in own if strand.layered and _stack(strand) in stacks}
-        experts = any(strand.role == "experts" for strand in own)
-        return cls(label, max(norms, default=0) or max(tables, default=0), _joined(layers), stacks, experts)
+        stacks = frozenset(strand.stack for strand in paired if strand.layered and not strand.buffer)
+        layers = {strand.layers for strand in own if strand.layered and strand.stack in stacks}
+        experts = any(strand.role in ("experts", "router") for strand in own)
+        width = max(norms, default=0) or max(tables, default=0)
+        return cls(label, width, _joined(layers), stacks, experts, frozenset(meant), _twice(own, label))
 
     @property
     def depth(self) -> int:
         """How many layers."""
         return sum(layers.length for layers in self.layers)
+
+
+def _twice(strands: Sequence[Strand], label: str) -> dict[str, str]:
+    """Projections that one model holds both fused and split, each with how to say so of it."""
+    modules: dict[tuple[object, ...], dict[str, list[Strand]]] = {}
+    for strand in strands:
+        if strand.slot and not strand.shared:
+            module = (strand.role, strand.trunk, strand.kind, strand.layers)
+            modules.setdefault(module, {}).setdefault(strand.slot, []).append(strand)
+    said: dict[str, str] = {}
+    for slots in modules.values():
+        for whole, split in FUSED.items():
+            if whole not in slots or not all(piece in slots for piece in split):
+                continue
+            one, pieces = slots[whole], [strand for piece in split for strand in slots[piece]]
+            if sum(s.size * s.each for s in one) == sum(s.size * s.each for s in pieces):
+                words = [" and ".join(dict.fromkeys(s.word for s in strands)) for strands in (pieces, one)]
+                said |= dict.fromkeys((s.name for s in pieces), f"{words[0]} in {label}, which hold {words[1]} again")
+                said |= dict.fromkeys((s.name for s in one), f"{words[1]} in {label}, which holds {words[0]} again")
+    return said
 
 
 def _joined(runs: Iterable[Axis]) -> tuple[Axis, ...]:
@@ -133,9 +171,11 @@ def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iter
         yield Cause("buffers", f"buffers counted as parameters in {side}", gap, names)
     elif one.shared != other.shared and gap:
         holder = counterparts.get(one.holder, one.holder) if one.shared else other.holder
-        yield tie_cause({other.title: holder.replace("{}", "*")}, gap, lost=one.shared)
-    elif len(pair.a) != len(pair.b) and not gap:
-        yield Cause("projections-fused", _fused(pair, b.label), 0, (*(strand.title for strand in pair.a), *names))
+        meant = other.name in b.meant if one.shared else one.name in a.meant
+        unlike = "" if meant else a.label
+        yield tie_cause({other.title: holder.replace("{}", "*")}, gap, lost=one.shared, unlike=unlike)
+    elif not gap and (said := _stored_otherwise(pair, a.label, b.label)):
+        yield Cause("projections-fused", said, 0, (*(strand.title for strand in pair.a), *names))
     elif gap and _packed(one) != _packed(other):
         packed = b.label if _packed(other) else a.label
         dtype = (other if _packed(other) else one).dtype
@@ -152,10 +192,18 @@ def _packed(strand: Strand) -> bool:
     return "int" in strand.dtype
 
 
-def _fused(pair: Pair, label: str) -> str:
-    many, one = (pair.a, pair.b[0]) if len(pair.b) == 1 else (pair.b, pair.a[0])
-    verb = "fused" if len(pair.b) == 1 else "split"
-    return f"{', '.join(strand.word for strand in many)} and {one.word} are the same, {verb} in {label}"
+def _stored_otherwise(pair: Pair, label_a: str, label_b: str) -> str | None:
+    """That two sides of a pair are the same, where it does not show in their shapes: fused, stacked, or both."""
+    stacked = [strand.role == "experts" and strand.each == 1 for strand in (pair.a[0], pair.b[0])]
+    if len(pair.a) == len(pair.b) == 1 and stacked[0] == stacked[1]:
+        return None
+    many, few = (pair.a, pair.b) if len(pair.a) > len(pair.b) else (pair.b, pair.a)
+    same = " and ".join(", ".join(strand.word for strand in strands) for strands in (many, few))
+    how = f"{'fused' if few is pair.b else 'split'} in {label_b}" if len(many) > len(few) else ""
+    if stacked[0] != stacked[1]:
+        where = label_a if stacked[0] else label_b
+        how = f"fused and stacked in {label_b}" if how == f"fused in {where}" else f"{how}, stacked in {where}"
+    return f"{same} are the same, {how.removeprefix(', ') or f'cut otherwise in {label_b}'}"
 
 
 class _Dimension(NamedTuple):
@@ -222,7 +270,7 @@ def _named(strands: Sequence[Strand], width: int) -> list[_Dimension]:
 
 def _slot(strands: Sequence[Strand]) -> str | None:
     """The projection that a strand is, or that several are together."""
-    pieces = tuple(slot_of(strand) for strand in strands)
+    pieces = tuple(strand.slot for strand in strands)
     return pieces[0] if len(strands) == 1 else next((whole for whole, split in FUSED.items() if split == pieces), None)
 
 
@@ -256,13 +304,16 @@ def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
     if not strand.parameters:
         return
     beside = [strand]
-    if strand.layered and _stack(strand) in side.stacks and not ADAPTER.search(strand.name):
+    if strand.layered and strand.stack in side.stacks and not ADAPTER.search(strand.name):
         above = without(strand, there.layers)  # in layers that the other model has not
         beside = without(strand, [one.layers for one in above])
         for one in above:
             yield Cause("layers", f"layers {a.depth:,} → {b.depth:,}", sign * one.parameters, (strand.title,))
     for one in beside:
         word, said = _noun(one)
+        if twice := side.twice.get(one.name):
+            yield Cause("stored-twice", twice, sign * one.parameters, (one.title,))
+            continue
         if one.role == "mlp" and there.experts and not side.experts:
             word, said = "experts", "one MLP in place of experts"
         yield Cause(word, f"{said} only in {side.label}", sign * one.parameters, (strand.title,))
@@ -277,7 +328,7 @@ def _noun(strand: Strand) -> tuple[str, str]:
         return "norms", "shifts of norms"
     if strand.kind == "bias" and strand.role != "other":
         return "biases", "biases"
-    if strand.role == "mlp" and slot_of(strand) == "gate":
+    if strand.role == "mlp" and strand.slot == "gate":
         return "mlp-gate", "a gate in the MLP"
     return {
         "token_embedding": ("embeddings", "token embedding"),
@@ -290,7 +341,3 @@ def _noun(strand: Strand) -> tuple[str, str]:
         "mlp": ("mlp", "MLP tensors"),
         "other": ("other", "tensors without a counterpart"),
     }.get(strand.role, (strand.role, f"{strand.role} tensors"))
-
-
-def _stack(strand: Strand) -> str:
-    return strand.name.partition("{}")[0]

@@ -14,7 +14,8 @@ from typing import Any
 from tallystick.answers.align import Pair, align, in_common
 from tallystick.answers.causes import Cause, Side, causes_of, in_order
 from tallystick.answers.config_walk import walk
-from tallystick.answers.strands import Strand, strands_of
+from tallystick.answers.strand import Strand
+from tallystick.answers.strands import strands_of
 from tallystick.config import Recipe
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
@@ -83,8 +84,8 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
                 f"{label_a} ({a.total:,} parameters) and {label_b} ({b.total:,}) have nothing in common: no tensor of one"
                 " has a counterpart in the other by its name, or by what it is for"
             )
-        side_a = Side.of(label_a, strands_a, [strand for pair in pairs if pair.b for strand in pair.a])
-        side_b = Side.of(label_b, strands_b, [strand for pair in pairs if pair.a for strand in pair.b])
+        side_a = Side.of(label_a, strands_a, [strand for pair in pairs if pair.b for strand in pair.a], _meant(a))
+        side_b = Side.of(label_b, strands_b, [strand for pair in pairs if pair.a for strand in pair.b], _meant(b))
         causes = causes_of(pairs, side_a, side_b)
         aligned = _how(pairs)
     gap = b.total - a.total
@@ -111,6 +112,11 @@ def _recipe(ledger: Ledger) -> Recipe | None:
     if described is None or described.total != ledger.total or any(ledger.mismatches.values()):
         return ledger.recipe
     return described.recipe
+
+
+def _meant(ledger: Ledger) -> set[str]:
+    """Names that the model itself or its config means to be tied."""
+    return {name for names in ledger.meant or () for name in names}
 
 
 def _dtypes(a: Ledger, b: Ledger) -> list[Cause]:

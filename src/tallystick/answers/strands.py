@@ -9,77 +9,18 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, product
-from typing import NamedTuple
 
+from tallystick.answers.halves import in_blocks
 from tallystick.answers.parts import kind_of
+from tallystick.answers.projections import projected
+from tallystick.answers.strand import NOWHERE, Strand
 from tallystick.ledger import EMBEDDING_ROLES, Axis, Entry
 
 MOST_SPELLED = 64  # tensors of one layer that are kept apart by their numbers; more of them are counted as copies
 
-NOWHERE = Axis(0, 0)
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_KINDS = re.compile(r"(.*?)_?(weight|bias|scale|shift|gamma|beta)", re.IGNORECASE)
-
-
-class Strand(NamedTuple):
-    """Tensors of one shape that run through some layers: one of each, or `each` where they are experts."""
-
-    name: str  # with {} for the numbers of layers and experts
-    shape: tuple[int, ...]
-    role: str
-    kind: str  # as `kind_of` tells it
-    dtype: str
-    buffer: bool
-    unique: int  # elements of one tensor that nothing else holds
-    holder: str  # the name that it is tied to, "" where it is its own
-    layered: bool
-    layers: Axis  # Axis(0, 1) for what stands in no layer
-    each: int
-
-    @property
-    def size(self) -> int:
-        """Elements of one tensor."""
-        return int(math.prod(self.shape))
-
-    @property
-    def copies(self) -> int:
-        """How many tensors."""
-        return self.layers.length * self.each
-
-    @property
-    def experts(self) -> int:
-        """How many experts it holds, whether in one tensor or one by one; 1 for what is no expert's."""
-        return self.shape[0] if len(self.inner) < len(self.shape) else self.each
-
-    @property
-    def inner(self) -> tuple[int, ...]:
-        """The shape of one, without the dimension of the experts."""
-        fused = self.role == "experts" and self.each == 1 and len(self.shape) > (1 if self.kind == "bias" else 2)
-        return self.shape[1:] if fused else self.shape
-
-    @property
-    def parameters(self) -> int:
-        """Unique parameters of all."""
-        return 0 if self.buffer else self.unique * self.copies
-
-    @property
-    def shared(self) -> bool:
-        """Whether another tensor holds it, or some of it."""
-        return self.unique < self.size
-
-    @property
-    def title(self) -> str:
-        """The name as people read it."""
-        return self.name.replace("{}", "*")
-
-    @property
-    def word(self) -> str:
-        """What the module calls it, such as ``q_proj``."""
-        *above, last = self.name.split(".")
-        kind = _KINDS.fullmatch(last)
-        return last if kind is None else kind[1] or (above[-1] if above else "")
 
 
 def strands_of(entries: Iterable[Entry]) -> list[Strand]:
@@ -93,14 +34,19 @@ def strands_of(entries: Iterable[Entry]) -> list[Strand]:
             holder = "" if entry.storage == entry.name else names.get(entry.storage, entry.storage)
             shape = tuple(int(size) for size in entry.shape)
             kind, layered = kind_of(entry), layers is not None
+            role = "experts" if entry.role == "mlp" and len(shape) == (2 if kind == "bias" else 3) else entry.role
             strand = Strand(
-                name, shape, entry.role, kind, entry.dtype, entry.buffer, entry.unique, holder, layered, NOWHERE, 0
+                name, shape, role, kind, entry.dtype, entry.buffer, entry.unique, holder, layered, NOWHERE, 0
             )
             start, length = layers or Axis(0, 1)
             step = steps.setdefault(strand, defaultdict(int))
             step[start] += each
             step[start + length] -= each
-    return [strand._replace(layers=layers, each=each) for strand, step in steps.items() for layers, each in _runs(step)]
+    return projected(
+        in_blocks(
+            strand._replace(layers=layers, each=each) for strand, step in steps.items() for layers, each in _runs(step)
+        )
+    )
 
 
 def _runs(steps: dict[int, int]) -> Iterator[tuple[Axis, int]]:
@@ -115,6 +61,7 @@ def _runs(steps: dict[int, int]) -> Iterator[tuple[Axis, int]]:
 def _places(entry: Entry) -> Iterator[tuple[str, Axis | None, int]]:
     """An entry's name with its layer's and its experts' numbers left open, its layers, and how many in each."""
     *above, last = entry.name.split(".")
+    numbering = _numbering(above, entry.role)
     axes = iter([Axis(int(axis.start), int(axis.length)) for axis in entry.axes])  # plain integers, without expressions
     layers: Axis | None = None
     each = 1
@@ -127,7 +74,7 @@ def _places(entry: Entry) -> Iterator[tuple[str, Axis | None, int]]:
         elif layers is None and entry.role not in EMBEDDING_ROLES:
             layers = axis
             name.append("{}")
-        elif (place and "expert" in above[place - 1]) or axis.length * math.prod(map(len, spelled)) > MOST_SPELLED:
+        elif place == numbering or axis.length * math.prod(map(len, spelled)) > MOST_SPELLED:
             each *= axis.length
             name.append("{}")
         else:
@@ -136,6 +83,14 @@ def _places(entry: Entry) -> Iterator[tuple[str, Axis | None, int]]:
     for numbers in product(*spelled):
         number = iter(map(str, numbers))
         yield ".".join([*(next(number) if word is None else word for word in name), last]), layers, each
+
+
+def _numbering(above: Sequence[str], role: str) -> int | None:
+    """Where in its name an expert's number is: after a word for experts, or else the first after the layer's."""
+    numbers = [place for place, word in enumerate(above) if word == "{}" or _NUMBER.fullmatch(word)]
+    named = [place for place in numbers if place and "expert" in above[place - 1]]
+    unnamed = numbers[1:2] if role == "experts" else []
+    return next(iter(named or unnamed), None)
 
 
 def _held_by_embeddings(entries: Iterable[Entry]) -> list[Entry]:

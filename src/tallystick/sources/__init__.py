@@ -95,14 +95,17 @@ def _is_module(source: object) -> bool:
 
 
 # Weights in formats that are not read, by the ends of their names.
-_OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx")
+_OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx", ".xml")  # the last is OpenVINO's
+
+
+_YAML = (".yaml", ".yml")
 
 
 def _names_a_file(word: str) -> bool:
     """Whether a name ends as those of weights and configs do."""
     from tallystick.sources.formats import is_weights
 
-    return is_weights(word) or word.endswith((".json", ".toml", *_OTHER_WEIGHTS))
+    return is_weights(word) or word.endswith((".json", ".toml", *_YAML, *_OTHER_WEIGHTS))
 
 
 def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
@@ -134,6 +137,7 @@ def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> L
     """A folder of weights or of a config: weights before the config beside them; `name` is what the user named."""
     from tallystick.sources.checkpoint import find_weights, names_in
     from tallystick.sources.config import CONFIG
+    from tallystick.sources.own_configs import NAMES as OWN_CONFIGS
 
     names = names_in(folder)
     if _PIPELINE in names:
@@ -143,6 +147,11 @@ def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> L
 
         if absent := absent_from(folder, names):
             return ledger_without_weights(folder / CONFIG, absent, overrides, source=name)
+    elif not OWN_CONFIGS.isdisjoint(names):
+        from tallystick.sources.own_folders import ledger_from_own_folder
+
+        if own := ledger_from_own_folder(folder, names, overrides, source=name):
+            return own
     checkpoint = find_weights(folder)
     if checkpoint is None and CONFIG not in names:
         raise BadInput(f"{name} holds neither a {CONFIG} nor weights{_inside(folder, names)}")
@@ -167,7 +176,6 @@ def _inside(folder: Location, names: list[str]) -> str:
 def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A file of weights or a config; `name` is what the user named."""
     from tallystick.sources.config import ledger_from_config
-    from tallystick.sources.files import read_json, read_toml
     from tallystick.sources.formats import is_weights
 
     if is_weights(path.name):
@@ -176,8 +184,18 @@ def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledge
         return ledger_from_checkpoint(path, overrides, source=name)
     if path.name.endswith(_OTHER_WEIGHTS):
         raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or weights in another format")
-    values = read_toml(path) if path.suffix == ".toml" else read_json(path)
-    return ledger_from_config(values, overrides, source=name)
+    return ledger_from_config(_values(path), overrides, source=name)
+
+
+def _values(path: Location) -> Any:
+    """What the file of a config holds."""
+    from tallystick.sources.files import read_json, read_toml
+
+    if path.name.endswith(_YAML):
+        from tallystick.sources.flat_yaml import read_flat_yaml
+
+        return read_flat_yaml(path)
+    return read_toml(path) if path.suffix == ".toml" else read_json(path)
 
 
 def _unread(folder: Location) -> tuple[str, ...]:

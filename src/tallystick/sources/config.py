@@ -23,6 +23,7 @@ from tallystick.sources.classes import (
     sibling_of,
     siblings_of,
 )
+from tallystick.sources.own_configs import translated
 
 CONFIG = "config.json"
 # Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
@@ -62,6 +63,9 @@ def ledger_from_config(
     """
     if not isinstance(values, Mapping):
         raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
+    notes: tuple[str, ...] = ()
+    if other := translated(values, overrides, source):
+        values, overrides, notes = other
     stated = {**values, **overrides}
     family = native(values, overrides, source)
     if family is None or _has_class(family, foreign_class(stated, family)):
@@ -86,7 +90,7 @@ def ledger_from_config(
         kind=kind,
         architecture=family.name,
         symbols=config.symbols,
-        notes=note_of(settings, family),
+        notes=(*notes, *note_of(settings, family)),
         attending=attending(model),
         recurring=recurring(model),
         mixing=mixing(model),

@@ -9,7 +9,7 @@ from pathlib import Path
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.config import CONFIG
 from tallystick.sources.contents import Contents
-from tallystick.sources.files import open_regular, refuse_pointer
+from tallystick.sources.files import exists, open_regular, refuse_pointer
 from tallystick.sources.remote import AnyLocation, Location, Remote
 
 TORCH = (".bin", ".pt", ".pth", ".ckpt")
@@ -18,6 +18,7 @@ NPZ = ".npz"
 DISTRIBUTED = ".metadata"
 ENDINGS = (*TORCH, GGUF, NPZ)
 LLAMA2C = ".bin"
+OPENVINO = ".xml"  # the end of the graph's name, of which the weights are in a .bin
 INDEX_ENDING = ".bin.index.json"
 SINGLE = "pytorch_model.bin"
 INDEX = "pytorch_model.bin.index.json"
@@ -65,6 +66,8 @@ def read_weights(path: Location) -> Contents:
 
     if torch_files.is_torch_file(start):
         return torch_files.read_torch_file(path)
+    if isinstance(path, Path) and exists(path.parent / (path.name.removesuffix(".bin") + OPENVINO)):
+        raise BadInput(f"{path} holds OpenVINO's weights, which are not read: name the folder with its config.json")
     if path.name.endswith(LLAMA2C):  # which begins with a size, as anything may
         from tallystick.sources.llama2c import read_llama2c
 
@@ -88,7 +91,7 @@ def find_other(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
         if usual in names:
             return folder / usual
     indexes = [name for name in names if name.endswith(INDEX_ENDING)]
-    files = [name for name in names if is_main(name)]
+    files = [name for name in names if is_main(name) and name.removesuffix(".bin") + OPENVINO not in names]
     if len(indexes) == 1:
         return folder / indexes[0]
     if len(files) > 1 and len({_PART.sub("", name) for name in files}) == 1:  # the parts of one

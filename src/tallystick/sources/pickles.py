@@ -2,7 +2,8 @@
 
 A pickle is a small program: it names classes and functions, and calls them. Here the steps are decoded by the standard
 library's `pickletools`, which runs none of them, and followed on a machine that knows plain values and those names
-that a format lists, each with a function of ours that only notes the arguments. Any other name is refused as it comes.
+that a format lists, each with a function of ours that only notes the arguments. Any other name is refused as it comes,
+or stands for itself alone where a format allows strangers.
 
 Each step, and what it makes, is taken from the budget of the source. An answer is plain values, `Other` where a known
 name gives no more, and whatever the format's functions give.
@@ -20,6 +21,7 @@ from typing import Any
 
 from tallystick.budget import Budget, current
 from tallystick.errors import BadInput, quoted
+from tallystick.sources.strangers import Stranger, is_class, may_be_named
 
 LARGEST = 16 << 20  # bytes of a pickle that are read at once; the largest shards' are some hundred thousand
 
@@ -33,6 +35,15 @@ class Name:
 
     def __init__(self, name: str, make: Make) -> None:
         self.name, self.make = name, make
+
+
+class _Unknown(Name):
+    """The name of a class that no format lists, of which objects are strangers."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, lambda _: Stranger(name))
 
 
 class Other:
@@ -67,7 +78,12 @@ class Key:
         self.value = value
 
 
-def followed(stream: BytesIO, known: Mapping[str, Make], persistent: Callable[[Any], Any]) -> Any:
+def followed(
+    stream: BytesIO,
+    known: Mapping[str, Make],
+    persistent: Callable[[Any], Any],
+    strangers: dict[str, None] | None = None,
+) -> Any:
     """What the next pickle of a stream would give; the stream is left behind it.
 
     Args:
@@ -75,12 +91,13 @@ def followed(stream: BytesIO, known: Mapping[str, Make], persistent: Callable[[A
         known: the names that may be called, with their modules (``"collections.OrderedDict"``), and what is made of the
             arguments. A module's name and its class's are joined by a dot.
         persistent: what a persistent id stands for.
+        strangers: where other names are noted, of which objects become strangers; None to refuse such names.
 
     Raises:
         BadInput: for any other name, for what is no pickle, and where the budget of the source is spent.
     """
     budget = current()
-    machine = _Machine(known, persistent, budget)
+    machine = _Machine(known, persistent, budget, strangers)
     try:
         for opcode, argument, _ in pickletools.genops(stream):
             budget.step(2)
@@ -98,11 +115,17 @@ def followed(stream: BytesIO, known: Mapping[str, Make], persistent: Callable[[A
 class _Machine:
     """The stack and the memory that a pickle works on."""
 
-    def __init__(self, known: Mapping[str, Make], persistent: Callable[[Any], Any], budget: Budget) -> None:
+    def __init__(
+        self,
+        known: Mapping[str, Make],
+        persistent: Callable[[Any], Any],
+        budget: Budget,
+        strangers: dict[str, None] | None,
+    ) -> None:
         self.stack: list[Any] = []
         self._below: list[list[Any]] = []  # stacks that wait under a mark
         self._memory: dict[int, Any] = {}
-        self._known, self._persistent = known, persistent
+        self._known, self._persistent, self._strangers = known, persistent, strangers
         self._budget = budget
 
     def step(self, name: str, argument: Any) -> None:
@@ -198,7 +221,9 @@ class _Machine:
     def _extend(self, items: list[Any], kind: type[list[Any]]) -> None:
         self._take(10 * len(items))
         holder = self.stack[-1]
-        if type(holder) is not kind:
+        if isinstance(holder, Stranger):
+            holder = holder.listed
+        elif type(holder) is not kind:
             raise BadInput("its pickle appends to what is no list: it is broken")
         holder.extend(items)
 
@@ -219,7 +244,8 @@ class _Machine:
 
     def _set(self, items: list[Any]) -> None:
         self._take(60 * len(items))
-        holder = self.stack[-1]
+        top = self.stack[-1]
+        holder = top.items if isinstance(top, Stranger) else top
         if isinstance(holder, dict):
             for key, value in zip(items[::2], items[1::2], strict=True):
                 holder[key_of(key)] = value
@@ -240,28 +266,38 @@ class _Machine:
     def _name(self, module: str, name: str) -> None:
         whole = f"{module}.{name}"
         make = self._known.get(whole)
-        if make is None:
+        if make is not None:
+            self._new(Name(whole, make), 64)
+            return
+        if self._strangers is None or not may_be_named(module, name):
             raise BadInput(
                 f"its pickle names GLOBAL {_word(whole)}, which is no part of weights: nothing of it was run"
             )
-        self._new(Name(whole, make), 64)
+        self._take(100 + len(whole))
+        self._strangers[whole] = None
+        self._new(_Unknown(whole), 64)
 
     def inst(self, words: str) -> None:
         arguments = tuple(self._marked())
         self.global_(words)
-        self._call(self.stack.pop(), arguments)
+        self._reduce(self.stack.pop(), arguments)
 
     def obj(self, _: None) -> None:
         of, *arguments = self._marked()
-        self._call(of, tuple(arguments))
+        self._reduce(of, tuple(arguments))
 
     def reduce(self, _: None) -> None:
         arguments, of = self.stack.pop(), self.stack.pop()
+        self._reduce(of, arguments)
+
+    def _reduce(self, of: Any, arguments: Any) -> None:
+        if isinstance(of, _Unknown) and not is_class(of.name):
+            raise BadInput(f"its pickle calls GLOBAL {_word(of.name)}, which is no class: nothing of it was run")
         self._call(of, arguments)
 
     def new_object(self, _: None) -> None:
         arguments, of = self.stack.pop(), self.stack.pop()
-        if isinstance(of, Name) and _is_function(of.name):
+        if isinstance(of, Name) and not isinstance(of, _Unknown) and _is_function(of.name):
             raise BadInput(f"its pickle makes an object of {_word(of.name)}, which is no class: it is broken")
         self._call(of, arguments)
         if isinstance(self.stack[-1], Ordered):
@@ -269,7 +305,7 @@ class _Machine:
 
     def new_object_with_keywords(self, _: None) -> None:
         keywords, arguments, of = self.stack.pop(), self.stack.pop(), self.stack.pop()
-        if keywords:
+        if keywords and not isinstance(of, _Unknown):
             raise BadInput("its pickle makes an object by keywords, which no file of weights does")
         self._call(of, arguments)
 
@@ -280,7 +316,7 @@ class _Machine:
 
     def build(self, _: None) -> None:
         state, built = self.stack.pop(), self.stack[-1]
-        if isinstance(built, Other):
+        if isinstance(built, Other | Stranger):
             built.state = state
         elif not isinstance(built, Ordered) or not isinstance(state, dict):
             raise BadInput("its pickle sets the state of what has none: it is broken")

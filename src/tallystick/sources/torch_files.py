@@ -19,14 +19,16 @@ from tallystick.sources import zips
 from tallystick.sources.contents import NOWHERE, Contents, Sharing
 from tallystick.sources.files import open_regular, refuse_pointer
 from tallystick.sources.packed_parts import Weight
-from tallystick.sources.pickles import LARGEST, followed
+from tallystick.sources.pickles import LARGEST, Name, followed
 from tallystick.sources.remote import Location, Remote
 from tallystick.sources.safetensors import Header, StoredTensor
 from tallystick.sources.state_dicts import Found, tensors_in
+from tallystick.sources.strangers import Stranger, stranger_notes
 from tallystick.sources.torch_calls import KNOWN
 from tallystick.sources.torch_names import DTYPES, SHARED_BYTES
 from tallystick.sources.torch_tensors import SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
 from tallystick.sources.views import View, joined, shared
+from tallystick.sources.whole_modules import opened
 
 KIND = "torch"
 
@@ -41,6 +43,7 @@ class _Whole(NamedTuple):
 
     values: Any
     places: Mapping[str, int | None]
+    strangers: Mapping[str, None]  # names of classes that are no part of weights
 
 
 def is_torch_file(start: bytes) -> bool:
@@ -52,7 +55,7 @@ def read_torch_file(path: Location) -> Contents:
     """The tensors of a file of ``torch.save``, by what its pickle says of them.
 
     Raises:
-        BadInput: for what is broken, and for a pickle that names anything but parts of weights.
+        BadInput: for what is broken, and for a pickle that names what runs programs or reads files where it is called.
     """
     file, size = open_regular(path)
     with file:
@@ -67,8 +70,14 @@ def read_torch_file(path: Location) -> Contents:
                 )
             else:
                 whole = _from_pickles(file, size)
-            found = tensors_in(whole.values, lambda value: isinstance(value, SavedTensor | Wrapped))
-            return _contents(path, found, whole.places)
+            plain = opened(whole.values)
+            if isinstance(plain.values, Stranger):
+                what = f"one object of {plain.values.name}, which was not imported or run, and no tensors"
+                raise BadInput(f"it holds {what}: name the file with the model's state_dict()")
+            found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
+            contents = _contents(path, found, whole.places)
+            buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
+            return contents._replace(buffers=buffers, notes=(*contents.notes, *stranger_notes(whole.strangers)))
         except BadInput as error:
             raise BadInput(f"{path} cannot be read: {error}") from None
 
@@ -84,7 +93,8 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
         raise BadInput("it is a program of TorchScript, of which nothing is read: save its state_dict()")
     content = zips.content_of(file, members[pickled[0]], LARGEST)
     storages: dict[str, Storage] = {}
-    values = followed(BytesIO(content), KNOWN, _remembering(storages, _ZIPPED))
+    strangers: dict[str, None] = {}
+    values = followed(BytesIO(content), KNOWN, _remembering(storages, _ZIPPED), strangers)
     found: dict[str, int | None] = {}
     for key, storage in storages.items():
         member = members.get(f"{folder}data/{key}")
@@ -92,7 +102,7 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
             has = "does not hold" if member is None else f"holds {member.size:,} bytes of"
             raise BadInput(f"it {has} the storage {quoted(key)}, for which its pickle asks {storage.bytes:,} bytes")
         found[key] = zips.place_of(file, member) if places and member.method == zips.STORED else None
-    return _Whole(values, found)
+    return _Whole(values, found, strangers)
 
 
 def _from_pickles(file: BufferedReader, size: int) -> _Whole:
@@ -104,7 +114,8 @@ def _from_pickles(file: BufferedReader, size: int) -> _Whole:
         raise BadInput("it is a pickle, and not one of torch.save")
     followed(stream, {}, _refused)  # the sizes of integers where it was written
     storages: dict[str, Storage] = {}
-    values = followed(stream, KNOWN, _remembering(storages, _IN_ROW))
+    strangers: dict[str, None] = {}
+    values = followed(stream, KNOWN, _remembering(storages, _IN_ROW), strangers)
     keys = followed(stream, {}, _refused)
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or set(keys) != storages.keys():
         raise BadInput("the list of its storages is not that of its tensors")
@@ -117,17 +128,19 @@ def _from_pickles(file: BufferedReader, size: int) -> _Whole:
         position += _COUNT + storages[key].bytes
         if count * DTYPES[storages[key].dtype] != storages[key].bytes * 8 or position > size:
             raise BadInput(f"the storage {quoted(key)} is not where it should be: the file is cut off or broken")
-    return _Whole(values, places)
+    return _Whole(values, places, strangers)
 
 
 def _refused(_: Any) -> Any:
     raise BadInput("its pickle asks for memory where it should not")
 
 
-def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], Storage]:
+def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], Any]:
     """What makes storages of persistent ids of so many fields, and keeps the memory that each is of."""
 
-    def of(given: Any) -> Storage:
+    def of(given: Any) -> Any:
+        if isinstance(given, tuple) and given[:1] == ("module",) and len(given) == 4 and isinstance(given[1], Name):
+            return given[1]  # a module's class, which the old form saves with its source
         if not isinstance(given, tuple) or len(given) != fields or given[0] != "storage":
             raise BadInput("its pickle asks for memory by what is no storage's id")
         storage = storage_of(given[1], given[2], given[4])
@@ -271,7 +284,7 @@ def _contents(path: Location, found: Found, places: Mapping[str, int | None]) ->
         KIND,
         [(path, header)],
         sharing,
-        config=_arguments(found.beside),
+        config=_arguments(found),
         notes=(*found.notes(), *taken.notes),
         weights=taken.weights,
         beside=taken.beside,
@@ -323,10 +336,16 @@ def _in_order(tensor: SavedTensor) -> bool:
     return True
 
 
-def _arguments(beside: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The config in nanoGPT's ``ckpt.pt``: the arguments that its model was built with."""
-    arguments = beside.get("model_args")
-    if not isinstance(arguments, dict):
+def _arguments(found: Found) -> Mapping[str, Any] | None:
+    """The config in nanoGPT's ``ckpt.pt``: the arguments that its model was built with, or the dataclass of them."""
+    arguments = found.beside.get("model_args")
+    if arguments is None and any(name.endswith(_OF_NANOGPT) for name in found.tensors):
+        arguments = found.beside.get("config")  # another model's fields may be called alike
+    fields = arguments.fields if isinstance(arguments, Stranger) else arguments
+    if not isinstance(fields, dict):
         return None
-    plain = {name: one for name, one in arguments.items() if isinstance(name, str) and isinstance(one, int | float)}
+    plain = {name: one for name, one in fields.items() if isinstance(name, str) and isinstance(one, int | float)}
     return {"model_type": "nanogpt", **plain} if {"n_layer", "n_embd"} <= plain.keys() else None
+
+
+_OF_NANOGPT = "transformer.h.0.attn.c_attn.weight"

@@ -1,0 +1,50 @@
+"""YAML as programs write a flat config: a key and a plain value on each line. What is nested is kept as being there, no more."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tallystick.budget import current
+from tallystick.errors import BadInput, quoted
+from tallystick.sources.files import read_text
+from tallystick.sources.remote import Location
+
+LARGEST = 1_000_000  # bytes of a config
+
+_LINE = re.compile(r"([A-Za-z_][\w.-]*):(?:[ \t]+(.*))?")
+_WORDS: dict[str, Any] = {"": {}, "null": None, "~": None, "true": True, "false": False}
+_INTEGER, _NUMBER = re.compile(r"[+-]?\d{1,30}"), re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)(e[+-]?\d{1,3})?")
+
+
+def read_flat_yaml(path: Location) -> dict[str, Any]:
+    """The keys at the top of a YAML file with their plain values; lists and mappings are empty.
+
+    Raises:
+        BadInput: for a line that is none of a flat config, and for a key that comes twice.
+    """
+    values: dict[str, Any] = {}
+    for number, line in enumerate(read_text(path, LARGEST).splitlines(), 1):
+        current().step(1)
+        if not line.strip() or line[0] in " \t-#" or line.rstrip() in ("---", "...", "{}"):
+            continue  # nested in the key above, or nothing
+        found = _LINE.fullmatch(line.rstrip())
+        if found is None or found[1] in values:
+            why = "a key that comes twice" if found else "no `key: value`"
+            raise BadInput(f"{path} is not the YAML of a flat config: line {number} is {why}: {quoted(line)}")
+        current().keep(200 + len(line), "its keys")
+        values[found[1]] = _plain((found[2] or "").strip())
+    return values
+
+
+def _plain(text: str) -> Any:
+    if text[:1] in ("'", '"'):
+        return text[1:-1]
+    text = re.sub(r"\s+#.*", "", text)
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text.lower()):
+        return float(text)
+    return {} if text[:1] in ("{", "[", "&", "|", ">") else text

@@ -1,0 +1,73 @@
+"""A whole module that was pickled, as ``torch.save(model, path)`` does: its state dict, read from what the file says of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tallystick.budget import current
+from tallystick.errors import BadInput
+from tallystick.sources.pickles import Other
+from tallystick.sources.strangers import Stranger
+
+MOST_DEEP = 30  # modules one inside the other
+_NAME = 150  # bytes that Python takes for a tensor's name and place, without its letters
+
+
+class Opened(NamedTuple):
+    """What a file holds, with each module in it as its state dict."""
+
+    values: Any
+    buffers: frozenset[int]  # the ids of the tensors that are buffers of a module
+
+
+def opened(whole: Any) -> Opened:
+    """What a file holds, where that or a value of its dictionary is a module, or a dictionary of a class of its own."""
+    buffers: set[int] = set()
+    if isinstance(whole, Stranger):
+        return Opened(_plain(whole, buffers), frozenset(buffers))
+    if not isinstance(whole, dict):
+        return Opened(whole, frozenset())
+    strange = {key: _plain(one, buffers) for key, one in whole.items() if isinstance(one, Stranger)}
+    return Opened({**whole, **strange} if strange else whole, frozenset(buffers))
+
+
+def _plain(value: Stranger, buffers: set[int]) -> Any:
+    if not _is_module(value):
+        return value.items or value.listed or value
+    state: dict[str, Any] = {}
+    _add(value, "", 0, state, buffers)
+    return state
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, Stranger) and isinstance(value.fields.get("_modules"), dict)
+
+
+def _add(module: Stranger, front: str, depth: int, state: dict[str, Any], buffers: set[int]) -> None:
+    """Add a module's parameters, buffers and modules, in the order of a state dict and under its names."""
+    if depth == MOST_DEEP:
+        raise BadInput(f"it holds more than {MOST_DEEP} modules one inside the other")
+    fields, budget = module.fields, current()
+    listed = _items(fields.get("_non_persistent_buffers_set"))
+    budget.step(len(listed) + 1)
+    passing = {name for name in listed if isinstance(name, str)}
+    for part in ("_parameters", "_buffers"):
+        held = fields.get(part)
+        for name, value in held.items() if isinstance(held, dict) else ():
+            budget.step(2)
+            if value is None or not isinstance(name, str) or (part == "_buffers" and name in passing):
+                continue
+            budget.keep(_NAME + len(front) + len(name), "its tensors' names")
+            state[front + name] = value
+            if part == "_buffers":
+                buffers.add(id(value))
+    for name, value in fields["_modules"].items():
+        budget.step(1)
+        if isinstance(name, str) and _is_module(value):
+            _add(value, f"{front}{name}.", depth + 1, state, buffers)
+
+
+def _items(given: Any) -> list[Any]:
+    """The items of a set, which older protocols make by a call."""
+    held = given.state if isinstance(given, Other) else given
+    return held if isinstance(held, list) else []
