@@ -85,6 +85,41 @@ def test_a_dictionary_of_something_else_is_no_config():
     assert (answer.against, answer.correct) == (None, True)
 
 
+BOOK = """\
+GPT_CONFIG_124M = {
+    "vocab_size": 50257,    # Vocabulary size
+    "context_length": 1024, # Context length
+    "emb_dim": 768, "n_heads": 12, "n_layers": 12, 'drop_rate': .1,
+    "dtype": torch.bfloat16,
+    "qkv_bias": False       # Query-key-value bias {as in the paper}
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["book.py", "book.txt", "book.json"])
+def test_a_pasted_dictionary_is_a_config(tmp_path, name):
+    (tmp_path / name).write_text(BOOK, encoding="utf-8")
+    ledger = tallystick.count(tmp_path / name)
+    assert (ledger.total, ledger.architecture) == (163_009_536, "book_gpt")
+    assert {entry.dtype for entry in ledger.rolled if not entry.buffer} == {"bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (BOOK + BOOK, "holds 2 dictionaries (GPT_CONFIG_124M on line 1, GPT_CONFIG_124M on line 8)"),
+        ("x = {'emb_dim': open('/etc/passwd')}", "is not JSON"),
+        ("{" * 100_000, "nested too deeply|is not JSON"),
+        ("print('hello')", "is not JSON"),
+        ("x = {1: 2}", "is not JSON"),
+    ],
+)
+def test_what_is_no_one_config_is_refused(tmp_path, text, words):
+    (tmp_path / "some.py").write_text(text, encoding="utf-8")
+    with pytest.raises(tallystick.BadInput, match=words.replace("(", r"\(").replace(")", r"\)")):
+        tallystick.count(tmp_path / "some.py")
+
+
 SUMS = "38,597,376 + 786,432 + 85,056,000 = 124,439,808"
 
 

@@ -238,7 +238,7 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
     from tallystick.answers.keys import sizes
     from tallystick.budget import one_source
     from tallystick.sources.derivation import open_text, read_derivation
-    from tallystick.sources.pasted import models
+    from tallystick.sources.stated import models
 
     ledger = against if against is None or isinstance(against, Ledger) else count(against, **overrides)
     source, content = open_text(text)

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 
 from tallystick.budget import current
 from tallystick.errors import BadInput
-from tallystick.ledger import Ledger
-from tallystick.sources.config import ledger_from_config
 
 LARGEST_DICTIONARY = 20_000  # characters
 MOST_DICTIONARIES = 100  # of one text
@@ -52,16 +50,13 @@ def dictionaries(text: str) -> list[Pasted]:
     return found
 
 
-def models(text: str) -> list[Ledger]:
-    """The models whose configs a text states, in its order."""
-    found = []
-    for pasted in dictionaries(text):
-        name = f"{pasted.name or 'the dictionary'} (line {pasted.line} of the text)"
-        try:
-            found.append(ledger_from_config(pasted.values, {}, source=name))
-        except BadInput:  # a dictionary of something else
-            continue
-    return found
+def config_in(text: str, source: str) -> dict[str, Any] | None:
+    """The config of a text that holds one as a dictionary; None where it holds none, `BadInput` where several."""
+    found = dictionaries(text)
+    if len(found) > 1:
+        names = ", ".join(f"{one.name or 'one'} on line {one.line}" for one in found[:5])
+        raise BadInput(f"{source} holds {len(found)} dictionaries ({names}): leave the one that is meant")
+    return found[0].values if found else None
 
 
 def _end(text: str, start: int) -> int:

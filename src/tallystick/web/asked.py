@@ -117,13 +117,15 @@ def forget() -> None:
 
 def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
     from tallystick.sources.config import ledger_from_config
+    from tallystick.sources.pasted import config_in
 
     name = _file(given)
     text = _text(given, "config", MOST_CONFIG)
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadInput(f"{name} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+        if (values := config_in(text, "the text")) is None:
+            raise BadInput(f"{name} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise BadInput(f"{name} is nested too deeply to be a config") from None
     except ValueError:  # an integer of thousands of digits
