@@ -129,8 +129,16 @@ def test_a_claim_is_reached_by_its_steps():
     assert words(draw_explanation(answer, answer.explanations[0]))[1::2] == [
         "124,439,808",
         "+38,597,376",
-        "163,037,184",
+        "162,500,000 to 163,500,000",
     ]
+
+
+def test_a_claim_that_nothing_explains_is_drawn_as_what_it_is():
+    answer = tallystick.reconcile("llama-2-7b", "163M")
+    drawn = words(draw_explanation(answer, answer.explanations[0]))
+    assert drawn[2:] == ["not explained: at least", "-6,574,915,616", "claimed: 163M", "162,500,000 to 163,500,000"]
+    answer = tallystick.reconcile("gpt2", "123,550,272")
+    assert words(draw_explanation(answer, answer.explanations[0]))[-3:-1] == ["claimed: 123,550,272", "123,550,272"]
 
 
 @pytest.mark.parametrize("options", [{}, {"mode": "training", "device": "h100"}])

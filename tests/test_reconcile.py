@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 import torch
@@ -68,6 +69,20 @@ KNOWN = [
     ("llama-2-70b", "70B", 70_000_000_000, ["rounded-further"]),
     ("qwen2.5-72b", "72B", 72_000_000_000, ["cut-off"]),
     ("gemma-2b", "2B", 1_981_884_416, ["kaplan"]),
+    # bitsandbytes#834: Llama 2 in 4 bits, and a LoRA of rank 16 on all linear layers
+    ("llama-2-7b", "3540389888", 3_540_389_888, ["packed", "adapters-16-all-linear"]),
+    # PEFT's print_trainable_parameters of Llama 2 with its default targets, rank 8 and 64
+    ("llama-2-7b", "6,742,609,920", 6_742_609_920, ["adapters-8-q_proj-v_proj"]),
+    ("llama-2-7b", "4,194,304", 4_194_304, ["adapters-alone-8-q_proj-v_proj"]),
+    ("llama-2-7b", "6,778,392,576", 6_738_415_616 + 39_976_960, ["adapters-16-all-linear"]),
+    ("gpt2", "294,912", 8 * 12 * (768 + 2304), ["adapters-alone-8-c_attn"]),  # PEFT's default for GPT-2
+    ("gpt2", "124,734,720", 124_439_808 + 294_912, ["adapters-8-c_attn"]),
+    # 8x7B and 8x22B as products
+    ("mixtral-8x7b", "56B", 56_000_000_000, ["named"]),
+    ("mixtral-8x22b", "176B", 176_000_000_000, ["named"]),
+    # gpt-oss' model card: 3.61B and 5.13B active, the embedding left out
+    ("gpt-oss-20b", "3.61B", 3_608_307_264, ["active-no-lookup"]),
+    ("gpt-oss-120b", "5.13B", 5_132_849_472, ["active-no-lookup"]),
 ]  # fmt: skip
 
 
@@ -105,6 +120,100 @@ def test_what_nothing_explains_is_the_residual():
     ]
     assert (best.value, best.residual) == (123_551_232, -960)
     assert "960 too many" in answer.answer
+
+
+# -- claims that nothing explains -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("llama-2-7b", "163M"),
+        ("llama-2-7b", "5B"),
+        ("gpt2", "1.3B"),
+        ("gpt2", "350M"),
+        ("mixtral-8x7b", "300M"),
+        ("qwen3-8b", "40B"),
+    ],
+)
+def test_a_claim_far_off_is_not_forced(source, claim, capsys):
+    """No sum that happens to end near it: one block of a model of 7 billion explains no 163M."""
+    answer = tallystick.reconcile(source, claim)
+    assert not answer.explained
+    assert [one.steps for one in answer.explanations] == [()]
+    out = run(capsys, source, claim)
+    assert "rounds to" not in out
+    assert len(out.splitlines()) == 1
+
+
+def test_a_claim_far_off_names_the_models_that_it_fits():
+    answer = tallystick.reconcile("llama-2-7b", "163M")
+    found = [(one.name, one.what, one.value) for one in answer.presets]
+    assert ("gpt2", "with the tied head counted twice", 163_037_184) in found
+    assert "163M is gpt2 with the tied head counted twice (163,037,184)" in answer.answer
+    answer = tallystick.reconcile("llama-2-7b", "124M")
+    assert [(one.name, one.what) for one in answer.presets] == [("gpt2", "")]
+    assert "124M is gpt2 (124,439,808)" in answer.answer
+    names = [one.name for one in tallystick.reconcile("llama-2-7b", "8B").presets]
+    assert names[:2] == ["llama-3-8b", "llama-3.1-8b"]  # 8.03 billion each: the nearest first
+    assert tallystick.reconcile("gpt2", "117M").presets == ()  # it is known whose figure that is
+    assert tallystick.reconcile("gpt2", "124M").presets == ()
+
+
+def test_what_is_not_explained_of_a_rounded_claim_is_a_least_figure(capsys):
+    out = run(capsys, "llama-3.1-8b", "4.56B")  # unsloth#1584: in 4 bits it is 4,540,600,320
+    assert "rounds to" not in out
+    assert re.search(r"not explained: at least +\+14,399,680", out)
+    assert "at least 14,399,680 too few" in out
+    answer = tallystick.reconcile("llama-3.1-8b", "4.56B")
+    assert [names_of(one) for one in answer.explanations] == [["packed"], []]
+
+
+def test_a_miss_is_not_made_of_another_tokenizers_rows_or_of_one_block():
+    config = {"model_type": "llama", "hidden_size": 1280, "num_hidden_layers": 20, "num_attention_heads": 10,
+              "intermediate_size": 5120, "vocab_size": 32768, "tie_word_embeddings": False}  # fmt: skip
+    total = tallystick.count(config).total
+    for claim in (total - 31_000_000, total - 1_966_081, total // 2 + 7, total // 20):
+        answer = tallystick.reconcile(config, claim)
+        assert not answer.explained
+        for one in answer.explanations:
+            assert not {"vocabulary-32000", "one-block", "one-block-matrices", "cut-off"} & set(names_of(one))
+            assert not one.steps or abs(one.residual) * 20 <= claim
+
+
+def test_adapters_of_two_places_and_ranks_that_are_as_many_are_both_named():
+    answer = tallystick.reconcile("llama-2-7b", 33_554_432)
+    assert {name for one in answer.explanations for name in names_of(one)} == {
+        "adapters-alone-64-q_proj-v_proj",
+        "adapters-alone-32-q_proj-k_proj-v_proj-o_proj",
+    }
+
+
+def test_few_digits_are_no_adapters():
+    for claim in ("6.78B", "6.742B", "6.7426B"):
+        for one in tallystick.reconcile("llama-2-7b", claim).explanations:
+            assert not any(name.startswith("adapters") for name in names_of(one))
+
+
+@pytest.mark.parametrize("source", ["llama-2-7b", "gpt2", "qwen3-8b", "mixtral-8x7b"])
+def test_a_number_off_by_one_has_no_new_explanation(source):
+    """Of the 60 and more conventions no two happen to give a count one parameter away."""
+    total = tallystick.count(source).total
+    for off in (-1, 1, 12_345, 1_000_003):
+        assert not tallystick.reconcile(source, total + off).explained
+
+
+def test_adapters_are_those_that_peft_makes():
+    peft = pytest.importorskip("peft")
+    with torch.device("meta"):
+        model = build({**LLAMA2_C, "tie_word_embeddings": False, "num_hidden_layers": 2, "vocab_size": 1000})
+        plain = parameters_of(model)
+        adapted = peft.get_peft_model(model, peft.LoraConfig(r=16, target_modules="all-linear"))
+    trainable, everything = adapted.get_nb_trainable_parameters()
+    config = {**LLAMA2_C, "tie_word_embeddings": False, "num_hidden_layers": 2, "vocab_size": 1000}
+    assert plain < everything
+    assert names_of(tallystick.reconcile(config, everything).explanations[0]) == ["adapters-16-all-linear"]
+    assert trainable == everything - plain
 
 
 def test_palms_count_has_no_norms():
@@ -381,6 +490,7 @@ def test_json_has_the_documented_keys(capsys):
         "actual",
         "explanations",
         "published",
+        "presets",
         "answer",
         "explained",
     } == out.keys()

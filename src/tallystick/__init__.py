@@ -120,8 +120,10 @@ def reconcile(source: Any, claim: str | int, /, **overrides: Any) -> Reconciliat
     [('with the tied head counted twice', 38597376)]
     """
     from tallystick.answers.reconcile import reconcile as explain
+    from tallystick.presets import PRESETS
 
-    return explain(source if isinstance(source, Ledger) else count(source, **overrides), claim)
+    ledger = source if isinstance(source, Ledger) else count(source, **overrides)
+    return explain(ledger, claim, lambda: map(count, PRESETS))
 
 
 def memory(source: Any, /, *, device: Any = None, **options: Any) -> Memory:
@@ -150,7 +152,7 @@ def fit(source: Any, /, device: Any, **options: Any) -> Fit:
     Takes the options of `memory`.
 
     >>> fit("llama-3-8b", "rtx4090", sequence=8192).batch
-    3
+    4
     """
     from tallystick.answers.devices import device_of
     from tallystick.answers.fit import fit as answer
@@ -181,7 +183,13 @@ def compute(
     from tallystick.answers.devices import device_of
 
     ledger = source if isinstance(source, Ledger) else count(source)
-    return reckon(ledger, batch=batch, sequence=sequence, device=None if device is None else device_of(device), **speed)
+    return reckon(
+        ledger,
+        batch=batch,
+        sequence=sequence,
+        device=None if device is None else device_of(device, any_memory=True),
+        **speed,
+    )
 
 
 def ties(source: Any, /, **overrides: Any) -> Ties:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product
 from typing import NamedTuple
 
 from tallystick import mtp
 from tallystick.answers.claim import Claim
+from tallystick.answers.lora import is_adapter, with_adapters
 from tallystick.answers.parts import Tags, cells, kind_of
+from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
 
 UNIQUE = "each tensor counted once, embeddings included (so do Hoffmann et al. 2022, appendix F)"
@@ -32,6 +36,19 @@ _SCALED = frozenset({"attention", "mlp", "experts"})  # the weights that DeepSee
 _TILE = 128  # FP8 weights have one scale for each tile of so many rows and columns
 _PACKED = {"uint8": 2, "int32": 8}  # values of 4 bits in one element: bitsandbytes; GPTQ and AWQ
 _TOKENIZERS = {50257: "GPT-2's", 32000: "Llama's"}  # vocabularies that are padded in many models
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_FEW = 16  # experts, of which each can be thought of as a model
+_RANKS = (8, 16, 32, 64, 4, 128, 256, 2, 1)  # the commonest first
+# Where adapters are put: everywhere, or where LoRA's paper and PEFT's defaults put them, by the modules' names.
+_ADAPTED: dict[str, tuple[str, ...]] = {
+    "all linear layers": (),
+    "q_proj and v_proj": ("q_proj", "v_proj"),
+    "attention": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "c_attn": ("c_attn",),
+    "query_key_value": ("query_key_value",),
+    "qkv_proj": ("qkv_proj",),
+    "query and value": ("query", "value"),
+}
 
 
 class Convention(NamedTuple):
@@ -174,6 +191,42 @@ def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
     if ledger.stored is None and described.architecture == "deepseek_v3":
         yield from _of_deepseek(ledger, counts)
 
+    yield from _of_experts(ledger, counts)
+
+
+def _of_experts(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
+    """A few experts as if each were a model of its own: Mixtral's 8x7B is 46.7B, and 8 × 7B would be 56B."""
+    symbols = (ledger.described or ledger).symbols
+    experts = next((int(symbols[key]) for key in _EXPERTS if key in symbols), 0)
+    in_experts = sum(count for tags, count in counts.items() if "experts" in tags)
+    if not 1 < experts <= _FEW or not in_experts:
+        return
+    total = int(ledger.total)
+    one = total - in_experts + in_experts // experts
+    billions = (one + 10**9 // 2) // 10**9
+    every = frozenset(counts)
+    if billions:
+        what = f"as {experts} models of {billions}B each, which a name such as {experts}x{billions}B suggests"
+        yield Convention("named", what, adds=experts * billions * 10**9 - total, of=every, about="experts")
+    what = f"as {experts} models, each with all but the other experts"
+    yield Convention("separate", what, adds=experts * one - total, of=every, about="experts")
+
+
+def adapters(ledger: Ledger) -> Iterator[Convention]:
+    """Adapters of LoRA, of each usual rank and place: with the model, as PEFT's `all params`, and alone, as `trainable params`."""
+    described = ledger.described or ledger
+    every = frozenset(cells(ledger))
+    sizes = {}
+    for where, targets in _ADAPTED.items():
+        with suppress(BadInput):  # no linear layer, or none of such a name
+            entries = with_adapters(described, 1, targets)
+            sizes[where] = sum(int(entry.unique) * entry.copies for entry in entries if is_adapter(entry))
+    for rank, (where, each) in product(_RANKS, sizes.items()):
+        what, slug = f"adapters of rank {rank} on {where}", f"{rank}-{'-'.join(_ADAPTED[where]) or 'all-linear'}"
+        yield Convention(f"adapters-{slug}", f"with {what}", ("PEFT",), adds=rank * each, about="adapters")
+        what, by = f"with nothing but the {what}", ("PEFT's trainable params",)
+        yield Convention(f"adapters-alone-{slug}", what, by, every, adds=rank * each, about="adapters")
+
 
 def _of_vocabulary(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
     """The head once more, or a vocabulary of another size."""
@@ -181,7 +234,7 @@ def _of_vocabulary(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Conventio
     matrices = [entry for entry in ledger.parameters if entry.role in _VOCABULARY]
     if any(entry.role == "head" for entry in matrices):
         twice = sum(int(entry.size - entry.unique) * entry.copies for entry in matrices)
-        what, by = "with the tied head counted twice", ("summing a state dict", "torchinfo 1.8.0")
+        what, by = "with the tied head counted twice", ("summing a state dict", "torchinfo up to 1.8.0")
         yield Convention("head-twice", what, by, adds=twice, of=of, about="vocabulary")
     else:  # it is tied, and stored under one name, or there is none
         own = sum(int(entry.unique) * entry.copies for entry in matrices)

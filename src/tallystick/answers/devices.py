@@ -16,11 +16,18 @@ class Device(NamedTuple):
     """One device. A figure that its maker does not publish is None."""
 
     name: str
-    memory: int  # bytes
+    memory: int  # bytes, as `memory_by` says
     flops: float | None = None  # of dense matrix products in 16 bits, a second
     bandwidth: float | None = None  # bytes a second from its memory
     watts: float | None = None  # at most
-    source: str = ""
+    source: str = ""  # of the rates
+    memory_by: str = ""  # "its driver" or "the data sheet"; of a device by its bytes alone nothing
+    context: int = 0  # bytes that the driver keeps for each process, of `memory`
+
+    @property
+    def room(self) -> int:
+        """Bytes that are left for tensors."""
+        return self.memory - self.context
 
 
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
@@ -43,9 +50,8 @@ def _card(memory: float, tflops: float, gigabytes: float, watts: float | None, s
     return Device("", int(memory * 10**9), tflops * 1e12, gigabytes * 1e9, watts, source)
 
 
-# Memory is in the data sheet's GB, 10^9 bytes. The drivers of most show a little more; the difference is room for what
-# no formula knows: the driver's own context and the gaps that an allocator leaves. Rates are without sparsity, which
-# doubles NVIDIA's printed ones; of accelerators in two forms, the name alone is the one with the faster link (SXM).
+# Rates are without sparsity, which doubles NVIDIA's printed ones; of accelerators in two forms, the name alone is the one
+# with the faster link (SXM). Memory is the data sheet's here, in its GB.
 _FIGURES = {
     "v100-16gb": _card(16, 125, 900, 300, "NVIDIA V100 data sheet (SXM2), float16"),
     "v100-32gb": _card(32, 125, 900, 300, "NVIDIA V100 data sheet (SXM2), float16"),
@@ -64,7 +70,10 @@ _FIGURES = {
     "h100-nvl": _card(94, 835.5, 3900, 400, "NVIDIA H100 data sheet (NVL)"),
     "h200": _card(141, 989.4, 4800, 700, "NVIDIA H200 data sheet (SXM)"),
     "b200": _card(180, 2250, 8000, 1000, "NVIDIA HGX B200 data sheet"),
+    "rtx3080": _card(10, 59.5, 760.3, 320, "NVIDIA GA102 whitepaper, float32 accumulation"),
     "rtx3090": _card(24, 71, 936, 350, "NVIDIA GA102 whitepaper, float32 accumulation"),
+    # Of the GeForce cards of this generation the products of 16 bits are twice the float32 rate, here 29.15 TFLOP/s.
+    "rtx4070": _card(12, 58.3, 504.2, 200, "NVIDIA RTX 4070 specifications, float32 accumulation"),
     "rtx4080": _card(16, 97.5, 716.8, 320, "NVIDIA Ada whitepaper, float32 accumulation"),
     "rtx4090": _card(24, 165.2, 1008, 450, "NVIDIA Ada whitepaper, float32 accumulation"),
     "rtx5090": _card(32, 209.5, 1792, 575, "NVIDIA RTX Blackwell whitepaper, float32 accumulation"),
@@ -76,48 +85,109 @@ _FIGURES = {
     "tpu-v5p": _card(95, 459, 2765, None, "Google Cloud documentation, TPU v5p"),
     "tpu-v6e": _card(32, 918, 1600, None, "Google Cloud documentation, TPU v6e"),
 }
-DEVICES = {name: device._replace(name=name) for name, device in _FIGURES.items()}
-_ALIASES = {"a100": "a100-80gb", "v100": "v100-32gb", "h100-80gb": "h100", "rtx-a6000": "a6000"}
+MIB, GIB = 2**20, 2**30
+# What a CUDA program is shown, where a public log was found: cuDeviceTotalMem, which torch prints as total_memory and in
+# an OutOfMemoryError, and llama.cpp as VRAM. nvidia-smi shows more, with what the driver keeps for itself. It differs by
+# some MiB from driver to driver, and newer drivers show less: of several the least is here.
+_SHOWN = {
+    "v100-16gb": 16_130 * MIB,  # total_memory of a Tesla V100-SXM2-16GB; others print 16,160
+    "v100-32gb": 32_494 * MIB,  # VRAM of a Tesla V100-SXM2-32GB
+    "t4": int(14.56 * GIB),  # Zheng-Chong/CatVTON#133, pytorch/torchtitan PR#3393; older drivers: 14.76
+    "a10": 22_587 * MIB,  # total_memory of an NVIDIA A10G, the same memory
+    "a40": 45_416 * MIB,  # total_memory of an NVIDIA A40
+    "a6000": 48_676 * MIB,  # total_memory of an NVIDIA RTX A6000, as it comes: without ECC
+    "a100-40gb": int(39.50 * GIB),  # TianheWu/CoSeR#10; older drivers: 40,536 MiB
+    "a100-80gb": 81_151 * MIB,  # VRAM of an NVIDIA A100-SXM4-80GB; 79.25 GiB in levihsu/OOTDiffusion#235
+    "a100-80gb-pcie": int(79.14 * GIB),  # an A100 of 80 GB in lianqi1008/Control-GIC#6
+    "l4": int(22.03 * GIB),  # ArcInstitute/evo2#190
+    "l40s": int(44.40 * GIB),  # an L40, the same memory, in QwenLM/Qwen3-VL#2097; total_memory of an L40S: 45,589 MiB
+    "h100": int(79.22 * GIB),  # vllm-project/vllm PR#10511 and PR#12126
+    "h100-pcie": 81_008 * MIB,  # total_memory of an NVIDIA H100 PCIe
+    "h200": 143_156 * MIB,  # total_memory of an NVIDIA H200
+    "b200": int(178.35 * GIB),  # pytorch/ao PR#4002; nvidia-smi: 183,359 MiB (vllm-project/vllm#51494)
+    "rtx3080": 10_239 * MIB,  # VRAM of an NVIDIA GeForce RTX 3080 on Windows, where drivers show more than on Linux
+    "rtx3090": 24_123 * MIB,  # VRAM of an NVIDIA GeForce RTX 3090; older drivers: 23.58 GiB and more
+    "rtx4070": 11_866 * MIB,  # VRAM of an NVIDIA GeForce RTX 4070
+    "rtx4080": 16_049 * MIB,  # total_memory of an NVIDIA GeForce RTX 4080
+    "rtx4090": 25_262_096_384,  # vram_total; 23.52 GiB in Soul-AILab/SoulX-FlashTalk#5, 23.64 in 3DTopia/Phidias-Diffusion#8
+    "rtx5090": 32_109 * MIB,  # VRAM of an NVIDIA GeForce RTX 5090
+    "mi250x": 2 * 65_520 * MIB,  # total_memory of each die of an AMD Instinct MI250X
+    "mi300x": 196_592 * MIB,  # total_memory of an AMD Instinct MI300X
+}  # fmt: skip
+# A process's CUDA context: what a process has in use beyond what PyTorch reserved is 0.49 GiB on an RTX 4090
+# (3DTopia/Phidias-Diffusion#8) and 0.50 on an L40 (QwenLM/Qwen3-VL#2097), about 0.3 before any kernel is loaded
+# (pytorch/pytorch#107667), 0.13 on a T4 (Zheng-Chong/CatVTON#133). AMD's is not known here.
+CONTEXT = GIB // 2
+
+
+def _described(name: str, card: Device) -> Device:
+    """A card of the table under its name, with the memory that its driver shows."""
+    context = CONTEXT if card.source.startswith("NVIDIA") else 0
+    by = "its driver" if name in _SHOWN else "the data sheet"
+    return card._replace(name=name, memory=_SHOWN.get(name, card.memory), memory_by=by, context=context)
+
+
+DEVICES = {name: _described(name, card) for name, card in _FIGURES.items()}
+_ALIASES = {"h100-80gb": "h100", "rtx-a6000": "a6000"}
+_SIZES = {"a100": ("a100-40gb", "a100-80gb"), "v100": ("v100-16gb", "v100-32gb")}  # of cards that come with two
+_SMALLEST = 10**9  # bytes that a number without a unit can mean
 # What drivers write around a name: NVIDIA A100-SXM4-80GB, Tesla T4, NVIDIA H100 80GB HBM3.
 _AROUND = re.compile(r"nvidia|tesla|geforce|sxm\d?|hbm\d?|[^a-z0-9]")
 
 
-def device_of(given: str | int | Mapping[str, Any] | Device) -> Device:
+def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool = False) -> Device:
     """The device that the user means.
 
     Args:
         given: a name of `DEVICES`; bytes, as a number or such as ``"24GB"`` and ``"24GiB"``; ``"auto"``, this machine's
             first CUDA device or else its RAM; or figures of one's own, as a mapping with ``memory`` and, where known,
             ``name``, ``flops`` (a second), ``bandwidth`` (bytes a second), ``watts``.
+        any_memory: a name of cards with more or less memory is the one with more, in place of an error.
 
     Raises:
-        BadInput: for what is none of these, with the nearest names.
+        BadInput: for what is none of these, with the names that are known, and for a name of cards that differ.
 
-    >>> device_of("RTX 4090").memory, device_of("24GiB").memory
-    (24000000000, 25769803776)
+    >>> device_of("RTX 4090").name, device_of("4090").name, device_of("24GiB").memory
+    ('rtx4090', 'rtx4090', 25769803776)
     """
     if isinstance(given, Device):
         return given
     if isinstance(given, Mapping):
         return _own(given)
     if isinstance(given, int) and not isinstance(given, bool):
-        given = str(given)
+        given = f"{given}b"
     if not isinstance(given, str):
         raise BadInput(f"the device is {shown(given)}, expected a name, or bytes such as 24GB")
     if given.lower() == "auto":
         return this_machine()
-    word = _AROUND.sub("", given.lower())
-    for name in (*DEVICES, *_ALIASES):
-        if word == name.replace("-", ""):
-            return DEVICES[_ALIASES.get(name, name)]
+    if found := _named(given, any_memory=any_memory):
+        return found
     size = parse_size(given)
     if size is None:
-        raise BadInput(
-            f"no device is called {quoted(given)}{nearest(given, DEVICES)}; or say its memory, such as 24GB or 24GiB"
-        )
+        known = nearest(given, DEVICES) or f"; known: {', '.join(DEVICES)}"
+        raise BadInput(f"no device is called {quoted(given)}{known}; or say its memory, such as 24GB or 24GiB")
     if size < 1:
         raise BadInput(f"a device of {quoted(given)} holds nothing")
-    return Device(given, size, source="as given")
+    if size < _SMALLEST and given.strip()[-1].isdecimal():
+        number = given.strip()
+        named = [name for name in DEVICES if re.sub("[^0-9]", "", name.partition("-")[0]) == number]
+        also = f", or {' or '.join(named)}" if named else ""
+        raise BadInput(f"the device {quoted(given)} is a number without a unit: is {number}GB meant{also}?")
+    return Device(given.removesuffix("b") if given[:-1].isdecimal() else given, size, source="as given")
+
+
+def _named(given: str, *, any_memory: bool) -> Device | None:
+    """The device of a name as people and drivers write it, or of the number in the name: 4090."""
+    word = _AROUND.sub("", given.lower())
+    for name in (*DEVICES, *_ALIASES):
+        written = name.replace("-", "")
+        if word in (written, written.removeprefix("rtx"), written.removesuffix("b"), written.removesuffix("gb")):
+            return DEVICES[_ALIASES.get(name, name)]
+    if sizes := _SIZES.get(word):
+        if not any_memory:
+            raise BadInput(f"{given} comes with more or less memory: say {' or '.join(sizes)}")
+        return DEVICES[sizes[-1]]
+    return None
 
 
 _OWN = ("name", "memory", "flops", "bandwidth", "watts")
@@ -132,7 +202,7 @@ def _own(figures: Mapping[str, Any]) -> Device:
     size = parse_size(str(memory)) if isinstance(memory, int | str) and not isinstance(memory, bool) else None
     if not size:
         raise BadInput(f"a device's memory is {shown(memory)}, expected bytes, or a size such as 24GB")
-    rates = {}
+    rates: dict[str, Any] = {}
     for key in ("flops", "bandwidth", "watts"):
         value = figures.get(key)
         if value is not None and (
@@ -149,9 +219,9 @@ def this_machine() -> Device:
     if found is not None:
         name, memory = found
         try:
-            return device_of(name)._replace(memory=memory)
+            return device_of(name)._replace(memory=memory, memory_by="its driver")
         except BadInput:  # a card that the table lacks
-            return Device(name, memory, source="its driver")
+            return Device(name, memory, source="its driver", memory_by="its driver", context=CONTEXT)
     if not hasattr(os, "sysconf"):
         raise BadInput("this machine has no CUDA device, and does not tell its RAM: say bytes, such as 24GB")
     return Device("RAM", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), source="the operating system")

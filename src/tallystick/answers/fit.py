@@ -16,7 +16,7 @@ from tallystick.ledger import Ledger
 MOST_RANKS = 1024
 MOST = 2**30  # sequences, or tokens of one: what still fits then is not limited by memory
 
-NOT_COUNTED = "not counted: the driver's context, kernels' workspaces, gaps between allocations"
+NOT_COUNTED = "kernels' workspaces, gaps between allocations"
 
 # Widest first; of those as wide, the one that is used more.
 WIDTHS = {"inference": ("float32", "bfloat16", "int8", "int4"), "training": ("float32", "bfloat16")}
@@ -81,7 +81,7 @@ class Fit:
     @property
     def fits(self) -> bool:
         """Whether the device holds what was asked."""
-        return self.asked.total <= self.device.memory
+        return self.asked.total <= self.device.room
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of ``tallystick fit``: keys are a contract, added to and never renamed."""
@@ -123,15 +123,15 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
 
     def largest(option: str, most: int) -> int | None:
         if total(**{option: most}) == total(**{option: 1}):
-            return None if total(**{option: 1}) <= device.memory else 0
-        return _largest(lambda value: total(**{option: value}) <= device.memory, most)
+            return None if total(**{option: 1}) <= device.room else 0
+        return _largest(lambda value: total(**{option: value}) <= device.room, most)
 
     longest = positions(ledger)
     batch = largest("batch", MOST)
     sequence = largest("sequence", longest or MOST)
     dtype = None
     if options.get("precision", "pure") == "pure" and options.get("lora") is None:
-        dtype = next((name for name in WIDTHS[asked.mode] if total(dtype=name) <= device.memory), None)
+        dtype = next((name for name in WIDTHS[asked.mode] if total(dtype=name) <= device.room), None)
     steps: tuple[Step, ...] = ()
     if not asked.fits:
         steps = _cheapest(ledger, device, asked.mode, options)
@@ -150,8 +150,12 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
         options=changed,
         changed=after,
         spread=None if asked.fits else _spread(ledger, device, asked.mode, options),
-        notes=tuple(dict.fromkeys((*asked.notes, *(after.notes if after else ()), *unpacked, NOT_COUNTED))),
+        notes=tuple(dict.fromkeys((*asked.notes, *(after.notes if after else ()), *unpacked, _not_counted(device)))),
     )
+
+
+def _not_counted(device: Device) -> str:
+    return f"not counted: {NOT_COUNTED}" if device.context else f"not counted: the driver's context, {NOT_COUNTED}"
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
@@ -180,7 +184,7 @@ def _cheapest(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]
             changed = memory(ledger, **{**options, **{step.option: step.value for step in steps}})
         except BadInput:  # steps that do not go together, such as nf4 weights without adapters
             continue
-        if changed.total <= device.memory:
+        if changed.total <= device.room:
             return steps
     return ()
 
@@ -200,7 +204,7 @@ def _spread(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]) 
                 found = memory(ledger, **{**options, **way})
             except BadInput:  # heads or layers that so many do not divide
                 continue
-            if found.total <= device.memory:
+            if found.total <= device.room:
                 return Spread(ranks, {name: number for name, number in way.items() if number > 1}, found.total)
         ranks *= 2
     return None

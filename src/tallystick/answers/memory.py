@@ -75,7 +75,7 @@ class Memory:
     @property
     def fits(self) -> bool | None:
         """Whether the device holds it; None where no device was named."""
-        return None if self.device is None else self.total <= self.device.memory
+        return None if self.device is None else self.total <= self.device.room
 
     @property
     def phases(self) -> tuple[Phase, ...]:

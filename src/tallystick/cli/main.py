@@ -17,6 +17,7 @@ from typing import NoReturn
 from tallystick import __version__, startup
 from tallystick.cli import folder, streams
 from tallystick.errors import BadInput
+from tallystick.legible import ERRORS
 from tallystick.unforeseen import line_of, traceback_of
 
 # Each a module of this package, in the order in which help lists them.
@@ -87,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             streams.guard()
             folder.guard()
         elif isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")
+            sys.stdout.reconfigure(errors=ERRORS)
         code = _run(list(sys.argv[1:] if argv is None else argv))
         streams.flush()
     except BaseException as error:  # whatever it is, a user reads one line

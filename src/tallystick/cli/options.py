@@ -67,7 +67,7 @@ def add_format(command: argparse.ArgumentParser, default: str, *others: str) -> 
 
 
 DEVICE_HELP = (
-    "h100, a100-80gb, rtx4090 and others; bytes such as 24GB or 24GiB; auto for this machine's; or a JSON or TOML file"
+    "h100, a100-80gb, rtx4090 (or 4090) and others; bytes such as 24GB or 24GiB; auto for this machine's; or a JSON or TOML file"
     " of figures: memory, flops, bandwidth, watts"
 )
 

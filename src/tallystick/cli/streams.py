@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from tallystick import startup
 from tallystick.errors import BadInput
+from tallystick.legible import ERRORS
 
 
 class _Guarded(io.RawIOBase):
@@ -109,13 +110,13 @@ def _refuse(failure: OSError | None) -> None:
 
 
 def _guarded(stream: TextIO, kind: type[_Guarded]) -> TextIO:
-    """The same stream, with each character that its encoding lacks escaped: a path or a tensor's name may hold one."""
+    """The same stream, with each character that its encoding lacks in ASCII."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     return io.TextIOWrapper(
         io.BufferedWriter(kind(getattr(stream.buffer, "raw", stream.buffer))),
         encoding=stream.encoding,
-        errors="backslashreplace",
+        errors=ERRORS,
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )

@@ -38,7 +38,7 @@ def draw_memory(answer: Memory, *, width: int = 960) -> str:
     rows = [Row(phase.phase, in_giga(phase.bytes), _parts(answer, phase.phase)) for phase in answer.phases]
     parts = dict.fromkeys(segment.kind for row in rows for segment in row.segments)
     ends = [segment.end for row in rows for segment in row.segments]
-    limit = None if answer.device is None else answer.device.memory
+    limit = None if answer.device is None else answer.device.room
     most = max([*ends, limit or 0, 1])
     said = "; ".join(f"{row.name} {row.number}" for row in rows)
     return _drawn(
@@ -64,12 +64,15 @@ def draw_comparison(answer: Comparison, *, width: int = 960) -> str:
 def draw_explanation(answer: Reconciliation, explanation: Explanation, *, width: int = 960) -> str:
     """The steps from a model's count to a claimed one, as SVG."""
     steps = [(step.what, step.parameters) for step in explanation.steps]
-    steps += [("not explained", explanation.residual)] if explanation.residual else []
-    return _waterfall((answer.source, answer.actual), steps, f"claimed: {answer.claim}", width)
+    ranges = answer.low < answer.high
+    if explanation.residual:
+        steps.append(("not explained: at least" if ranges else "not explained", explanation.residual))
+    claimed = f"{exact(answer.low)} to {exact(answer.high)}" if ranges else ""
+    return _waterfall((answer.source, answer.actual), steps, f"claimed: {answer.claim}", width, ended=claimed)
 
 
-def _waterfall(start: tuple[str, int], steps: list[tuple[str, int]], end: str, width: int) -> str:
-    """Each step begins where the one before it ended."""
+def _waterfall(start: tuple[str, int], steps: list[tuple[str, int]], end: str, width: int, *, ended: str = "") -> str:
+    """Each step begins where the one before it ended; `ended` is what the last bar says in place of its number."""
     steps = [(what, number) for what, number in steps if number]
     if len(steps) > MOST_ROWS:
         rest = steps[MOST_ROWS:]
@@ -84,13 +87,14 @@ def _waterfall(start: tuple[str, int], steps: list[tuple[str, int]], end: str, w
         kind = "more" if number > 0 else "fewer"
         ends = sorted((level, level + number))
         rows.append(Row(what, f"{number:+,}", [Segment(kind, ends[0], ends[1], f"{what}: {number:+,}")]))
-    rows.append(_whole(end, levels[-1], axis[0]))
+    rows.append(_whole(end, levels[-1], axis[0], ended))
     said = "; ".join(f"{row.name} {row.number}" for row in rows)
     return _drawn(rows, axis, width, label=f"From {start[0]} to {end}. {said}")
 
 
-def _whole(name: str, number: int, low: int) -> Row:
-    return Row(name, exact(number), [Segment("whole", low, number, f"{name}: {exact(number)}")])
+def _whole(name: str, number: int, low: int, said: str = "") -> Row:
+    said = said or exact(number)
+    return Row(name, said, [Segment("whole", low, number, f"{name}: {said}")])
 
 
 def _drawn(

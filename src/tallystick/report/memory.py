@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from tallystick.answers.devices import Device
 from tallystick.answers.fit import Fit
 from tallystick.answers.lines import Line
 from tallystick.answers.memory import Memory
@@ -29,10 +30,11 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         out.print(Text(f"{lead}each token of a sequence adds {exact(answer.per_token)} bytes to the cache"))
     if answer.device is not None:
         verdict, style_of = ("fits", "green") if answer.fits else ("does not fit", "red")
-        share = percent(peak.bytes / answer.device.memory)
+        share = percent(peak.bytes / answer.device.room)
         out.print(
-            Text(f"{lead}{verdict} {answer.device.name}: {share} of {in_giga(answer.device.memory)}", style=style_of)
+            Text(f"{lead}{verdict} {answer.device.name}: {share} of {in_giga(answer.device.room)}", style=style_of)
         )
+        _show_room(answer.device, out, lead)
     out.print()
     draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines]), out, style=style)
     out.print()
@@ -61,12 +63,30 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
         ]
         for place, one in enumerate(answer.answers)
     ]
+    table = Table(columns, rows)
     if not machine:
         out.print(Text(f"{answer.source}: {answer.mode}, batch {answer.answers[0].batch}", style="bold"))
         out.print()
-    draw(Table(columns, rows), out, style=style)
+    draw(table if machine else table._replace(narrower=[_sweep_in_gigabytes(answer)]), out, style=style)
     for note in () if machine else dict.fromkeys(note for one in answer.answers for note in one.notes):
         out.print(Text(f"{'- ' if style == 'markdown' else '  '}note: {note}", style="dim"))
+
+
+def _sweep_in_gigabytes(answer: Sweep) -> Table:
+    """The same in GB alone, without the parts that are 0.000 throughout."""
+    parts = {
+        f"{part.replace('_', ' ')} GB": [giga(size, places=3) for size in sizes] for part, sizes in answer.parts.items()
+    }
+    parts = {name: cells for name, cells in parts.items() if any(cell != "0.000" for cell in cells)}
+    parts["total GB"] = [giga(one.total, places=3) for one in answer.answers]
+    columns = [Column(name, True) for name in ("sequence", *parts)]
+    rows = [
+        [exact(one.sequence), *(cells[place] for cells in parts.values())] for place, one in enumerate(answer.answers)
+    ]
+    if answer.answers[0].device is not None:
+        columns.append(Column(f"fits {answer.answers[0].device.name}"))
+        rows = [[*row, "yes" if one.fits else "no"] for row, one in zip(rows, answer.answers, strict=True)]
+    return Table(columns, rows)
 
 
 def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
@@ -75,7 +95,8 @@ def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
     cells = [
         [name, exact(size), giga(size, places=places), giga(size, binary=True, places=places)] for name, size in sizes
     ]
-    return Table(columns, cells)
+    table = Table(columns, cells)
+    return table._replace(narrower=[table.only(what, "bytes", "GB"), table.only(what, "bytes")])
 
 
 def _from(line: Line) -> str:
@@ -91,10 +112,9 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
         Text(f"{asked.source}: {asked.mode} {verdict} {device.name}", style="bold green" if answer.fits else "bold red")
     )
     out.print()
-    share = percent(asked.total / device.memory)
-    out.print(
-        Text(f"{lead}it takes {in_giga(asked.total)} of {in_giga(device.memory)}: {share}, at: {asked.peak.phase}")
-    )
+    share = percent(asked.total / device.room)
+    out.print(Text(f"{lead}it takes {in_giga(asked.total)} of {in_giga(device.room)}: {share}, at: {asked.peak.phase}"))
+    _show_room(device, out, lead)
     rows = [
         [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.batch)],
         [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.sequence)],
@@ -118,6 +138,14 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
         )
     for note in answer.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))
+
+
+def _show_room(device: Device, out: Console, lead: str) -> None:
+    """Where the memory of a device of the table is from, and what of it no tensor can have."""
+    if device.memory_by:
+        said = f"{device.name} has {in_giga(device.memory)} by {device.memory_by}"
+        kept = f", of which the CUDA context of a process keeps {in_giga(device.context)}" if device.context else ""
+        out.print(Text(lead + said + kept, style="dim"))
 
 
 def _most(number: int | None) -> str:

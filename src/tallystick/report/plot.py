@@ -61,7 +61,7 @@ def _figure(answer: Sweep, kind: str) -> bytes:
     )
     device = answer.answers[0].device
     if device is not None:
-        axes.axhline(device.memory / 1e9, color="black", linestyle="--", label=device.name)
+        axes.axhline(device.room / 1e9, color="black", linestyle="--", label=device.name)
     axes.set(xlabel="tokens of a sequence", ylabel="GB at the fullest moment", title=f"{answer.source}, {answer.mode}")
     if _crowded(sequences):
         axes.set_xscale("log", base=2)

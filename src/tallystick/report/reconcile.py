@@ -37,8 +37,12 @@ def show_reconciliation(answer: Reconciliation, out: Console, *, style: str = "t
 def _sum(answer: Reconciliation, explanation: Explanation) -> Table:
     rows = [[START, exact(answer.actual), ""]]
     rows += [[step.what, f"{step.parameters:+,}", "; ".join(step.by)] for step in explanation.steps]
+    columns = [Column("counted"), Column("parameters", True), Column("who counts so")]
+    ranges = answer.low < answer.high
     if explanation.residual:
-        rows.append(["not explained", f"{explanation.residual:+,}", ""])
-    words = f"rounds to {answer.claim}" if answer.low < answer.high else "the claim"
-    total = [words, exact(explanation.value + explanation.residual), ""]
-    return Table([Column("counted"), Column("parameters", True), Column("who counts so")], rows, total=total)
+        words = "not explained: at least" if ranges else "not explained"
+        rows.append([words, f"{explanation.residual:+,}", ""])
+    if explanation.residual and ranges:  # no one number is the claim
+        return Table(columns, rows)
+    words = f"rounds to {answer.claim}" if ranges else "the claim"
+    return Table(columns, rows, total=[words, exact(explanation.value + explanation.residual), ""])

@@ -13,8 +13,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tallystick.errors import visible
+from tallystick.legible import legible
+from tallystick.report.narrow import BETWEEN, broken, fitted, needed, stacked
 
 BAR = 24  # characters that stand for the whole
+SHORTEST_BAR = 8  # a shorter one says nothing
 ENDLESS = 100_000  # a pipe has no width at which to cut a tensor's name
 
 
@@ -26,12 +29,23 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Cells as text; `shares`, one for each row, become bars where there is a terminal to draw them in."""
+    """Cells as text; `shares`, one for each row, become bars where there is a terminal to draw them in.
+
+    `narrower` are tables that say the same in less room, for a terminal that this one does not fit, the widest first.
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
     shares: Sequence[float] = ()
     total: Sequence[str] = ()
+    narrower: Sequence[Table] = ()
+
+    def only(self, *names: str) -> Table:
+        """The same rows with these columns alone."""
+        places = [place for place, column in enumerate(self.columns) if column.name in names]
+        rows = [[row[place] for place in places] for row in self.rows]
+        total = [self.total[place] for place in places] if self.total else ()
+        return self._replace(columns=[self.columns[place] for place in places], rows=rows, total=total, narrower=())
 
 
 class _Visible(Console):
@@ -51,41 +65,75 @@ def _shown(one: Any) -> Any:
 def console(file: IO[str] | None = None) -> Console:
     """Where text goes: with colours in a terminal, plain and of any width in a pipe."""
     out = _Visible(file=file or sys.stdout, highlight=False, emoji=False, soft_wrap=True)
-    return (
-        out if out.is_terminal else _Visible(file=out.file, highlight=False, emoji=False, soft_wrap=True, width=ENDLESS)
-    )
+    return out if out.is_terminal else _endless(out)
+
+
+def _endless(out: Console) -> Console:
+    return _Visible(file=out.file, highlight=False, emoji=False, soft_wrap=True, width=ENDLESS)
 
 
 def draw(table: Table, out: Console, *, style: str = "table") -> None:
     """Print a table: ``table`` for people, ``markdown`` and ``html`` for a page, ``csv`` for a program."""
-    table = table._replace(
-        rows=[[visible(cell) for cell in row] for row in table.rows], total=[visible(cell) for cell in table.total]
-    )
+    table = _one_line(table, out.encoding)
     if style == "csv":
         writer = csv.writer(out.file, lineterminator="\n")
         writer.writerow([column.name for column in table.columns])
         writer.writerows(table.rows)
-        return
-    if style == "html":
+    elif style == "html":
         out.file.write(_html(table))
-        return
-    bars = bool(table.shares) and out.is_terminal and style == "table"
-    if style == "markdown":  # a page has no footers: the total is its last row
-        drawn = RichTable(box=box.MARKDOWN, show_edge=True)
-        table = table._replace(rows=[*table.rows, table.total] if table.total else table.rows, total=())
+    elif style == "markdown":  # a page has no footers: the total is its last row
+        rows = [*table.rows, table.total] if table.total else table.rows
+        drawn = _drawn(table._replace(rows=rows, total=()), [], RichTable(box=box.MARKDOWN, show_edge=True))
+        (_endless(out) if out.is_terminal else out).print(drawn)
     else:
-        drawn = RichTable(box=box.SIMPLE_HEAD, show_edge=False, show_footer=bool(table.total))
+        _in_terminal(table, out)
+
+
+def _one_line(table: Table, encoding: str) -> Table:
+    """The table with each cell on one line, as it reads in `encoding`, and nothing in it that a terminal obeys."""
+
+    def cells(row: Sequence[str]) -> list[str]:
+        return [legible(visible(cell), encoding) for cell in row]
+
+    narrower = [_one_line(one, encoding) for one in table.narrower]
+    return table._replace(rows=[cells(row) for row in table.rows], total=cells(table.total), narrower=narrower)
+
+
+def _in_terminal(table: Table, out: Console) -> None:
+    """The table in the terminal's width, its bars in what is left of it; where no width will do, row by row."""
+    found = fitted(table, out.width)
+    if found is None:
+        for line in stacked(table, out.width):
+            out.print(Text(line))
+        return
+    table, widths = found
+    drawn = RichTable(box=box.SIMPLE_HEAD, show_edge=False, show_footer=bool(table.total))
+    room = min(out.width - needed(widths) - BETWEEN, BAR)
+    bars = [bar(share, room) for share in table.shares] if out.is_terminal and room >= SHORTEST_BAR else []
+    out.print(_drawn(table, widths, drawn, bars))
+
+
+def _drawn(table: Table, widths: Sequence[int], drawn: RichTable, bars: Sequence[str] = ()) -> RichTable:
+    """The cells in rich's table, folded to `widths` where they are given."""
+
+    def cell(text: str, place: int) -> Text:
+        return Text("\n".join(broken(text, widths[place])) if widths else text)
+
     for place, column in enumerate(table.columns):
-        footer = Text(table.total[place]) if table.total else ""
+        footer = cell(table.total[place], place) if table.total else ""
         drawn.add_column(
-            column.name, footer, justify="right" if column.number else "left", no_wrap=True, overflow="fold"
+            cell(column.name, place),
+            footer,
+            justify="right" if column.number else "left",
+            no_wrap=True,
+            overflow="fold",
         )
     if bars:
         drawn.add_column("", no_wrap=True)
-    for place, row in enumerate(table.rows):
-        cells = [Text(cell) for cell in row]
-        drawn.add_row(*cells, *([Text(bar(table.shares[place]), style="cyan")] if bars else []))
-    out.print(drawn)
+    for number, row in enumerate(table.rows):
+        cells = [cell(text, place) for place, text in enumerate(row)]
+        drawn.add_row(*cells, *([Text(bars[number], style="cyan")] if bars else []))
+    return drawn
 
 
 def _html(table: Table) -> str:
@@ -116,11 +164,11 @@ def _html(table: Table) -> str:
     )
 
 
-def bar(share: float) -> str:
+def bar(share: float, width: int = BAR) -> str:
     """A bar of eighths of a character.
 
     >>> bar(0.5) == "█" * 12
     True
     """
-    eighths = round(share * BAR * 8)
+    eighths = round(share * width * 8)
     return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")

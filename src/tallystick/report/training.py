@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from tallystick.report.numbers import in_bytes, in_flops
 
@@ -45,12 +46,16 @@ def show_plan(plan: Plan, out: Console) -> None:
         out.print(f"memory is not predicted: {plan.why_not}", highlight=False)
 
 
+ROOMY = 100  # characters that the numbers of a step and a bar take
+
+
 class Follower:
     """Shows the events of a run: a bar on a terminal, lines elsewhere."""
 
     def __init__(self, out: Console) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=out, disable=not out.is_terminal, transient=True)
+        text: ProgressColumn = TextColumn("{task.description}", table_column=Column(overflow="fold"))
+        drawn = (BarColumn(bar_width=16), TimeRemainingColumn()) if out.width >= ROOMY else ()  # the numbers come first
+        self._bar = Progress(text, *drawn, console=out, disable=not out.is_terminal, transient=True)
         self._out = out
         self.plan: Plan | None = None
 
@@ -71,7 +76,8 @@ class Follower:
         if event.kind == "step":
             text = f"loss {values['loss']:.4f}, {values['speed']:,.0f} tokens/s"
             text += f", MFU {values['mfu']:.0%}" if "mfu" in values else ""
-            self._bar.update(self._task, description=text)
+            steps = "" if self.plan is None else f" of {self.plan.steps:,}"
+            self._bar.update(self._task, description=f"step {event.step:,}{steps}: {text}")
             if not self._out.is_terminal:
                 self._line(event, text)
         elif event.kind == "evaluated":

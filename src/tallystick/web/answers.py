@@ -104,7 +104,7 @@ def _compare(asked: Asked) -> dict[str, Any]:
 
 
 def _reconcile(asked: Asked) -> dict[str, Any]:
-    from tallystick.answers.reconcile import reconcile
+    from tallystick import reconcile
     from tallystick.report.page import reconcile_section
 
     answer = reconcile(asked.ledger(), asked.claim)

@@ -1,0 +1,57 @@
+r"""Characters that an output's encoding lacks, in ASCII: ``n_embd²`` is ``n_embd^2`` where there is no ``²``.
+
+Every character that this project prints has a spelling here; a test reads the sources for one that has none. Letters of
+the user's own names are escaped: two names that differ must not look the same.
+
+>>> legible("12·n_embd² + 11,008 → 14,336", "ascii")
+'12*n_embd^2 + 11,008 -> 14,336'
+>>> legible("12·n_embd² + 11,008 → 14,336", "cp1252")
+'12·n_embd² + 11,008 -> 14,336'
+>>> legible("größe → ⌈n/8⌉", "ascii")
+'gr\\xf6\\xdfe -> ceil(n/8)'
+"""
+
+from __future__ import annotations
+
+import codecs
+
+ERRORS = "tallystick.legible"  # the name of this for `open` and `TextIOWrapper.reconfigure`
+
+_SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-", strict=True))
+SPELLINGS = {
+    **dict.fromkeys("·⋅∙∗•‣◦", "*"), **dict.fromkeys("×✕✖⨯", "x"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–—", "-"),
+    "→": "->", "➜": "->", "⇄": "<->", "⇒": "=>", "⟹": "=>", "±": "+-", **dict.fromkeys("≈≃≅∼≐", "~"),
+    "≠": "!=", "≤": "<=", "≥": ">=", "≡": "==", "≔": ":=", "⌈": "ceil(", "⌉": ")", "⌊": "floor(", "⌋": ")",
+    **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), "…": "...", "�": "?",
+    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f", " "), **dict.fromkeys("\u200b\u2060\ufeff", ""),
+    "█": "#", **dict.fromkeys("▉▊▋", "="), **dict.fromkeys("▌▍▎▏", "-"),
+}  # fmt: skip
+
+
+def legible(text: str, encoding: str) -> str:
+    """The text as it reads where it is written in `encoding`; an encoding that Python lacks is taken to hold all."""
+    try:
+        return text.encode(encoding, ERRORS).decode(encoding)
+    except LookupError:
+        return text
+
+
+def _spelled(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What stands in the place of characters that cannot be encoded, as `codecs.register_error` asks for it."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    before, spelled = error.object[error.start - 1 : error.start], ""
+    for character in error.object[error.start : error.end]:
+        if power := _SUPERSCRIPTS.get(character):
+            spelled += power if before in _SUPERSCRIPTS else f"^{power}"
+        else:
+            spelled += SPELLINGS.get(character) or _escaped(character)
+        before = character
+    return spelled, error.end
+
+
+def _escaped(character: str) -> str:
+    return "" if character in SPELLINGS else character.encode("ascii", "backslashreplace").decode()
+
+
+codecs.register_error(ERRORS, _spelled)
