@@ -8,10 +8,13 @@ from fractions import Fraction
 from math import inf, log2
 from typing import Any
 
+from tallystick.answers.claim import MOST
 from tallystick.answers.claims import Equation, as_number
+from tallystick.answers.conventions import listed
 from tallystick.answers.coverage import Omission, omissions
 from tallystick.answers.equations import Judge
 from tallystick.answers.quantities import Quantities
+from tallystick.answers.reconcile import reconcile
 from tallystick.answers.terms import Term
 from tallystick.answers.whole import whole
 from tallystick.budget import OverBudget
@@ -38,6 +41,7 @@ class Check:
     rounding: int | float = 0  # what a total that is rounded as written lacks
     unexplained: int | float = 0
     unread: tuple[Unread, ...] = ()
+    convention: str | None = None  # the way of counting under which the total, its arithmetic mended, is the model's
 
     @property
     def correct(self) -> bool:
@@ -61,6 +65,7 @@ class Check:
             "rounding": self.rounding,
             "unexplained": self.unexplained,
             "unread": [unread._asdict() for unread in self.unread],
+            "convention": self.convention,
         }
 
 
@@ -126,4 +131,13 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         rounding=as_number(rounding),
         unexplained=as_number(unexplained),
         unread=tuple(sorted(judge.unread)),
+        convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger),
     )
+
+
+def _convention(total: Fraction, ledger: Ledger) -> str | None:
+    """Under which way of counting the model has this total: "with the tied head counted twice"."""
+    if total.denominator != 1 or total <= 0 or total == ledger.total or total > MOST:
+        return None
+    found = reconcile(ledger, int(total))
+    return listed([step.what for step in found.explanations[0].steps]) if found.explained else None

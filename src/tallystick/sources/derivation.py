@@ -20,7 +20,7 @@ from tallystick.sources.expression import Token, computes, is_variable, prefix, 
 from tallystick.sources.files import open_regular
 from tallystick.sources.markup import plain, readable
 
-LARGEST_TEXT = 500_000  # bytes or characters; a book's chapter has 100,000
+LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer one is data, or a picture
