@@ -21,7 +21,7 @@ from tallystick.errors import BadInput
 # What a number is multiplied by, as a power of ten, for the letter or word after it.
 SCALES = {
     "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "mrd": 9, "billion": 9,
-    "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "млн": 6, "млрд": 9,
+    "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "млн": 6, "млрд": 9, "миллион": 6, "миллиард": 9,
     "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
 }  # fmt: skip
 
@@ -133,16 +133,27 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
 
 def scaled(expression: Expression, by: int) -> Expression:
     """An expression whose numbers leave out a unit, "38.6 + 85.1" in millions: each addend, or one factor, times it."""
-    if isinstance(expression, Number):
+    if isinstance(expression, Number) and not expression.rounded:
         return Number(expression.value * by, expression.unit * by, rounded=True)
-    if isinstance(expression, Name):
-        return Operation(("*",), (Number(Fraction(by)), expression))
+    if not isinstance(expression, Operation):
+        return expression
     if expression.symbols[0] in "+-":
         return expression._replace(parts=tuple(scaled(part, by) for part in expression.parts))
     parts = list(expression.parts)
-    place = next((place for place, part in enumerate(parts) if isinstance(part, Number) and part.unit < 1), 0)
-    parts[place] = scaled(parts[place], by)
-    return expression._replace(parts=tuple(parts))
+    decimal = next((place for place, part in enumerate(parts) if isinstance(part, Number) and part.unit < 1), None)
+    if decimal is not None:
+        parts[decimal] = scaled(parts[decimal], by)
+        return expression._replace(parts=tuple(parts))
+    return Operation(("*",), (expression, Number(Fraction(by))))
+
+
+def ungrouped(expression: Expression) -> Expression:
+    """An expression whose numbers of three decimals have a dot for their thousands: 12.288 is 12,288."""
+    if isinstance(expression, Number) and expression.unit == Fraction(1, 1000) and not expression.rounded:
+        return Number(expression.value * 1000)
+    if isinstance(expression, Operation):
+        return expression._replace(parts=tuple(ungrouped(part) for part in expression.parts))
+    return expression
 
 
 def _rounded(number: Number, rounded: bool) -> Value:

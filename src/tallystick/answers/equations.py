@@ -24,17 +24,20 @@ from tallystick.arithmetic import (
     evaluate,
     exactly,
     scaled,
+    ungrouped,
 )
 from tallystick.budget import current
 from tallystick.derivation import Derivation, Statement, Unread
 
 SCALED = (10**6, 10**9, 10**3)  # units that numbers may leave out, millions before others
+LITTLE = Fraction(1, 100)  # by so much two numbers that are written out may differ, and be about the same
+MOST_COUNTED = 999  # of something that is its label
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
 MOST_SUMMED = 500  # lines above a total that stands alone
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
-_COUNTED = re.compile(r"\s*\d{1,3}\s+[^\W\d_]{3}")
+_COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
 class Judge:
@@ -157,15 +160,17 @@ class Judge:
         return sum(not self._agree(left, right, loose=loose, asides=asides) for (left, _), (right, loose) in pairs)
 
     def _scaled(self, sides: list[tuple[Expression, bool]]) -> list[tuple[Expression, bool]]:
-        """With the unit of a result carried to what is added up, where that makes it right: "38.6 + 85.1 = 123.7M"."""
-        last = sides[-1][0] if len(sides) > 1 else None
-        if not isinstance(last, Number) or not last.rounded or last.value < LEAST_REFERENCE or not self._wrong(sides):
+        """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288 for 12,288."""
+        if len(sides) < 2 or not self._wrong(sides):
             return sides
-        for scale in SCALED:
-            carried = [(scaled(side, scale) if isinstance(side, Operation) else side, loose) for side, loose in sides]
-            if not self._wrong(carried):
-                return carried
-        return sides
+        last = sides[-1][0]
+        others = [[(ungrouped(side), loose) for side, loose in sides]]
+        if isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE:
+            for scale in SCALED:
+                others.append([(scaled(side, scale) if _may_lack(side) else side, loose) for side, loose in sides])
+        if _symbolic(sides[0][0]) and len(sides) > 2:
+            others.append(sides[1:])  # the words of the formula are others than its numbers
+        return next((one for one in others if not self._wrong(one)), sides)
 
     def _reading(self, sides: Sequence[tuple[Expression, bool]]) -> bool:
         """Whether parentheses after a number only comment on it: the reading under which less is wrong."""
@@ -189,7 +194,16 @@ class Judge:
     def _agree(self, left: Expression, right: Expression, *, loose: bool, asides: bool) -> bool:
         one = alone(left, loose=loose) or self._value(left, asides, loose=loose)
         other = alone(right, loose=loose) or self._value(right, asides, loose=loose)
-        return _meet(one, other)
+        if _meet(one, other):
+            return True
+        if loose and _is_exact(left) and _is_exact(right) and abs(one.exact - other.exact) <= LITTLE * abs(one.exact):
+            return True  # "7,087,872 ≈ 12 × 768²": near, and said to be no more
+        ends, begins = _last_addend(left), _first_addend(right)
+        if ends is left and begins is right:
+            return False
+        # "a + b = c + d = e", where c is a + b and e is c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
+        links = [(ends, begins), (left, begins), (ends, right)]
+        return any(self._value(end, asides).exact == self._value(begin, asides).exact for end, begin in links)
 
     def _claim(self, sides: Sequence[tuple[Expression, bool]], *, asides: bool, right: bool) -> Claim:
         exact = (side for side, loose in reversed(sides) if is_whole(side) and not loose)
@@ -296,8 +310,8 @@ class Judge:
 
     def _words(self, claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:
         """A number with its label, and with what the label is about."""
-        words: list[object] = [statement.label.lower(), tags_of(statement.label) or None]
-        return [(claim.stated, word) for word in words if word is not None]
+        words: list[object] = [statement.label.lower(), (statement.heading, tags_of(statement.label))]
+        return [(claim.stated, word) for word in words]
 
     def claim_at(self, place: int) -> Claim:
         """What a statement that has a value comes to."""
@@ -318,6 +332,8 @@ class Judge:
         above = above or self._meant(statement, judged=judged)
         sums = self._sum(above)
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
+        if "one" in tags_of(statement.label):
+            near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
         known = self.quantities is not None and claim.stated == self.quantities.total
         wrong = near and not known and not any(self.claim_at(one).is_rounded for one in above) and not claim.is_rounded
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
@@ -380,9 +396,34 @@ class Judge:
         return alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
 
 
+def _may_lack(side: Expression) -> bool:
+    """Whether a unit may be left out in it: in a sum, and in a product with decimals; 12 × 768 × 12 is no number of millions."""
+    if not isinstance(side, Operation):
+        return False
+    return side.symbols[0] in "+-" or any(isinstance(part, Number) and part.unit < 1 for part in side.parts)
+
+
+def _symbolic(side: Expression) -> bool:
+    """Whether a side has variables, and no number but small ones."""
+    names = any(True for _ in _names(side))
+    return names and all(number.value < LEAST_REFERENCE for number in _numbers(side))
+
+
+def _numbers(expression: Expression) -> Iterator[Number]:
+    if isinstance(expression, Number):
+        yield expression
+    elif isinstance(expression, Operation):
+        for part in expression.parts:
+            yield from _numbers(part)
+
+
 def _counts(statement: Statement, sides: Sequence[tuple[Expression, bool]]) -> bool:
-    """Whether a chain may begin with a number of something, which is its label: "12 blocks = 12 × 7,087,872"."""
-    return len(sides) > 1 and isinstance(sides[0][0], Number) and _COUNTED.match(statement.clause) is not None
+    """Whether a chain may begin with a number of something, which is its label: "12 blocks = 12 × 7,087,872", "batch 1 = …"."""
+    if len(sides) < 2 or not isinstance(sides[0][0], Number) or sides[0][0].value > MOST_COUNTED:
+        return False
+    word = re.escape(statement.label.rpartition(" ")[2])
+    behind_word = word[-1:].isalpha() and re.search(rf"{word} \d", statement.plain) is not None
+    return behind_word or _COUNTED.match(statement.clause) is not None
 
 
 def _names(expression: Expression) -> Iterator[str]:
@@ -399,6 +440,20 @@ def _plus(one: Value, other: Value) -> Value:
 
 def _meet(one: Value, other: Value) -> bool:
     return one.low <= other.high and other.low <= one.high
+
+
+def _first_addend(side: Expression) -> Expression:
+    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "+" else side
+
+
+def _last_addend(side: Expression) -> Expression:
+    return side.parts[-1] if isinstance(side, Operation) and side.symbols[-1] == "+" else side
+
+
+def _is_exact(side: Expression) -> bool:
+    """Whether no number of a side is rounded, nor looks so: 38,500,000 does."""
+    exact = all(not number.rounded and number.unit == 1 for number in _numbers(side))
+    return exact and (isinstance(side, Operation) or is_whole(side) and side.value % 1000 != 0)  # type: ignore[union-attr]
 
 
 def _has_aside(expression: Expression) -> bool:

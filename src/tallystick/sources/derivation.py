@@ -63,7 +63,7 @@ ABOUT = frozenset(  # as people read them
         "대략",
     ]
 )
-_CALLED = re.compile(r"\w\([^()]*$")
+_CALLED = re.compile(r"[(（][^()（）]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 _LETTER = re.compile(r"[^\W\d]")
 _WORD = re.compile(r"[^\W\d_]{3}")
@@ -302,7 +302,10 @@ class _Reader:
         name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""
         if not after or after[-1].kind != "word" or (len(after) > 1 and after[-2].kind not in ("word", "number")):
             name = ""
-        return _Beginning(f"{label} {text[pieces[0].start : pieces[-1].end]}", name, [], pieces[-1].end)
+        words = text[pieces[0].start : pieces[-1].end]
+        if computes(pieces):  # of "total 32 × (attention + …) =" the words before the first number
+            words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
+        return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
 
     def _totals(self, line: _Line) -> None:
         """The totals that a sentence states beside its equations: "in total 46.7B"."""
@@ -363,7 +366,10 @@ class _Reader:
             products = [self.how]
             numbers.remove(self.how)
         sides = {place: (side, cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None}
-        value = numbers[0] if products else numbers[-1]
+        behind = [place for place in numbers if products and place > products[0]]
+        value = behind[0] if behind else numbers[0] if products else numbers[-1]
+        if products and sides[products[0]][1]:  # "| ≈ 12d² | 7,087,872 |"
+            sides[value] = (sides[value][0], True)
         self._add(line, label, [sides[place] for place in [*products[:1], value]])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": in one layer, and in all
             self._add(line, label, [sides[numbers[-1]]])

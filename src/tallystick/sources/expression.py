@@ -28,7 +28,7 @@ _COMMA = r"\d+,\d{1,2}(?=\s?(?:[KMBT%]|million|billion|Mio|Mrd)(?!\w))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?![\w.]))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|тыс|млн|млрд))s?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
     r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
@@ -109,6 +109,11 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
             found += _words(line, match, known)
         else:
             found.append(_mark(line, position))
+            if found[-1].text in ("~", "≈") and len(found) > 1 and found[-2].kind in ("open", "operator", "relation"):
+                mark, before = found.pop(), found.pop()  # "× ~7.1M" is rounded, and relates nothing
+                found.append(before._replace(text="≈", end=mark.end) if before.kind == "relation" else before)
+                position = mark.end
+                continue
         position = found[-1].end
         depth = max(0, depth + (found[-1].kind == "open") - (found[-1].kind == "close"))
         if depth > MOST_NESTED:
@@ -333,7 +338,7 @@ class _Reader:
         while True:
             mark = self.position
             joint = symbol()
-            if joint and joint in "+-*/":
+            if joint and joint in "+-*/" and (joint != "-" or self._is_apart(self.position)):
                 self._skip_label(counted=joint in "+-")
             following = part() if joint else None
             if joint is None or following is None:
@@ -367,6 +372,10 @@ class _Reader:
         if named and self._is(place, "number"):
             self.position = place
 
+    def _is_apart(self, place: int) -> bool:
+        """Whether there is a blank between two tokens: "0.6B-Base" is a name."""
+        return place < len(self.pieces) and self.pieces[place].start > self.pieces[place - 1].end
+
     def _is(self, place: int, kind: str) -> bool:
         return place < len(self.pieces) and self.pieces[place].kind == kind
 
@@ -374,7 +383,7 @@ class _Reader:
         """Pass over units and words in parentheses, where the expression can go on, or end, after them."""
         mark, words = self.position, 0
         while (token := self._next()) is not None:
-            unit = is_unit(token) or (token.text in ("per", "each") and self._is(self.position + 1, "word"))
+            unit = is_unit(token) or token.text == "each" or (token.text == "per" and self._is(self.position + 1, "word"))
             if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
                 words += 1
                 self.position += 1

@@ -11,9 +11,12 @@ from __future__ import annotations
 import html
 import re
 
+from tallystick.sources.copied import once
+
 MOST_ROUNDS = 20  # of braces within one another
 
 _URL = re.compile(r"https?://\S+")
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _SPACES = re.compile(r"\s{3,}")  # two still tell columns apart
 _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
@@ -77,7 +80,9 @@ _CHARACTERS = str.maketrans({
     **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys("\u200b\u2060\ufeff", ""),
 })  # fmt: skip
-_SCALED_OUTSIDE = re.compile(r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억])(?!\w))")  # $131$M
+_SCALED_OUTSIDE = re.compile(r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
+    r"|(?<=\d),\s?(?=[KMBT](?!\w))"  # 85,M was 85\\,M
+)  # $131$M
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
@@ -86,6 +91,10 @@ def plain(line: str) -> str:
     """One line without its markup; a line of LaTeX that breaks in the middle comes back with the break."""
     if "&" in line and ";" in line:
         line = html.unescape(line)
+    if "<" in line:
+        line = _TAG.sub(" ", line)
+    if line.count("=") > 2 or "\\" in line:
+        line = once(line)
     line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
     line = _RESULT.sub(" = ", line)
     if "\\" in line or "{" in line:
