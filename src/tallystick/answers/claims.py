@@ -12,7 +12,7 @@ from tallystick.arithmetic import Expression, Number
 from tallystick.derivation import TOTAL, Statement
 
 _MEASURES = re.compile(
-    r"\b(?:bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
+    r"\b(?:lora|adapters?|bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
     re.IGNORECASE,
 )
 

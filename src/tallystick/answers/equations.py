@@ -31,6 +31,7 @@ from tallystick.derivation import Derivation, Statement, Unread
 
 SCALED = (10**6, 10**9, 10**3)  # units that numbers may leave out, millions before others
 LITTLE = Fraction(1, 100)  # by so much two numbers that are written out may differ, and be about the same
+MOST_BEGUN = 12  # characters of a label that are looked for where a line begins
 MOST_COUNTED = 999  # of something that is its label
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
 MOST_SUMMED = 500  # lines above a total that stands alone
@@ -66,7 +67,7 @@ class Judge:
         """Judge a statement, and keep what it comes to."""
         self.place = place
         statement = self.derivation.statements[place]
-        sides = self._scaled(self._sides(statement))
+        sides = self._meant_by(statement, self._sides(statement))
         if not sides:
             self.claims.append(None)
             return
@@ -87,7 +88,8 @@ class Judge:
         for number, (left, right, agree) in enumerate(pairs):
             self._equation(statement, claim, left[0], right[0], agree, last=number == len(pairs) - 1)
         if claim.expression is None and place:
-            self._implied_sum(place, statement, claim, judged=not pairs and is_total(statement))
+            judged = not pairs and is_total(statement) and _begins_line(statement)
+            self._implied_sum(place, statement, claim, judged=judged)
         if statement.name:
             if statement.name in self.stated:
                 before = self.stated[statement.name], self.true[statement.name]
@@ -159,7 +161,9 @@ class Judge:
         pairs = pairwise(sides)
         return sum(not self._agree(left, right, loose=loose, asides=asides) for (left, _), (right, loose) in pairs)
 
-    def _scaled(self, sides: list[tuple[Expression, bool]]) -> list[tuple[Expression, bool]]:
+    def _meant_by(
+        self, statement: Statement, sides: list[tuple[Expression, bool]]
+    ) -> list[tuple[Expression, bool]]:
         """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288 for 12,288."""
         if len(sides) < 2 or not self._wrong(sides):
             return sides
@@ -168,6 +172,9 @@ class Judge:
         if isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE:
             for scale in SCALED:
                 others.append([(scaled(side, scale) if _may_lack(side) else side, loose) for side, loose in sides])
+        if statement.clause.lstrip().startswith("+") and self.claims and (before := self.claims[-1]) is not None:
+            goes_on = Operation(("+",), (Number(before.stated), sides[0][0]))  # "a + b = c. + d = e"
+            others.append([(goes_on, sides[0][1]), *sides[1:]])
         if _symbolic(sides[0][0]) and len(sides) > 2:
             others.append(sides[1:])  # the words of the formula are others than its numbers
         return next((one for one in others if not self._wrong(one)), sides)
@@ -306,12 +313,16 @@ class Judge:
 
     def _said_before(self, claim: Claim, statement: Statement) -> int | None:
         """The earlier line that a number with no computation restates: the same under the same words."""
-        return next((self.said[key] for key in self._words(claim, statement) if key in self.said), None)
+        found = (self.said[key] for key in self._words(claim, statement) if key in self.said)
+        lines = self.derivation.statements
+        # Two equal rows under one heading are two: the norms of a layer.
+        apart = (place for place in found if lines[place].heading != statement.heading)
+        return next(apart, None)
 
     def _words(self, claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:
         """A number with its label, and with what the label is about."""
-        words: list[object] = [statement.label.lower(), (statement.heading, tags_of(statement.label))]
-        return [(claim.stated, word) for word in words]
+        words: list[object] = [statement.label.lower(), tags_of(statement.label) or None]
+        return [(claim.stated, word) for word in words if word is not None]
 
     def claim_at(self, place: int) -> Claim:
         """What a statement that has a value comes to."""
@@ -415,6 +426,11 @@ def _numbers(expression: Expression) -> Iterator[Number]:
     elif isinstance(expression, Operation):
         for part in expression.parts:
             yield from _numbers(part)
+
+
+def _begins_line(statement: Statement) -> bool:
+    """Whether its label is what its line begins with, as in a list or a table: not in the middle of a sentence."""
+    return statement.plain.lstrip("|#*+-• ").startswith(statement.label[:MOST_BEGUN])
 
 
 def _counts(statement: Statement, sides: Sequence[tuple[Expression, bool]]) -> bool:

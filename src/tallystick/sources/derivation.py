@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tallystick.arithmetic import Expression, Name, Number
+from tallystick.arithmetic import Expression, Name, Number, Operation
 from tallystick.budget import OverBudget, current
 from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 from tallystick.errors import BadInput
@@ -63,6 +63,8 @@ ABOUT = frozenset(  # as people read them
         "대략",
     ]
 )
+_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
+_NAME = re.compile(r"[a-z][A-Z]|\w_\w")
 _CALLED = re.compile(r"[(（][^()（）]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 _LETTER = re.compile(r"[^\W\d]")
@@ -208,6 +210,8 @@ class _Reader:
             self._totals(line)
         elif re.search(r"\d", line.plain):
             self._value(line, line.plain)
+            if len(self.statements) == before:
+                self._totals(line)
         if len(self.statements) > MOST_STATEMENTS:
             raise TooMany(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
         if len(self.statements) == before:
@@ -268,6 +272,13 @@ class _Reader:
             loose = pieces[cut].text in ("≈", "~", "~=")
             segment = pieces[cut + 1 : following]
             found = prefix(segment, self.known)
+            if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
+                found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
+            if found is None and following < len(pieces) and (late := suffix(segment, self.known)) is not None:
+                if isinstance(late[0], Operation):  # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
+                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                    begin = self._begin(line, text, segment, label)
+                    continue
             if found is not None:
                 begin.sides.append((found[0], loose))
             elif computes(segment):
@@ -281,6 +292,10 @@ class _Reader:
             self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
             begin = self._begin(line, text, segment[found[1] :], label)
         self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+
+    def _is_name(self, token: Token) -> bool:
+        """Whether a word is written as names in code are, and has no value so far."""
+        return token.kind == "word" and token.text not in self.known and _NAME.search(token.text) is not None
 
     def _begin(self, line: _Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
         """What stands before the first relation of a chain: words, and perhaps its first side."""
@@ -329,8 +344,11 @@ class _Reader:
         if number is not None and (colon or columns or label):
             inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
             product = prefix(self._tokens(inside[1]), self.known) if inside else None
+            behind = _PRODUCT_BEHIND.search(rest)  # "12 blocks:  85.0M   (7.08M × 12)"
+            if product is None and behind:
+                inside, product = behind, prefix(self._tokens(behind[1]), self.known)
             sides: list[tuple[Expression, bool]] = [(number, pieces[0].kind != "number")]
-            if inside and product and not isinstance(product[0], Number):
+            if product and isinstance(product[0], Operation):
                 sides.insert(0, (product[0], False))
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:

@@ -139,9 +139,14 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = _times(number, Fraction(10) ** power)
-    elif (suffix := _SUFFIX.match(line, end)) and (suffix["scale"] or suffix["spaced"]) not in known:
+    elif (suffix := _SUFFIX.match(line, end)) and not _is_no_scale(suffix, number, known):
         number, end = _times(number, _scale_of(suffix)), suffix.end()
     return Token("number", line[match.start() : end], match.start(), end, number)
+
+
+def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
+    """Whether a letter is a variable, or bytes: "548,090,880 B"."""
+    return (suffix["scale"] or suffix["spaced"]) in known or (suffix["spaced"] == "B" and number.value >= _BYTES["k"] ** 2)
 
 
 def _scale_of(suffix: re.Match[str]) -> Fraction:
