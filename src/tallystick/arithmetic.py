@@ -21,7 +21,8 @@ from tallystick.errors import BadInput
 # What a number is multiplied by, as a power of ten, for the letter or word after it.
 SCALES = {
     "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "mrd": 9, "billion": 9,
-    "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "млн": 6, "млрд": 9, "миллион": 6, "миллиард": 9,
+    "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "млн": 6, "млрд": 9, "milioni": 6, "milione": 6, "miliardi": 9, "miliardo": 9, "milhões": 6, "milhão": 6, "bilhões": 9, "bilhão": 9,
+    "миллион": 6, "миллиард": 9,
     "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
 }  # fmt: skip
 

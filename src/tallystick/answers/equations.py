@@ -13,6 +13,7 @@ from tallystick.answers.labels import KINDS, tags_of
 from tallystick.answers.misfit import misfit
 from tallystick.answers.quantities import Quantities, Quantity
 from tallystick.answers.terms import Term, labelled, term_of, total
+from tallystick.answers.terms import times as times_of
 from tallystick.arithmetic import (
     Expression,
     Name,
@@ -38,6 +39,7 @@ MOST_SUMMED = 500  # lines above a total that stands alone
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
+_TIMES_LABEL = re.compile(r"\s*[*×]\s*(\d{1,4})(?!\d)")  # "× 12 layers"
 _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
@@ -87,7 +89,9 @@ class Judge:
         claim.match = self._match(claim, statement) if pairs else None
         for number, (left, right, agree) in enumerate(pairs):
             self._equation(statement, claim, left[0], right[0], agree, last=number == len(pairs) - 1)
-        if claim.expression is None and place:
+        if (times := _TIMES_LABEL.match(statement.plain)) and not pairs:
+            self._implied_product(int(times[1]), statement, claim)
+        elif claim.expression is None and place:
             judged = not pairs and is_total(statement) and _begins_line(statement)
             self._implied_sum(place, statement, claim, judged=judged)
         if statement.name:
@@ -161,9 +165,7 @@ class Judge:
         pairs = pairwise(sides)
         return sum(not self._agree(left, right, loose=loose, asides=asides) for (left, _), (right, loose) in pairs)
 
-    def _meant_by(
-        self, statement: Statement, sides: list[tuple[Expression, bool]]
-    ) -> list[tuple[Expression, bool]]:
+    def _meant_by(self, statement: Statement, sides: list[tuple[Expression, bool]]) -> list[tuple[Expression, bool]]:
         """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288 for 12,288."""
         if len(sides) < 2 or not self._wrong(sides):
             return sides
@@ -203,7 +205,8 @@ class Judge:
         other = alone(right, loose=loose) or self._value(right, asides, loose=loose)
         if _meet(one, other):
             return True
-        if loose and _is_exact(left) and _is_exact(right) and abs(one.exact - other.exact) <= LITTLE * abs(one.exact):
+        formula = loose and isinstance(left, Number) and isinstance(right, Operation)
+        if formula and abs(one.exact - other.exact) <= LITTLE * abs(one.exact):
             return True  # "7,087,872 ≈ 12 × 768²": near, and said to be no more
         ends, begins = _last_addend(left), _first_addend(right)
         if ends is left and begins is right:
@@ -360,6 +363,24 @@ class Judge:
         )  # the slip above is not carried on
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
+    def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
+        """What stands behind "× 12 layers" is so many times the line above."""
+        place = next((place for place in reversed(self._unused()) if self.claim_at(place).stated * times), None)
+        if place is None:
+            return
+        one = self.claim_at(place)
+        if abs(one.stated * times - claim.stated) > LITTLE * claim.stated:
+            return
+        self._used(place)
+        factor = Number(Fraction(times))
+        product = Operation(("*",), (factor, one.side))
+        claim.term = labelled(
+            times_of(Term(Fraction(times)), one.term or Term(one.true)), (statement.label,), statement.line
+        )
+        claim.true, claim.right = one.true * times, self._agree(product, claim.side, loose=claim.rounded, asides=False)
+        claim.match = self._match(claim, statement)
+        self._equation(statement, claim, product, claim.side, claim.right, last=True)
+
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
         """The statements that a number which stands alone must be the sum of: all for a total, those of a layer for a layer."""
         about = tags_of(statement.label)
@@ -464,12 +485,6 @@ def _first_addend(side: Expression) -> Expression:
 
 def _last_addend(side: Expression) -> Expression:
     return side.parts[-1] if isinstance(side, Operation) and side.symbols[-1] == "+" else side
-
-
-def _is_exact(side: Expression) -> bool:
-    """Whether no number of a side is rounded, nor looks so: 38,500,000 does."""
-    exact = all(not number.rounded and number.unit == 1 for number in _numbers(side))
-    return exact and (isinstance(side, Operation) or is_whole(side) and side.value % 1000 != 0)  # type: ignore[union-attr]
 
 
 def _has_aside(expression: Expression) -> bool:

@@ -11,8 +11,19 @@ from collections.abc import Iterator
 
 LEAST, MOST = 5, 400  # characters of a formula that is looked for; a shorter one may stand there thrice by itself
 LONGEST = 1_500  # characters of a line that is looked through
-_SHOWN = {"times": "×", "cdot": "×", "approx": "≈", "div": "÷", "sim": "∼", "quad": "", "text": "", "mathrm": "", "left": "", "right": ""}
-_PIECE = re.compile(r"\\(?P<command>[A-Za-z]+)|\\.|.", re.DOTALL)
+_SHOWN = {
+    "times": "×",
+    "cdot": "×",
+    "approx": "≈",
+    "div": "÷",
+    "sim": "∼",
+    "quad": "",
+    "text": "",
+    "mathrm": "",
+    "left": "",
+    "right": "",
+}
+_PIECE = re.compile(r"(?P<colour>\\color\s*\{\w+\})|\\(?P<command>[A-Za-z]+)|\\.|.", re.DOTALL)
 _SAME = str.maketrans({"*": "×", "⋅": "×", "·": "×", "−": "-", "–": "-"})
 _COMPUTES = re.compile(r"\d.*[=×+≈^/]|[=×+≈/].*\d")
 
@@ -37,6 +48,8 @@ def _characters(line: str) -> Iterator[tuple[str, int]]:
         if piece["command"]:
             for character in _SHOWN.get(piece["command"], piece["command"]):
                 yield character, piece.start()
+        elif piece["colour"]:
+            continue
         elif not piece[0].isspace() and piece[0] not in "{}^_$\\":
             yield piece[0].removeprefix("\\").translate(_SAME), piece.start()
 

@@ -274,11 +274,13 @@ class _Reader:
             found = prefix(segment, self.known)
             if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
                 found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
-            if found is None and following < len(pieces) and (late := suffix(segment, self.known)) is not None:
-                if isinstance(late[0], Operation):  # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
-                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
-                    begin = self._begin(line, text, segment, label)
-                    continue
+            late = suffix(segment, self.known) if found is None and following < len(pieces) else None
+            if late is not None and isinstance(
+                late[0], Operation
+            ):  # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
+                self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                begin = self._begin(line, text, segment, label)
+                continue
             if found is not None:
                 begin.sides.append((found[0], loose))
             elif computes(segment):
@@ -386,9 +388,10 @@ class _Reader:
         sides = {place: (side, cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None}
         behind = [place for place in numbers if products and place > products[0]]
         value = behind[0] if behind else numbers[0] if products else numbers[-1]
-        if products and sides[products[0]][1]:  # "| ≈ 12d² | 7,087,872 |"
-            sides[value] = (sides[value][0], True)
-        self._add(line, label, [sides[place] for place in [*products[:1], value]])
+        row = [*products[:1], value]
+        if products and sides[products[0]][1]:  # "| ≈ 12d² | 7,087,872 |" is the number, and about what
+            row.reverse()
+        self._add(line, label, [sides[place] for place in row])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": in one layer, and in all
             self._add(line, label, [sides[numbers[-1]]])
 

@@ -28,7 +28,7 @@ _COMMA = r"\d+,\d{1,2}(?=\s?(?:[KMBT%]|million|billion|Mio|Mrd)(?!\w))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?![\w.]))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
     r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
@@ -146,7 +146,9 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
     """Whether a letter is a variable, or bytes: "548,090,880 B"."""
-    return (suffix["scale"] or suffix["spaced"]) in known or (suffix["spaced"] == "B" and number.value >= _BYTES["k"] ** 2)
+    return (suffix["scale"] or suffix["spaced"]) in known or (
+        suffix["spaced"] == "B" and number.value >= _BYTES["k"] ** 2
+    )
 
 
 def _scale_of(suffix: re.Match[str]) -> Fraction:
@@ -388,7 +390,9 @@ class _Reader:
         """Pass over units and words in parentheses, where the expression can go on, or end, after them."""
         mark, words = self.position, 0
         while (token := self._next()) is not None:
-            unit = is_unit(token) or token.text == "each" or (token.text == "per" and self._is(self.position + 1, "word"))
+            unit = (
+                is_unit(token) or token.text == "each" or (token.text == "per" and self._is(self.position + 1, "word"))
+            )
             if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
                 words += 1
                 self.position += 1

@@ -16,6 +16,7 @@ from tallystick.sources.copied import once
 MOST_ROUNDS = 20  # of braces within one another
 
 _URL = re.compile(r"https?://\S+")
+_APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _SPACES = re.compile(r"\s{3,}")  # two still tell columns apart
 _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
@@ -80,7 +81,8 @@ _CHARACTERS = str.maketrans({
     **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys("\u200b\u2060\ufeff", ""),
 })  # fmt: skip
-_SCALED_OUTSIDE = re.compile(r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
+_SCALED_OUTSIDE = re.compile(
+    r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
     r"|(?<=\d),\s?(?=[KMBT](?!\w))"  # 85,M was 85\\,M
 )  # $131$M
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
@@ -93,6 +95,7 @@ def plain(line: str) -> str:
         line = html.unescape(line)
     if "<" in line:
         line = _TAG.sub(" ", line)
+    line = _APART.sub(",", line)
     if line.count("=") > 2 or "\\" in line:
         line = once(line)
     line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
