@@ -10,6 +10,9 @@ from tallystick.answers.labels import tags_of
 from tallystick.derivation import Statement
 
 
+FAR = 2  # a sum of no earlier lines that misses the model by more than a half of it is not meant as the whole
+
+
 def whole(judge: Judge) -> int | None:
     """The statement that is the total of the text, None where there is none.
 
@@ -20,7 +23,10 @@ def whole(judge: Judge) -> int | None:
     found = {
         place: claim
         for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
-        if claim is not None and not measures(statement) and claim.stated > 0 and _may_be(judge, statement, claim)
+        if claim is not None
+        and not measures(statement)
+        and claim.stated > 0
+        and _may_be(judge, place, statement, claim)
     }
     if not found:
         return None
@@ -36,14 +42,26 @@ def whole(judge: Judge) -> int | None:
     return min(found, key=rank)
 
 
-def _may_be(judge: Judge, statement: Statement, claim: Claim) -> bool:
+def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim) -> bool:
     about = tags_of(statement.label)
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if _part(judge, claim):
         return is_model and _adds(claim)  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
     if is_model:
         return True
-    return (is_total(statement) and about <= {"all", "block"}) or (_adds(claim) and "one" not in about)
+    if is_total(statement):
+        return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
+    return _adds(claim) and "one" not in about and (_collects(judge, place) or _near(judge, claim))
+
+
+def _collects(judge: Judge, place: int) -> bool:
+    """Whether a sum goes on from two earlier lines at least."""
+    return sum(place in claim.users for claim in judge.claims if claim is not None) > 1
+
+
+def _near(judge: Judge, claim: Claim) -> bool:
+    total = judge.quantities.total if judge.quantities else 0
+    return bool(total) and abs(claim.stated - total) * FAR < total
 
 
 def _adds(claim: Claim) -> bool:
