@@ -1,16 +1,21 @@
-# make demo | test | coverage | test-web | lint | docs | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
+# make demo | test | matrix | coverage | test-web | lint | docs | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test coverage test-web browser lint docs walkthroughs bench architectures survival experiment clean
+.PHONY: demo test matrix coverage test-web browser lint docs walkthroughs bench architectures survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+
+# The main uses with each pair of torch and transformers that is supported, in environments of their own: gigabytes, and not
+# in CI. TORCH_INDEX=https://download.pytorch.org/whl/cpu takes a tenth of them; PAIRS="2.6.0+4.57.6" names some.
+matrix:
+	$(PYTHON) tests/matrix.py $(PAIRS) $(if $(TORCH_INDEX),--torch-index $(TORCH_INDEX))
 
 # The same tests, and the lines that none of them runs; apart, since watching every line takes as long again.
 coverage: .venv/ready
@@ -74,4 +79,4 @@ experiment: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf .venv .demo .experiment site .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .matrix .demo .experiment site .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -553,7 +553,11 @@ FACTORIES = [  # the factory, the settings, what the message must say
     ("module:build", ["--set", "width=1"], ["module:build is a module already", "width"]),
     ("no_such_module:build", [], ["there is no module 'no_such_module'"]),
     ("no.such.module:build", [], ["there is no module 'no.such.module'"]),
-    ("module.py:build", [], ["there is no module 'module.py'"]),
+    (
+        "module.py:build",
+        [],
+        ["'module.py:build' is a module of Python: write package.module:factory, such as module:build"],
+    ),
     ("json..decoder:build", [], ["there is no module 'json..decoder'"]),
     ("module:build.", [], ["module has no 'build.'"]),
 ]

@@ -104,6 +104,16 @@ def test_a_pasted_dictionary_is_a_config(tmp_path, name):
     assert {entry.dtype for entry in ledger.rolled if not entry.buffer} == {"bfloat16"}
 
 
+def test_a_dictionary_of_a_module_is_a_config(tmp_path, monkeypatch):
+    (tmp_path / "configs_of_a_book.py").write_text(
+        "GPT = " + BOOK.partition("= ")[2].replace("torch.bfloat16", "'bfloat16'")
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert tallystick.count("configs_of_a_book:GPT").total == 163_009_536
+    assert tallystick.count("configs_of_a_book:GPT", n_layers=1).total < 100_000_000
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

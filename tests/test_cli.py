@@ -130,6 +130,19 @@ def test_presets_lists_every_name_with_its_count(run):
     assert "8,030,261,248" in run("presets")
 
 
+def test_presets_are_searched_and_say_family_month_and_bytes(run):
+    (row,) = json.loads(run("presets", "gpt-oss-20b", "--format", "json"))
+    assert (row["family"], row["released"], row["bytes"]) == ("gpt-oss", "2025-08", 13_761_264_768)
+    listed = run("presets", "qwen3.5")
+    assert "qwen3.5-27b" in listed
+    assert "llama" not in listed
+
+
+def test_a_search_that_finds_no_preset_names_the_nearest(capsys):
+    assert main(["presets", "qwn"]) == 2
+    assert "no preset has 'qwn' in its name or family; nearest: Qwen" in capsys.readouterr().err
+
+
 def test_formula_in_text_steps_and_latex(run):
     assert "= vocab_size·n_embd + n_positions·n_embd + n_layer·(12·n_embd² + 13·n_embd)" in run("formula", "gpt2")
     assert "12 × 768 × 3 × 768" in run("formula", "gpt2", "--steps")
@@ -185,7 +198,7 @@ def test_the_books_dtype_object():
 
 
 def test_weights_that_are_not_read_are_said(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "dtype": "float32"}')
     (tmp_path / "training_args.bin").touch()
     assert tallystick.count(tmp_path).notes == ()
     (tmp_path / "tf_model.h5").touch()

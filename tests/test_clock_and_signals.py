@@ -81,7 +81,7 @@ def test_killed_in_a_save_it_ends_with_the_same_bits(tmp_path):
     """`kill -9`, before and after each part of a save; the step at which the run goes on, and whether its bits are the same."""
     task = Path(__file__).with_name("training_tasks.py")
     done = subprocess.run(
-        [sys.executable, task, tmp_path, *PLACES, "sharded.save"],
+        [sys.executable, task, tmp_path, *PLACES, "write_slices"],
         check=False,
         capture_output=True,
         text=True,

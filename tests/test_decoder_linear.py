@@ -5,7 +5,15 @@ import torch
 from torch.nn import functional as F
 from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
+from tallystick.models import kernels
 from tallystick.models.linear import Linear
+
+
+@pytest.fixture(params=kernels.KERNELS, autouse=True)
+def kernel(request, monkeypatch):
+    """Each kernel in turn, whichever is the fastest here."""
+    monkeypatch.setattr(kernels, "_measured", lambda inputs, threads: request.param)
+    return request.param
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -40,3 +48,73 @@ def test_a_quantised_weight_is_multiplied_by_what_it_knows():
     quantize_(layer, Int8WeightOnlyConfig())
     assert layer.weight.__class__ is not torch.nn.Parameter
     torch.testing.assert_close(layer(token), before, atol=0.05, rtol=0.05)
+
+
+def chosen(monkeypatch, kernel):
+    """The layer uses that kernel and no other."""
+    called = []
+    for name, one in kernels.KERNELS.items():
+        spy = lambda *arguments, name=name, one=one: called.append(name) or one(*arguments)  # noqa: E731
+        monkeypatch.setitem(kernels.KERNELS, name, spy)
+    Linear(6, 4, dtype=torch.bfloat16)(torch.ones(1, 1, 6, dtype=torch.bfloat16))
+    return called == [kernel]
+
+
+def test_the_kernel_that_was_chosen_is_called(monkeypatch, kernel):
+    assert chosen(monkeypatch, kernel)
+
+
+# -- the choice, by timings that are made up ------------------------------------------------------
+
+
+class Clock:
+    """A clock that moves only while a way runs, by the seconds that it is given for each turn."""
+
+    def __init__(self) -> None:
+        self.now, self.calls = 0.0, []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def way(self, name, *seconds):
+        """A way that takes these seconds, one turn after another, and the last of them for all others."""
+        turns = iter(seconds)
+
+        def run() -> None:
+            self.calls.append(name)
+            self.now += next(turns, seconds[-1])
+
+        return run
+
+
+@pytest.mark.parametrize(
+    ("linear", "mv", "best"),
+    [
+        ([1.0], [0.5], "mv"),
+        ([0.5], [1.0], "linear"),
+        ([1.0], [0.95], "linear"),  # no more than chance: the plain one
+        ([9.0, 0.5], [1.0], "linear"),  # slow as it warmed up
+        ([0.1, 1.0], [0.5], "mv"),  # fast then alone
+        ([1.0, 1.0, 5.0, 1.0], [2.0, 3.0, 3.0, 3.0], "linear"),  # another process came between
+    ],
+)
+def test_the_slower_kernel_is_not_chosen(linear, mv, best):
+    clock = Clock()
+    ways = {"linear": clock.way("linear", *linear), "mv": clock.way("mv", *mv)}
+    assert kernels.fastest(ways, clock) == best
+    assert clock.calls == ["linear", "mv"] * (kernels.ROUNDS + 1)
+
+
+def test_a_length_is_measured_once(monkeypatch):
+    monkeypatch.undo()
+    kernels._measured.cache_clear()
+    measured = []
+    monkeypatch.setattr(kernels, "fastest", lambda ways: measured.append([way() for way in ways.values()]) or "mv")
+    layers = [Linear(inputs, outputs, dtype=torch.bfloat16) for inputs, outputs in ((6, 4), (6, 8), (4, 6))]
+    monkeypatch.setattr(kernels, "PROBE", 6 * 2 * 100)
+    for layer in (*layers, *layers):
+        layer(torch.ones(1, 1, layer.in_features, dtype=torch.bfloat16))
+    kernels._measured.cache_clear()
+    assert [said[0].shape for said in measured] == [(1, 100), (1, 150)]
+    for plain, vector in measured:  # as many products as a matrix of PROBE bytes has rows
+        torch.testing.assert_close(vector, plain)

@@ -63,7 +63,7 @@ def test_a_model_saved_without_anything_around_it(tmp_path: Path):
 def test_values_are_not_compared(tmp_path: Path):
     weight = torch.randn(6, 4)
     dcp.save({"transformer.wte.weight": weight, "lm_head.weight": weight}, checkpoint_id=tmp_path, no_dist=True)
-    assert tallystick.ties(tmp_path).groups == ()
+    assert [group.relation for group in tallystick.ties(tmp_path).groups] == ["unknown"]
     config = {"model_type": "gpt2", "n_embd": 4, "n_head": 1, "n_layer": 1, "vocab_size": 6, "n_positions": 2}
     write_config(tmp_path, config)
     group = tallystick.ties(tmp_path).groups[0]

@@ -61,7 +61,7 @@ def goes_on(config, whole):
         ("write_progress", full),
         ("seal", full),
         ("_flush", full),
-        ("sharded.save", full),
+        ("write_slices", full),
     ],
 )
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path, monkeypatch, whole, place, fails):

@@ -65,6 +65,12 @@ def test_a_live_module(copied):
     same(ledger, copied(ledger))
 
 
+@COPIES
+def test_what_a_factory_builds(copied):
+    ledger = tallystick.count(f"{__name__}:Tied")
+    same(ledger, copied(ledger))
+
+
 def test_a_copy_of_a_live_modules_ledger_reads_the_same_tensors_and_a_pickled_one_cannot():
     model = Tied()
     model.head.weight = nn.Parameter(model.wte.weight.detach().clone())

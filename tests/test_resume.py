@@ -306,8 +306,8 @@ def test_tensors_that_are_not_those_of_the_run_are_refused(begun, change):
     assert isinstance(resumed(begun), str)
 
 
-def test_a_state_is_refused_before_torch_reads_it(begun, monkeypatch):
-    monkeypatch.setattr("torch.distributed.checkpoint.load", None)
+def test_a_state_is_refused_before_its_tensors_are_read(begun, monkeypatch):
+    monkeypatch.setattr("tallystick.training.checkpoint.read_slices", None)
     for change in (wide, cut, no_moment, integers):
         rewrite_state(begun, change)
         assert isinstance(resumed(begun), str)

@@ -104,8 +104,7 @@ def killed_in_a_save(config: TrainConfig, place: str, whole: bytes) -> list[tupl
 
 
 def _saved_and_killed(run: Run, place: str, when: str) -> None:
-    owner, name = (checkpoint.sharded, "save") if place == "sharded.save" else (checkpoint, place)
-    part = getattr(owner, name)
+    part = getattr(checkpoint, place)
 
     def killed(*arguments: Any, **keywords: Any) -> Any:
         if when == "before" and run.progress.step == 4:
@@ -115,7 +114,7 @@ def _saved_and_killed(run: Run, place: str, when: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    setattr(owner, name, killed)
+    setattr(checkpoint, place, killed)
     list(run.events())
 
 

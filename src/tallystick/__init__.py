@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 
-def count(source: Any, /, *, part: str | None = None, **overrides: Any) -> Ledger:
+def count(source: Any, /, *, part: str | None = None, real: bool = False, **overrides: Any) -> Ledger:
     """The ledger of a model: how many parameters, and where.
 
     Args:
@@ -71,6 +71,8 @@ def count(source: Any, /, *, part: str | None = None, **overrides: Any) -> Ledge
             headers alone are fetched.
         part: ``"text"`` counts the language model alone of one that also sees or hears, from its config, or of a folder from
             its weights; None the whole.
+        real: build what a factory returns in real memory. By default it is built on the meta device where that gives the
+            same tensors, so that a model of any size takes no memory.
         **overrides: config keys to set over the source's own; arguments of the factory.
 
     Raises:
@@ -80,8 +82,10 @@ def count(source: Any, /, *, part: str | None = None, **overrides: Any) -> Ledge
     163009536
     """
     from tallystick.sources import read
+    from tallystick.sources.on_meta import in_real_memory
 
-    return read(source, overrides, part)
+    with in_real_memory(real):
+        return read(source, overrides, part)
 
 
 def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **overrides: Any) -> Formula:
@@ -89,7 +93,8 @@ def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **override
 
     Takes what `count` takes, or a `Ledger`. With `vary` it is found for a model that nobody described: `source` is then
     a factory, or ``"package.module:factory"``, and `vary` gives for some of its arguments the values at which to build
-    it: ``{"n_embd": (64, 256), "n_layer": "1:4", "n_head": [1, 2, 4]}``.
+    it: ``{"n_embd": (64, 256, 32), "n_layer": "1:4", "n_head": [1, 2, 4], "bias": [True, False]}``. A tuple is a
+    range from its first to its second number, in steps of the third; a list holds values.
 
     >>> formula("gpt2").expression
     'vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd'
@@ -195,14 +200,20 @@ def compute(
 def ties(source: Any, /, **overrides: Any) -> Ties:
     """What is shared, what should be, and what was lost; values are compared where that decides it.
 
-    Takes what `count` takes, or a `Ledger`. A checkpoint's tensors are read in blocks, whatever their size.
+    Takes what `count` takes, or a `Ledger`. A checkpoint's tensors are read in blocks, whatever their size; a factory's model
+    is built in real memory.
 
     >>> ties("gpt2").groups[0].names, ties("gpt2").verdict
     (('transformer.wte.weight', 'lm_head.weight'), 'consistent')
     """
     from tallystick.answers.ties import ties as judge
+    from tallystick.sources import read
+    from tallystick.sources.on_meta import in_real_memory
 
-    return judge(source if isinstance(source, Ledger) else count(source, **overrides))
+    if isinstance(source, Ledger):
+        return judge(source)
+    with in_real_memory():  # values are compared
+        return judge(read(source, overrides, keep=True))
 
 
 def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:

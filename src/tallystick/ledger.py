@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from tallystick.anatomy import Attending, Mixing, Part, Recurring
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput
+from tallystick.extras import needing
 from tallystick.numbering import layer_of
 from tallystick.packed_names import model_name
 
@@ -122,8 +123,12 @@ class Tie(NamedTuple):
 RELATIONS = ("tied", "aliased", "copied", "unknown", "untied")
 
 
+# How `why` begins where a dtype alone makes values differ: of an untied pair, which was one before it was cast.
+ROUNDED = "the same values, rounded to "
+
+
 class Compared(NamedTuple):
-    """How two tensors belong together, and why that is not known, or not to the last element."""
+    """How two tensors belong together; why that is not known, or not to the last element, or why values differ."""
 
     relation: str  # tied | aliased | copied | untied | unknown
     why: str | None = None
@@ -147,6 +152,10 @@ class Fetched(NamedTuple):
 
 class Values(Protocol):
     """What a source offers to whoever must know values: it reads them only when asked."""
+
+    @property
+    def registered(self) -> str:
+        """The wrapper of a live model that has listed its Parameters, which cannot be tied any more; "" where none has."""
 
     def compare(self, one: str, other: str) -> Compared:
         """``copied``, ``untied`` or ``unknown``: how two tensors in separate memory compare."""
@@ -200,7 +209,7 @@ class Ledger:
         self.symbols = dict(symbols or {})  # the config keys in the shapes, with their values
         self.notes = tuple(notes)
         self.relations = dict(relations or {})  # storage -> relation, where names alone cannot tell
-        self.stored = stored  # (elements, bytes) in a checkpoint's files, buffers and duplicates included
+        self.stored = stored  # (elements, bytes) in files, buffers and duplicates included: a checkpoint's, or those that a quantised config means
         self.described = described  # the ledger of the config beside a checkpoint or module
         self.mismatches = {kind: tuple(names) for kind, names in (mismatches or {}).items() if names}
 
@@ -209,6 +218,7 @@ class Ledger:
         self.unread = unread  # why the config beside a checkpoint could not be used
         self.doubts = tuple(doubts)  # why it is not certain what is meant to be one
         self._ask = ask
+        self.positions: int | None = None  # tokens of a sequence, as a config states them where none are learned
         self.fetched: Fetched | None = None  # what its files cost that are not on this machine
         self.attending = tuple(attending)  # how each layer attends, where the source tells
         self.recurring = tuple(recurring)  # which layers carry a state along, where the source tells
@@ -224,6 +234,11 @@ class Ledger:
     def in_full(self) -> Ledger:
         """The ledger with what its source learns only when asked, since it takes the seconds that a count must not."""
         return self._ask() if self._ask else self
+
+    @property
+    def filed(self) -> bool:
+        """Whether it was read of files of weights, and not of a config that says what these would hold."""
+        return self.stored is not None and self.kind not in ("preset", "config")
 
     # -- single tensors ---------------------------------------------------------------------------
 
@@ -262,10 +277,10 @@ class Ledger:
             for shared in singles.values():
                 if len(shared) == 1:
                     continue
-                same = len({entry.identity or entry.name for entry in shared}) == 1 or self.kind != "module"
-                relation = self.relations.get(storage, "tied" if same else "aliased")
-                saved = sum(entry.size - entry.unique for entry in shared)
-                ties.append(Tie(tuple(entry.name for entry in shared), relation, saved))
+                if self.kind == "module":
+                    ties += _by_identity(shared)
+                else:
+                    ties.append(_tie(shared, self.relations.get(storage, "tied")))
         return tuple(ties)
 
     # -- totals -----------------------------------------------------------------------------------
@@ -379,7 +394,8 @@ class Ledger:
 
     def to_pandas(self, by: str = "tensor") -> pandas.DataFrame:
         """The rows of a breakdown as a data frame (needs pandas)."""
-        import pandas
+        with needing("to_pandas"):
+            import pandas
 
         return pandas.DataFrame(self.rows(by))
 
@@ -414,6 +430,22 @@ class Ledger:
 
 # What a ledger looks up, and what it has looked up already.
 _NOT_SAID = frozenset({"values", "recipe", "_ask", "in_full", "tensors"})
+
+
+def _tie(shared: Sequence[Entry], relation: str, saved: int | None = None) -> Tie:
+    saved = sum(entry.size - entry.unique for entry in shared) if saved is None else saved
+    return Tie(tuple(entry.name for entry in shared), relation, saved)
+
+
+def _by_identity(shared: Sequence[Entry]) -> list[Tie]:
+    """The ties in one memory of a live module: the names of each Parameter, and the distinct Parameters."""
+    parameters: dict[str, list[Entry]] = {}
+    for entry in shared:
+        parameters.setdefault(entry.identity or entry.name, []).append(entry)
+    if len(parameters) == 1:
+        return [_tie(shared, "tied")]
+    tied = [_tie(names, "tied", sum(e.size for e in names[1:])) for names in parameters.values() if len(names) > 1]
+    return [*tied, _tie([names[0] for names in parameters.values()], "aliased")]
 
 
 def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:

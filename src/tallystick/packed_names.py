@@ -8,6 +8,8 @@ import re
 _ALWAYS = (
     (re.compile(r"\.(?:qweight|weight_packed|q_weight|weight\._data(?:\._data)?)$"), ".weight"),
     (re.compile(r"\._(\w+)_qdata$"), r".\1"),
+    (re.compile(r"(?:\._packed_params){1,2}\.(?:0|_packed_weight)$"), ".weight"),  # of torch.ao.quantization
+    (re.compile(r"(?:\._packed_params){2}\.1$"), ".bias"),
     (re.compile(r"_blocks$"), ""),
 )
 # Ends that a plain parameter may have too.

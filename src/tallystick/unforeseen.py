@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
+from tallystick.extras import missing_line
 
 if TYPE_CHECKING:
     from traceback import FrameSummary
@@ -23,8 +24,9 @@ def line_of(error: BaseException) -> str:
     >>> line_of(BadInput("config.json is empty")), line_of(RecursionError())
     ('config.json is empty', 'the input is nested too deeply')
     """
-    if isinstance(error, BadInput):
-        return str(error)
+    known = str(error) if isinstance(error, BadInput) else missing_line(error, "this")
+    if known is not None:
+        return known
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return "this needs too much memory"
     if isinstance(error, RecursionError):

@@ -48,6 +48,9 @@ PALM = "Chowdhery et al. 2022, PaLM, appendix B"
 # Run only where an encoder stands beside the decoder.
 _CROSS = re.compile(r"(^|\.)(cross_?att\w*|encoder_attn)\.")
 
+# Embeddings that add to the values of attention.
+_BY_ROW = re.compile(r"(^|\.)value_embed")
+
 # Tensors with several axes that are multiplied element by element, which no product tells.
 _BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+|\w+_l2_clip\.scale)$")
 
@@ -305,7 +308,7 @@ def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence
     products = []
     for (template, shape), stack in found.items():
         entry, copies = stack[0][0], sum(entry.copies for entry, _ in stack)
-        part = _PART_OF.get(entry.role, entry.role)
+        part = _LOOKED_UP if _BY_ROW.search(template) else _PART_OF.get(entry.role, entry.role)
         if part == _LOOKED_UP:
             products.append(Product(part, template, 0, 0, 0, "0: rows are looked up", KAPLAN))
             continue

@@ -168,10 +168,12 @@ def _any(*words: str) -> Callable[[Tags], frozenset[str]]:
 
 def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
     yield from _of_vocabulary(ledger, counts)
-    if ledger.stored is not None:
+    if ledger.filed and ledger.stored is not None:
         what = "with every stored element, buffers and copies included"
         yield Convention("stored", what, ("the Hub",), adds=ledger.stored[0] - int(ledger.total), about="storage")
-    buffers = int(ledger.totals["buffers"] or 0)
+    # Scales of packed weights among them where they are stored, and not where a config alone speaks of them.
+    held = (entry for entry in ledger.rolled if entry.buffer and (ledger.filed or entry.packed is None))
+    buffers = sum(int(entry.size) * entry.copies for entry in held)
     yield Convention("buffers", "with the buffers that a state dict holds", adds=buffers, about="storage")
     packed = [e for e in ledger.parameters if e.dtype in _PACKED and len(e.shape) > 1]
     if packed:
@@ -183,12 +185,12 @@ def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
         what = "with the blocks' matrices in 4 bits, two values to an element"
         yield Convention("packed", what, ("bitsandbytes",), adds=-half, of=matrices, about="storage")
     described = ledger.described or ledger
-    if ledger.stored is None and described.architecture == "gpt2":
+    if not ledger.filed and described.architecture == "gpt2":
         symbols = described.symbols
         masks = int(symbols.get("n_layer", 0)) * int(symbols.get("n_positions", 0)) ** 2
         what = "with a causal mask for each block"
         yield Convention("causal-masks", what, ("GPT-2's published files",), adds=masks, about="storage")
-    if ledger.stored is None and described.architecture == "deepseek_v3":
+    if not ledger.filed and described.architecture == "deepseek_v3":
         yield from _of_deepseek(ledger, counts)
 
     yield from _of_experts(ledger, counts)

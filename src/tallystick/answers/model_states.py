@@ -113,17 +113,17 @@ def quantisation(ledger: Ledger, form: str | None) -> list[Line]:
 
 def buffers(ledger: Ledger, form: str | None) -> list[Line]:
     """Tensors of the state dict that are no parameters, such as a causal mask; a cast leaves integers as they are."""
-    if ledger.stored is not None:  # of files, of which what is stored tells nothing: no loader need keep it
+    if ledger.filed:  # of files, of which what is stored tells nothing: no loader need keep it
         return []
     found = [entry for entry in ledger.rolled if entry.buffer and entry.packed is None]
     dtype = form if form not in PACKED else None
     total = sum(
-        size_in_bytes(entry.size, dtype if dtype and entry.dtype in TRAINED else entry.dtype) * entry.copies
+        size_in_bytes(entry.unique, dtype if dtype and entry.dtype in TRAINED else entry.dtype) * entry.copies
         for entry in found
     )
     if not total:
         return []
-    elements = sum(entry.size * entry.copies for entry in found)
+    elements = sum(entry.unique * entry.copies for entry in found)  # one on a parameter's memory takes none
     return [Line("weights", "buffers", total, f"{elements:,} elements, each in its dtype")]
 
 

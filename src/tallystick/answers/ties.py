@@ -7,8 +7,11 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
+from tallystick.answers.remedies import remedy_of
 from tallystick.dtypes import size_in_bytes
-from tallystick.ledger import Compared, Ledger, worst
+from tallystick.ledger import ROUNDED, Compared, Ledger, worst
+
+_SILENT = "nothing is shared, and nothing says whether anything was meant to be"
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Ties:
     source: str
     kind: str
     groups: tuple[Group, ...]
-    verdict: str  # consistent | contradiction | unknown
+    verdict: str  # consistent | contradiction | lost | unknown
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()  # why it is not certain what should be one
 
@@ -68,8 +71,9 @@ def ties(ledger: Ledger) -> Ties:
             groups.append(_group(ledger, names, expected=True))
     named = [set(group.names) for group in groups]
     for alike in ledger.values.duplicates() if ledger.values else ():
-        if not any(set(alike) <= one for one in named):
+        if not any(set(alike) <= one for one in named) and not _has_buffer(ledger, alike):
             groups.append(_group(ledger, alike, expected=_expected(ledger, alike)))
+            named.append(set(alike))
     problems = [problem for group in groups if (problem := _problem(ledger, group))]
     match _not_stored(ledger):
         case str() as note:
@@ -85,7 +89,11 @@ def ties(ledger: Ledger) -> Ties:
                 "mend config.json, and ask again",
             )
         )
-    verdict = _verdict(groups, problems, doubtful=bool(notes))
+    silent = not _says(ledger) and not any(_is_pair(ledger, group) for group in groups)
+    if silent and not (groups or notes):
+        notes.append(_SILENT)
+    doubtful = bool(notes) or silent or any(_is_open(group) for group in groups)
+    verdict = _verdict(groups, problems, doubtful=doubtful)
     return Ties(ledger.source, ledger.kind, tuple(groups), verdict, tuple(problems), tuple(notes))
 
 
@@ -139,42 +147,70 @@ def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
     return any(set(names) <= set(group) for group in ledger.meant)
 
 
+def _says(ledger: Ledger) -> bool:
+    """Whether a config, or the model, says what is meant to be one."""
+    return ledger.kind in ("preset", "config") or ledger.meant is not None
+
+
+def _has_buffer(ledger: Ledger, names: Sequence[str]) -> bool:
+    """Whether a buffer is among the names: equal masks of equal layers are no ties."""
+    return any(name in ledger.tensors and ledger.tensors[name].buffer for name in names)
+
+
+def _is_pair(ledger: Ledger, group: Group) -> bool:
+    """Whether an embedding of tokens or a head is among the names."""
+    entries = [ledger.tensors[name] for name in group.names if name in ledger.tensors]
+    return any(entry.role in ("token_embedding", "head") and len(entry.shape) > 1 for entry in entries)
+
+
+def _is_open(group: Group) -> bool:
+    """Whether two tensors differ of which nobody says that they should be one: trained apart, or a tie long lost."""
+    return group.expected is None and group.relation == "untied"
+
+
 # -- what is wrong --------------------------------------------------------------------------------
 
 
 def _problem(ledger: Ledger, group: Group) -> Problem | None:
-    first = group.names[0]
     # Between values that differ, or may, somebody has to choose: retie refuses to.
-    keep = f', keep="{first}"' if group.relation == "untied" or group.why else ""
-    retie = f"tallystick.retie(model{keep}) makes them one Parameter again"
-    if len({ledger.tensors[name].shape for name in group.names if name in ledger.tensors}) > 1:
-        retie = "give them one shape, as an nn.Linear head has an embedding's; then tallystick.retie(model) ties them"
+    remedy = remedy_of(ledger, group.names, choose=group.relation == "untied" or group.why is not None)
     if group.relation == "aliased":
-        others = " and ".join(group.names[1:])
+        first, others = group.names[0], " and ".join(group.names[1:])
         return Problem(
             "aliased-parameters",
             group.names,
             f"{first} and {others} share memory in distinct Parameters: their gradients do not add up, and an optimizer"
             " updates them twice",
-            retie,
+            remedy,
         )
+    if group.expected is None and _is_lost(ledger, group):
+        return _lost(ledger, group, remedy)
     if not group.expected or group.relation == "tied":
         return None
-    if group.relation == "unknown" and ledger.kind != "module":
+    return _untied(ledger, group, remedy) if ledger.kind == "module" else _stored_apart(ledger, group)
+
+
+def _untied(ledger: Ledger, group: Group, remedy: str) -> Problem:
+    """The problem of a live model: separate memory for certain, even where no values tell how they compare."""
+    first, strays = _parted(ledger, group)
+    are, copied = "is" if len(strays) == 1 else "are", group.relation == "copied"
+    still = "equal so far, and training moves them apart" if copied else "training moves them apart"
+    if group.why:
+        still += f"; {'not compared: ' * (group.relation == 'unknown')}{group.why}"
+    return Problem(
+        "copied-parameters" if copied else "untied-head",
+        group.names,
+        f"{' and '.join(strays)} {are} no longer tied to {first}: +{group.parameters:,}; {still}",
+        remedy,
+    )
+
+
+def _stored_apart(ledger: Ledger, group: Group) -> Problem | None:
+    """The problem of a file that holds what its config ties."""
+    if group.relation == "unknown":
         return None
     first, strays = _parted(ledger, group)
     others = " and ".join(strays)
-    if ledger.kind == "module":  # in separate memory for certain, even where no values tell how they compare
-        copied = group.relation == "copied"
-        still = "equal so far, and training moves them apart" if copied else "training moves them apart"
-        if group.why:
-            still += f"; {'' if copied else 'not compared: '}{group.why}"
-        return Problem(
-            "copied-parameters" if copied else "untied-head",
-            group.names,
-            f"{others} {'is' if len(strays) == 1 else 'are'} no longer tied to {first}: +{group.parameters:,}; {still}",
-            retie,
-        )
     if group.relation == "copied":
         return Problem(
             "duplicate-in-file",
@@ -189,6 +225,22 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
         f" the trained {others}",
         "tallystick ties FOLDER --fix OUT writes a copy, --as untied if the two were trained apart, --as tied if not",
     )
+
+
+def _is_lost(ledger: Ledger, group: Group) -> bool:
+    """Whether an embedding and a head hold equal values, in separate memory or in another dtype: no accident."""
+    rounded = group.relation == "untied" and (group.why or "").startswith(ROUNDED)
+    return (group.relation == "copied" or rounded) and _is_pair(ledger, group)
+
+
+def _lost(ledger: Ledger, group: Group, remedy: str) -> Problem:
+    """The problem of equal matrices of which nobody says whether they are meant to be one."""
+    first, strays = _parted(ledger, group)
+    others, are = " and ".join(strays), "is" if len(strays) == 1 else "are"
+    equal = "equal to" if group.relation == "copied" else "but for the dtype equal to"
+    live = ledger.kind == "module"
+    cost = f"+{group.parameters:,}; training moves them apart" if live else f"{group.wasted_bytes:,} bytes twice"
+    return Problem("lost-tie", group.names, f"{others} {are} {equal} {first}, and not tied to it: {cost}", remedy)
 
 
 def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
@@ -234,8 +286,11 @@ def _not_stored(ledger: Ledger) -> Problem | str | None:
 
 def _verdict(groups: Sequence[Group], problems: Sequence[Problem], *, doubtful: bool) -> str:
     codes = {problem.code for problem in problems}
-    if codes - {"duplicate-in-file", "config-not-read"}:  # a larger file, or no word at all, contradicts nobody
+    # A larger file, or no word at all, contradicts nobody; and where nobody says anything, there is nobody to contradict.
+    if codes - {"duplicate-in-file", "config-not-read", "lost-tie"}:
         return "contradiction"
+    if "lost-tie" in codes:
+        return "lost"
     if doubtful or "config-not-read" in codes or any(group.relation == "unknown" for group in groups):
         return "unknown"
     return "consistent"

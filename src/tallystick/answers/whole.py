@@ -9,7 +9,6 @@ from tallystick.answers.equations import Judge
 from tallystick.answers.labels import tags_of
 from tallystick.derivation import Statement
 
-
 FAR = 2  # a sum of no earlier lines that misses the model by more than a half of it is not meant as the whole
 
 

@@ -7,7 +7,7 @@ from tallystick.dims import Expression, expression_of
 from tallystick.errors import BadInput, shown
 from tallystick.ledger import Ledger
 
-SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is
+SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is, nor the config a shorter one
 
 
 def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, list[str]]:
@@ -22,6 +22,9 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
     if sequence is None:
         if most is not None:
             return most, []
+        stated = (ledger.described or ledger).positions
+        if stated is not None and stated < SEQUENCE:
+            return stated, [f"a sequence of {stated:,} tokens was taken: as many as the config says that it may have"]
         return SEQUENCE, [f"a sequence of {SEQUENCE:,} tokens was taken: no learned positions say how long one is"]
     if most is not None and sequence > most:
         raise BadInput(

@@ -10,6 +10,7 @@ from tallystick.cli.options import (
     SOURCE_HELP,
     add_command,
     add_format,
+    add_real,
     add_settings,
     print_json,
     print_page,
@@ -31,6 +32,7 @@ def add(commands: Any) -> None:
     command = add_command(commands, "compare", "why one model has more parameters than another", EXAMPLES)
     command.add_argument("a", metavar="A", help=SOURCE_HELP)
     command.add_argument("b", metavar="B", help="the same")
+    add_real(command)
     add_settings(command, "--set", "config keys to set over both, or arguments of both factories", to="both")
     add_settings(command, "--set-a", "the same for A alone", to="of_a")
     add_settings(command, "--set-b", "the same for B alone: --set-b n_layer=24 n_embd=1024", to="of_b")

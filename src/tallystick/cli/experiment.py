@@ -11,6 +11,7 @@ from typing import Any
 
 from tallystick.cli.options import add_command, add_format, add_settings, print_json, settings_of, whole
 from tallystick.errors import BadInput
+from tallystick.extras import needed
 
 EXAMPLES = """\
 examples:
@@ -40,6 +41,8 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    for library in ("torch", "numpy", "safetensors"):
+        needed(library, "an experiment", "train")
     from tallystick.report.experiment import drawable, drawn, page
     from tallystick.sources.whole import write_file
     from tallystick.training.config import configured

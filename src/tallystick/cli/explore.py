@@ -7,6 +7,7 @@ from typing import Any
 
 from tallystick.cli.options import add_command, add_source, settings_of, whole
 from tallystick.errors import BadInput
+from tallystick.extras import needing
 
 EXAMPLES = """\
 examples:
@@ -27,10 +28,8 @@ def add(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     if not 0 <= options.port < 2**16:
         raise BadInput(f"--port {options.port} is no port: say one from 1 to 65535")
-    try:
+    with needing("the page"):
         from tallystick.web.serve import serve
-    except ImportError:
-        raise BadInput("the page is served by starlette and uvicorn: pip install 'tallystick[web]'") from None
     from tallystick import count
 
     settings = settings_of(options.settings)

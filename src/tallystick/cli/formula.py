@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
         metavar="ARG=VALUES",
         action="extend",
         nargs="+",
-        help="arguments of a factory and the values at which to build it: n_embd=64:256 n_layer=1:9:2 n_head=1,2,4",
+        help="arguments of a factory and the values at which to build it: n_embd=64:256 n_layer=1:9:2 n_head=1,2,4 bias=true,false",
     )
     add_format(command, "text", "json")
     command.set_defaults(run=_run)

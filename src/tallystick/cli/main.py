@@ -18,6 +18,7 @@ from tallystick import __version__, startup
 from tallystick.cli import folder, streams
 from tallystick.errors import BadInput
 from tallystick.legible import ERRORS
+from tallystick.sources.on_meta import in_real_memory
 from tallystick.unforeseen import line_of, traceback_of
 
 # Each a module of this package, in the order in which help lists them.
@@ -110,7 +111,8 @@ def _run(arguments: list[str]) -> int:
         options = parser.parse_args(arguments)
     except SystemExit:  # --help and --version have printed; an error is BadInput
         return 0
-    code: int = options.run(options)
+    with in_real_memory(getattr(options, "real", False)):
+        code: int = options.run(options)
     return code
 
 

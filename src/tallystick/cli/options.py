@@ -12,6 +12,7 @@ from typing import Any
 
 from tallystick.config import LARGEST
 from tallystick.errors import BadInput, quoted, shown
+from tallystick.extras import needing
 
 SOURCE_HELP = (
     "a preset (tallystick presets), a config.json or a folder with one, a JSON or TOML file of nanoGPT-style or "
@@ -44,6 +45,17 @@ def add_source(command: argparse.ArgumentParser, *, without: str = "") -> None:
         "--set",
         "config keys to set over the source's, or arguments of a factory: --set n_layer=24 n_embd=1024",
         to="settings",
+    )
+    if not without:
+        add_real(command)
+
+
+def add_real(command: argparse.ArgumentParser) -> None:
+    """Where a factory builds."""
+    command.add_argument(
+        "--real",
+        action="store_true",
+        help="build a factory's model in real memory (default: on the meta device, where that gives the same tensors)",
     )
 
 
@@ -135,10 +147,8 @@ def add_checkpoint(command: argparse.ArgumentParser) -> None:
 
 def text_model(options: argparse.Namespace) -> Any:
     """The checkpoint with its tokenizer, on its device."""
-    try:
+    with needing("running a model", "models"):
         import torch
-    except ImportError:
-        raise BadInput("running a model needs torch: pip install 'tallystick[models]'") from None
     from tallystick.models.text_model import TextModel
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")

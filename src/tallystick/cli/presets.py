@@ -7,27 +7,39 @@ from typing import Any
 
 from tallystick import count
 from tallystick.cli.options import add_command, add_format, print_json
+from tallystick.errors import BadInput, nearest, quoted
 
 
 def add(commands: Any) -> None:
     """Add the command to those of the parser."""
-    command = add_command(commands, "presets", "the names that it knows, with their counts")
+    command = add_command(commands, "presets", "the models that it knows by name, with counts and bytes")
+    command.add_argument(
+        "words", metavar="WORD", nargs="*", help="only those whose name or family has it, as in qwen 30b"
+    )
     add_format(command, "table", "json", "csv", "markdown")
     command.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from tallystick.presets import PRESETS
+    from tallystick.presets import PRESETS, RELEASES, found
 
+    names = found(options.words)
+    if not names:
+        near = nearest(" ".join(options.words), [*PRESETS, *(release.family for release in RELEASES.values())])
+        raise BadInput(f"no preset has {quoted(' '.join(options.words))} in its name or family{near}")
     rows = []
-    for name in PRESETS:
+    for name in names:
         ledger = count(name)
+        totals = ledger.totals
         rows.append(
             {
                 "name": name,
+                "family": RELEASES[name].family,
+                "released": RELEASES[name].month or None,
                 "architecture": ledger.architecture,
                 "parameters": ledger.total,
-                "active": ledger.totals["active"],
+                "active": totals["active"],
+                "bytes": totals.get("stored_bytes") or totals["bytes"],
             }
         )
     if options.format == "json":

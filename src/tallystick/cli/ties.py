@@ -12,7 +12,7 @@ from tallystick.errors import BadInput, visible
 
 EXAMPLES = """\
 examples:
-  tallystick ties ./checkpoint                      exit code 1 when config and weights contradict each other
+  tallystick ties ./checkpoint                      exit code 1 when a tie is lost, 0 when consistent or unknown
   tallystick ties my_model:build --format json
   tallystick ties ./checkpoint --fix ./mended       a copy with the tie stored once, or the config set right
 """
@@ -49,4 +49,4 @@ def _run(options: argparse.Namespace) -> int:
         from tallystick.report.ties import show_ties
 
         show_ties(answer, console(), style=options.format)
-    return 1 if answer.verdict == "contradiction" else 0
+    return 1 if answer.verdict in ("contradiction", "lost") else 0

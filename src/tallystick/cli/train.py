@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.options import add_command, add_format, add_settings, print_json, settings_of
+from tallystick.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,8 @@ def _run(options: argparse.Namespace) -> int:
 
     values = read_toml(Path(options.config)) if options.config else {}
     config = configured(values, settings_of(options.settings), where=options.config or "--set")
+    for library in ("torch", "numpy", "safetensors"):
+        needed(library, "training", "train")
     from tallystick.report.numbers import in_bytes
     from tallystick.report.table import console
     from tallystick.report.training import Follower, show_plan

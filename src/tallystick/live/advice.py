@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from tallystick.errors import BadInput
 from tallystick.live.meant import meant_groups
 from tallystick.live.relation import compared, differences
-from tallystick.sources.places import Places
+from tallystick.retying import LAZY, one_shape_first, retie_call, tied_before
+from tallystick.sources.places import Places, registered_by
 from tallystick.sources.tensors import is_lazy
 
 if TYPE_CHECKING:
@@ -27,19 +28,23 @@ def cost(places: Places, names: Sequence[str], relation: str) -> str:
 
 
 def remedy(model: nn.Module, places: Places, names: Sequence[str], relation: str) -> str:
-    """The call that ties names again."""
-    if any(is_lazy(places[name].tensor) for name in names):
-        return "run the model once to give each its shape, then call tallystick.retie(model)"
-    if len({places[name].shape for name in names}) > 1:
-        return "give them one shape, then call tallystick.retie(model)"
+    """The call that ties names again, after what has to be done first."""
     meant: list[tuple[str, ...]] = []
     with suppress(BadInput):
         meant = meant_groups(model, places)
-    arguments = [] if any(set(names) <= set(group) for group in meant) else [f'"{name}"' for name in names]
+    alone = len(meant) == 1 and set(names) <= set(meant[0])
+    shapes = [places[name].shape for name in names]
     differ = any(differences(places[names[0]], places[name]) for name in names[1:])
     unseen = not all(places[name].tensor.is_meta for name in names) and any(
         compared(places[names[0]], places[name]).why for name in names[1:]
     )
-    if relation == "untied" or differ or unseen:  # somebody has to choose which of them stays
-        arguments.append(f'keep="{names[0]}"')
-    return f"tie them with tallystick.retie({', '.join(['model', *arguments])})"
+    # Somebody has to choose which of them stays.
+    choose = relation == "untied" or differ or unseen or len(set(shapes)) > 1
+    call = retie_call([] if alone else names, names[0] if choose else "")
+    if any(is_lazy(places[name].tensor) for name in names):
+        return LAZY.format(call)
+    if len(set(shapes)) > 1:
+        return one_shape_first(shapes, call)
+    if wrapper := registered_by(model):
+        return tied_before(wrapper, call)
+    return f"tie them with {call}"

@@ -33,7 +33,7 @@ def assert_tied(model: nn.Module, *names: str) -> None:
     places = places_of(model)
     if len(names) == 1:
         raise BadInput(f"{names[0]} alone cannot be tied: name the tensor that it should be one with")
-    groups = [tuple(known_name(places, name) for name in names)] if names else meant_groups(model, places)
+    groups = [tuple(known_name(places, name) for name in names)] if names else meant_groups(model, places, resized=True)
     lines = []
     for group in groups:
         found = worst(compared(places[group[0]], places[name]) for name in group)

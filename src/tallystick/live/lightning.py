@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tallystick.extras import needing
+from tallystick.live.keeper import check_model
+
 try:
     from lightning.pytorch import Callback
 except ImportError:
-    from pytorch_lightning import Callback
-
-from tallystick.live.keeper import check_model
+    with needing("tallystick.live.lightning"):
+        from pytorch_lightning import Callback
 
 
 class KeepTied(Callback):  # type: ignore[misc]  # neither is looked into by the type checker

@@ -7,40 +7,37 @@ from typing import TYPE_CHECKING
 from tallystick.errors import BadInput
 from tallystick.sources.meant import told_groups
 from tallystick.sources.module import ledger_from_module
+from tallystick.sources.pairs import expected_pairs, tied_pairs
 from tallystick.sources.places import Places
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-def meant_groups(model: nn.Module, places: Places, keep: str | None = None) -> list[tuple[str, ...]]:
+def meant_groups(
+    model: nn.Module, places: Places, keep: str | None = None, *, resized: bool = False
+) -> list[tuple[str, ...]]:
     """Groups of names that should be one Parameter, the one that stays by default first.
 
-    Empty where the model's config says that nothing is tied.
+    Empty where the model's config says that nothing is tied. With `resized`, an embedding and a head of which one has
+    more rows are a group too, though they cannot be one as they are.
 
     Raises:
         BadInput: where the model does not tell which tensors are meant.
     """
     told = told_groups(model, places)
-    return [_by_role(model, places, keep)] if told is None else told
+    return [_by_role(model, places, keep, resized=resized)] if told is None else told
 
 
-def _by_role(model: nn.Module, places: Places, keep: str | None) -> tuple[str, ...]:
-    """The token embedding and the head, told by their names, their modules and their shapes."""
-    roles = {entry.name: entry.role for entry in ledger_from_module(model).entries if entry.name in places}
-    embeddings = [name for name, role in roles.items() if role == "token_embedding" and len(places[name].shape) == 2]
-    shapes = {shape for name in embeddings for shape in (places[name].shape, places[name].shape[::-1])}
-    heads = [name for name, role in roles.items() if role == "head" and places[name].shape in shapes]
-    if not heads:  # a head of another name is a Linear from the model's width to its vocabulary
-        widths = {places[name].shape for name in embeddings}
-        heads = [
-            name
-            for name, role in roles.items()
-            if role == "other" and "Linear" in type(places[name].owner).__name__ and places[name].shape in widths
-        ]
-    shapes = {shape for name in heads for shape in (places[name].shape, places[name].shape[::-1])}
-    embeddings = [name for name in embeddings if places[name].shape in shapes]
-    if not embeddings or not heads:
+def _by_role(model: nn.Module, places: Places, keep: str | None, *, resized: bool) -> tuple[str, ...]:
+    """The token embedding and the head of its shape, as everything else finds them."""
+    entries = [entry for entry in ledger_from_module(model).entries if entry.name in places]
+    pairs = tied_pairs(entries)
+    if resized and not pairs:
+        pairs = expected_pairs(entries)
+    embeddings = list(dict.fromkeys(embedding for embedding, _ in pairs))
+    heads = list(dict.fromkeys(head for _, head in pairs))
+    if not pairs:
         raise BadInput(
             f"found no token embedding and head of one shape in {type(model).__name__}: name the tensors to be tied"
         )

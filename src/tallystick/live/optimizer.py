@@ -30,7 +30,7 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[
     Codes: `listed-twice`, `in-two-groups`, `not-in-optimizer`, `not-in-model`, `aliased-parameters`, and `tied-decay`,
     which is no problem.
     """
-    places = places_of(model)
+    places = places_of(model, flat=True)
     groups: list[dict[str, Any]] = optimizer.param_groups
     listed: dict[int, list[int]] = {}  # a Parameter -> the group of each place where it is listed
     for number, group in enumerate(groups):

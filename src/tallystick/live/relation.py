@@ -53,6 +53,8 @@ def same(first: Place, second: Place) -> bool:
 
 def meaning(found: Compared) -> str:
     """A relation in words."""
+    if found.relation == "untied" and found.why:
+        return found.why
     return f"separate memory: {found.why}" if found.relation == "unknown" and found.why else MEANING[found.relation]
 
 

@@ -10,15 +10,12 @@ from tallystick.errors import BadInput
 from tallystick.ledger import Compared, worst
 from tallystick.live.meant import meant_groups
 from tallystick.live.relation import compared, differences, same
-from tallystick.sources.places import Places, assign, known_name, places_of
+from tallystick.sources.places import Places, assign, known_name, places_of, registered_by
 from tallystick.sources.tensors import is_lazy
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-# These list the parameters once, when they wrap, and wait for each one's gradient in every step.
-_REGISTERING = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
 
 
 @dataclass(frozen=True)
@@ -111,13 +108,11 @@ def _refuse(places: Places, kept: str, name: str, found: Compared, *, chosen: bo
 
 
 def _refuse_registered(model: nn.Module) -> None:
-    for module in model.modules():
-        for kind in type(module).__mro__:  # fully_shard gives a module a class of its own, derived from FSDPModule
-            if kind.__name__ in _REGISTERING:
-                raise BadInput(
-                    f"{kind.__name__} has registered the parameters already: tie the model first, then wrap it with all"
-                    " names of the tie in one unit"
-                )
+    if wrapper := registered_by(model):
+        raise BadInput(
+            f"{wrapper} has registered the parameters already: tie the model first, then wrap it with all"
+            " names of the tie in one unit"
+        )
 
 
 def _move_optimizer(optimizer: torch.optim.Optimizer, kept: torch.Tensor, dropped: list[torch.Tensor]) -> None:

@@ -42,6 +42,7 @@ _MORE: dict[str, dict[str, Any]] = {
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "dots3_note_audio_encoder": {"adapter_input_size": 32},
     "dots3_note_text": {"head_dim": 16},
+    "gpt_neo": {"attention_types": [[["global", "local"], 2]]},  # from which older transformers lists its layers
     "hunyuan_v1_dense": {"head_dim": 8},
     "hunyuan_v1_moe": {"head_dim": 8},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},

@@ -14,7 +14,7 @@ from tallystick.live.listening import first_sentence, listening
 from tallystick.live.meant import meant_groups
 from tallystick.live.small import small_model
 from tallystick.presets import PRESETS
-from tallystick.sources import FACTORY, factory
+from tallystick.sources import FACTORY, factory, refuse_python
 from tallystick.sources.config import CONFIG
 from tallystick.sources.files import read_json, read_toml
 from tallystick.sources.module import ledger_from_module
@@ -95,6 +95,8 @@ def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
     Raises:
         BadInput: where no such model can be built, it is too large, or nothing is tied in it.
     """
+    if source.lower() not in PRESETS:
+        refuse_python(source)
     by_factory = FACTORY.fullmatch(source) and not os.path.exists(source)
     build = _from_factory(source, settings) if by_factory else _from_config(source, settings)
     with listening():

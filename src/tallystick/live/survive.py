@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
+from tallystick.extras import needed
 from tallystick.live import probe
 from tallystick.live.advice import remedy
 from tallystick.live.listening import first_sentence, listening
@@ -103,8 +104,7 @@ def survive(
         BadInput: where torch or transformers is not installed, or nothing is tied in the source's model.
     """
     for library in ("torch", "transformers"):
-        if find_spec(library) is None:
-            raise BadInput(f"the operations need {library}: pip install 'tallystick[survive]'")
+        needed(library, "survive", "survive")
     chosen = list(OPERATIONS if operations is None else operations)
     subject = None if source is None else subject_of(source, settings or {})
     notes = (UNPROBED.format(subject.unprobed),) if subject and subject.unprobed else ()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback
-
+from tallystick.extras import needing
 from tallystick.live.keeper import check_folder, check_model
+
+with needing("tallystick.live.trainer"):
+    from transformers import TrainerCallback
 
 
 class KeepTied(TrainerCallback):  # type: ignore[misc]  # transformers is not looked into by the type checker

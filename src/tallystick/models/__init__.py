@@ -1,12 +1,17 @@
 """PyTorch models: decoders that read and write Hugging Face's weights, and those of a first course."""
 
-from tallystick.models.checkpoint import load_pretrained
-from tallystick.models.config import DecoderConfig
-from tallystick.models.decoder import Decoder
-from tallystick.models.sampling import Sampling
-from tallystick.models.saving import save_pretrained
-from tallystick.models.surgery import crop_positions, grow_vocabulary, set_dropout
-from tallystick.models.text_model import TextModel
+from tallystick.extras import needing
+from tallystick.versions import require
+
+require("torch", to="to run models")  # before the imports that an older one fails
+with needing("tallystick.models", "models"):
+    from tallystick.models.checkpoint import load_pretrained
+    from tallystick.models.config import DecoderConfig
+    from tallystick.models.decoder import Decoder
+    from tallystick.models.sampling import Sampling
+    from tallystick.models.saving import save_pretrained
+    from tallystick.models.surgery import crop_positions, grow_vocabulary, set_dropout
+    from tallystick.models.text_model import TextModel
 
 __all__ = [
     "Decoder",

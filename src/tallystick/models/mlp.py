@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,19 @@ def activation(word: str) -> Callable[[Tensor], Tensor]:
     if word not in ACTIVATIONS:
         raise BadInput(f"activation {quoted(word)} is not known{nearest(word, list(ACTIVATIONS))}")
     return ACTIVATIONS[word]
+
+
+class GroupedProduct(Protocol):
+    """Rows in groups, (N, in), each group by its own matrix of a stack, (E, in, out); `offs` says where each group ends."""
+
+    def __call__(self, rows: Tensor, stack: Tensor, /, *, offs: Tensor) -> Tensor: ...
+
+
+def one_by_one(rows: Tensor, stack: Tensor, /, *, offs: Tensor) -> Tensor:
+    """As `grouped_mm` does, by one product for each matrix: waits until the device says where the groups end."""
+    lengths = offs.diff(prepend=offs.new_zeros(1)).tolist()
+    groups = zip(rows.split(lengths), stack.unbind(), strict=True)
+    return torch.cat([rows.new_empty(0, stack.shape[-1]), *(group @ matrix for group, matrix in groups if len(group))])
 
 
 class MLP(nn.Module):
@@ -99,26 +113,40 @@ class Experts(nn.Module):
         """(N, d), and for each token the experts chosen and their weights, (N, used), -> (N, d)."""
         device = tokens.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else tokens.dtype
-        if self._groups(dtype):  # autocast does not know grouped products
+        if product := self._product(dtype):  # autocast does not know grouped products
             gate, up, down = (stack.to(dtype) for stack in (self.gate_proj, self.up_proj, self.down_proj))
-            return self._grouped(tokens.to(dtype), weights, chosen, gate, up, down).to(tokens.dtype)
+            return self._grouped(product, tokens.to(dtype), weights, chosen, gate, up, down).to(tokens.dtype)
         return self._each(tokens, weights, chosen)
 
-    def _groups(self, dtype: torch.dtype) -> bool:
-        """Whether `grouped_mm` takes such numbers: in rows of a multiple of 16 bytes; compiled, bfloat16 alone."""
-        known = (torch.bfloat16,) if torch.compiler.is_compiling() else (torch.bfloat16, torch.float16, torch.float32)
-        return dtype in known and not any(length * dtype.itemsize % 16 for length in self.gate_proj.shape[1:])
+    def _product(self, dtype: torch.dtype) -> GroupedProduct | None:
+        """What multiplies tokens that are sorted by expert; None where nothing here does.
+
+        `grouped_mm` takes rows of a multiple of 16 bytes; compiled, bfloat16 alone. Older PyTorch has none.
+        """
+        compiling = torch.compiler.is_compiling()
+        if not hasattr(F, "grouped_mm"):
+            return None if compiling else one_by_one
+        known = (torch.bfloat16,) if compiling else (torch.bfloat16, torch.float16, torch.float32)
+        aligned = not any(length * dtype.itemsize % 16 for length in self.gate_proj.shape[1:])
+        return F.grouped_mm if dtype in known and aligned else None
 
     def _grouped(
-        self, tokens: Tensor, weights: Tensor, chosen: Tensor, gate: Tensor, up: Tensor, down: Tensor
+        self,
+        product: GroupedProduct,
+        tokens: Tensor,
+        weights: Tensor,
+        chosen: Tensor,
+        gate: Tensor,
+        up: Tensor,
+        down: Tensor,
     ) -> Tensor:
         """Tokens sorted by expert, so that those of one lie together."""
         used = chosen.shape[1]
         order = chosen.flatten().argsort(stable=True)  # (N · used,)
         ends = torch.bincount(chosen.flatten(), minlength=len(gate)).cumsum(0).to(torch.int32)
         mine = tokens[order // used]
-        inner = self.activation(F.grouped_mm(mine, gate.mT, offs=ends)) * F.grouped_mm(mine, up.mT, offs=ends)
-        said = F.grouped_mm(inner, down.mT, offs=ends) * weights.flatten()[order, None].to(tokens.dtype)
+        inner = self.activation(product(mine, gate.mT, offs=ends)) * product(mine, up.mT, offs=ends)
+        said = product(inner, down.mT, offs=ends) * weights.flatten()[order, None].to(tokens.dtype)
         return torch.zeros_like(tokens).index_add(0, order // used, said)
 
     def _each(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.errors import BadInput, quoted
+from tallystick.extras import needing
 from tallystick.sources.files import read_json, read_text
 from tallystick.sources.tokenizer import TOKENIZER
 from tallystick.sources.whole import write_file
@@ -149,10 +150,8 @@ class Tokenizer:
 
 
 def _library() -> Any:
-    try:
+    with needing("tokenizing"):
         import tokenizers
-    except ImportError:
-        raise BadInput("tokenizing needs the tokenizers library: pip install 'tallystick[models]'") from None
     return tokenizers
 
 

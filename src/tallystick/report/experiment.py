@@ -6,7 +6,7 @@ import io
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from tallystick.errors import BadInput
+from tallystick.extras import needed
 from tallystick.report.numbers import in_bytes
 from tallystick.report.plot import STYLE
 
@@ -158,7 +158,4 @@ def drawn(answer: Experiment, kind: str = "svg") -> bytes:
 
 def drawable() -> None:
     """Refuse where there is nothing to draw with, before anything is computed for a picture."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise BadInput("the picture is drawn with matplotlib: pip install 'tallystick[plot]'") from None
+    needed("matplotlib", "the picture")

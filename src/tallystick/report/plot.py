@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput, quoted
+from tallystick.extras import needing
 from tallystick.report.numbers import in_bytes
 from tallystick.sources.whole import write_file
 
@@ -40,10 +41,8 @@ def save(answer: Sweep, path: str) -> None:
 
 
 def _drawn(answer: Sweep, kind: str) -> bytes:
-    try:
+    with needing("--plot"):
         import matplotlib
-    except ImportError:
-        raise BadInput("--plot draws with matplotlib: pip install 'tallystick[plot]'") from None
     with matplotlib.rc_context(STYLE):
         return _figure(answer, kind)
 

@@ -12,14 +12,23 @@ from tallystick.report.table import Column, Table, draw
 
 
 def show_presets(rows: Iterable[Mapping[str, Any]], out: Console, *, style: str = "table") -> None:
-    """The names that are known, with their counts."""
-    machine = style == "csv"
+    """The models that are known by name, with counts and the bytes of their weights."""
+    number = str if style == "csv" else exact
     columns: Sequence[Column] = [
         Column("name"),
-        Column("architecture"),
+        Column("family"),
+        Column("released"),
         Column("parameters", True),
         Column("active", True),
+        Column("bytes", True),
     ]
-    number = str if machine else exact
-    cells = [[row["name"], row["architecture"], number(row["parameters"]), number(row["active"])] for row in rows]
+    cells = [
+        [
+            row["name"],
+            row["family"],
+            row["released"] or "",
+            *(number(row[key]) for key in ("parameters", "active", "bytes")),
+        ]
+        for row in rows
+    ]
     draw(Table(columns, cells), out, style=style)

@@ -9,6 +9,8 @@ from tallystick.answers.ties import Ties
 from tallystick.report.numbers import exact
 from tallystick.report.table import Column, Table, draw
 
+_OPEN = "nothing says whether they should be one"
+
 
 def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
     """The verdict, each group with its relation, then what is wrong and how to mend it."""
@@ -23,7 +25,9 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
     if machine:
         draw(table, out, style=style)
         return
-    colour = {"consistent": "bold green", "contradiction": "bold red"}.get(answer.verdict, "bold yellow")
+    colour = {"consistent": "bold green", "contradiction": "bold red", "lost": "bold red"}.get(
+        answer.verdict, "bold yellow"
+    )
     out.print(Text(f"{answer.source}: {answer.verdict}", style=colour))
     out.print()
     if cells:
@@ -35,8 +39,10 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
         out.print(Text(f"{lead}to mend it: {problem.remedy}"))
     told = {problem.names for problem in answer.problems}  # which say why themselves
     for group in answer.groups:
-        if group.why and group.names not in told:
-            out.print(Text(f"{lead}{group.relation}, {' and '.join(group.names)}: {group.why}", style="yellow"))
+        open_ = group.expected is None and group.relation in ("untied", "unknown")
+        words = [*([group.why] if group.why else []), *([_OPEN] if open_ else [])]
+        if words and group.names not in told:
+            out.print(Text(f"{lead}{group.relation}, {' and '.join(group.names)}: {'; '.join(words)}", style="yellow"))
     for note in answer.notes:
         out.print(Text(f"{lead}{note}", style="yellow"))
     if not answer.groups and not answer.notes:

@@ -20,13 +20,16 @@ ADDRESS = re.compile(r"(hf|https?|s3|gs):", re.IGNORECASE)
 REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
 
 
-def read(source: Any, overrides: Mapping[str, Any], part: str | None = None) -> Ledger:
-    """The ledger of anything that `tallystick.count` takes, or of its `part`, with `overrides` set over its config."""
+def read(source: Any, overrides: Mapping[str, Any], part: str | None = None, *, keep: bool = False) -> Ledger:
+    """The ledger of anything that `tallystick.count` takes, or of its `part`, with `overrides` set over its config.
+
+    `keep` asks for a ledger that keeps a live module's tensors, to compare their values at once.
+    """
     with one_source():
-        return _read(source, overrides, part)
+        return _read(source, overrides, part, keep=keep)
 
 
-def _read(source: Any, overrides: Mapping[str, Any], part: str | None) -> Ledger:
+def _read(source: Any, overrides: Mapping[str, Any], part: str | None, *, keep: bool) -> Ledger:
     if part is not None:
         from tallystick.sources.language import ledger_of_language
 
@@ -37,18 +40,18 @@ def _read(source: Any, overrides: Mapping[str, Any], part: str | None) -> Ledger
         return _from_word(source, overrides)
     if isinstance(source, os.PathLike):
         return _from_path(Path(source), overrides)
-    from tallystick.sources.config import ledger_from_config
+    from tallystick.sources.quantised import ledger_of_config
 
     if isinstance(source, Mapping):
-        return ledger_from_config(source, overrides, source="the dictionary")
+        return ledger_of_config(source, overrides, source="the dictionary")
     if _is_module(source):
         if overrides:
             raise BadInput(f"a live module has no config to set {', '.join(overrides)} in")
         from tallystick.sources.module import ledger_from_module
 
-        return ledger_from_module(source)
+        return ledger_from_module(source, keep=keep)
     if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):  # a transformers config object
-        return ledger_from_config(source.to_dict(), overrides, source=type(source).__name__)
+        return ledger_of_config(source.to_dict(), overrides, source=type(source).__name__)
     raise BadInput(f"cannot count {shown(source)}: expected a name, a path, a dictionary, a config or an nn.Module")
 
 
@@ -59,13 +62,14 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
     if "://" in word:
         return _from_elsewhere(word, overrides)
     if word.lower() in PRESETS:
-        from tallystick.sources.config import ledger_from_config
+        from tallystick.sources.quantised import ledger_of_config
 
         name = word.lower()
-        ledger = ledger_from_config(PRESETS[name], overrides, source=name, kind="preset")
+        ledger = ledger_of_config(PRESETS[name], overrides, source=name, kind="preset")
         if Path(name).exists():
             ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
         return ledger
+    refuse_python(word)
     path = Path(word)
     if not word or not os.path.exists(path):  # Path("") would be the current folder, which nobody named
         if ADDRESS.match(word):
@@ -85,6 +89,29 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
                 f"there is no file or folder {quoted(word)}; the hub's repository of that name is hf://{word}"
             )
     return _from_path(path, overrides)
+
+
+def refuse_python(word: str) -> None:
+    """Refuse a file of Python, or a module without the factory in it, with what to write instead."""
+    file, is_file, factory = re.fullmatch(r"(.*?)(\.py)?(:[A-Za-z_][\w.]*)?", word, re.DOTALL).groups()  # type: ignore[union-attr]
+    name = ".".join(part for part in Path(file).parts if part not in (".", os.sep))
+    if not is_file and (factory or os.path.exists(word) or not _is_here(name)):
+        return
+    absolute = os.path.isabs(file) or ".." in Path(file).parts
+    module = Path(file).name if absolute else name
+    there = os.path.exists(file + ".py") or _is_here(name)
+    what = f"{quoted(word)} is a module of Python" if there else f"there is no file {quoted(file + '.py')}"
+    raise BadInput(
+        f"{what}: write package.module:factory, such as {module}{factory or ':build'}, for a function that returns an"
+        " nn.Module" + (f" (run this in {quoted(str(Path(file).parent))})" if absolute else "")
+    )
+
+
+def _is_here(name: str) -> bool:
+    """Whether a name is that of a module or a package in the current directory."""
+    return bool(re.fullmatch(r"[A-Za-z_][\w.]*", name)) and any(
+        os.path.isfile(name.replace(".", os.sep) + end) for end in (".py", os.sep + "__init__.py")
+    )
 
 
 def _is_module(source: object) -> bool:
@@ -175,8 +202,8 @@ def _inside(folder: Location, names: list[str]) -> str:
 
 def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A file of weights or a config; `name` is what the user named."""
-    from tallystick.sources.config import ledger_from_config
     from tallystick.sources.formats import is_weights
+    from tallystick.sources.quantised import ledger_of_config
 
     if is_weights(path.name):
         from tallystick.sources.checkpoint import ledger_from_checkpoint
@@ -184,7 +211,7 @@ def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledge
         return ledger_from_checkpoint(path, overrides, source=name)
     if path.name.endswith(_OTHER_WEIGHTS):
         raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or weights in another format")
-    return ledger_from_config(_values(path), overrides, source=name)
+    return ledger_of_config(_values(path), overrides, source=name)
 
 
 def _values(path: Location) -> Any:

@@ -12,10 +12,11 @@ from tallystick.errors import BadInput, quoted
 from tallystick.ledger import Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER
 from tallystick.sources.classes import without_head
-from tallystick.sources.config import layouts, ledger_from_config, model_type_of
+from tallystick.sources.config import layouts, model_type_of
 from tallystick.sources.files import LFS_POINTER, open_regular, read_json
 from tallystick.sources.formats import is_main
 from tallystick.sources.names import is_buffer
+from tallystick.sources.quantised import ledger_of_config
 from tallystick.sources.remote import Location, Remote
 from tallystick.sources.rollup import roll_up
 from tallystick.sources.shards import named_in
@@ -101,7 +102,7 @@ def _pointed(path: Path) -> int | None:
 def ledger_without_weights(config: Location, absent: Absent, overrides: Mapping[str, Any], *, source: str) -> Ledger:
     """The ledger of a config whose weights are not there, with what pointers and index say of them."""
     values = read_json(config)
-    ledger = ledger_from_config(values, overrides, source=source)
+    ledger = ledger_of_config(values, overrides, source=source)
     said = _files_said(absent, ledger)
     ledger.notes = (*said, *_names_said(absent, values, overrides, source), *ledger.notes)
     ledger.doubts = tuple(said)  # what the files tie is not known
@@ -120,7 +121,7 @@ def _files_said(absent: Absent, ledger: Ledger) -> list[str]:
         several = f"{len(absent.pointers):,} of {total:,} files of weights are Git LFS pointers, together"
         which = several if total > 1 else f"{absent.files[0]} is a Git LFS pointer"
         notes.append(f"{which} to {size:,} bytes: counted from the config; `git lfs pull` fetches what is pointed to")
-        needed = ledger.totals["bytes"] or 0
+        needed = ledger.totals.get("stored_bytes") or ledger.totals["bytes"] or 0
         if len(absent.pointers) == total and abs(size - needed) > 0.01 * needed + 1_000_000:
             more, word = abs(size - needed), "more" if size > needed else "fewer"
             notes.append(

@@ -189,8 +189,9 @@ def main() -> None:
     with suppress(ImportError):  # the first question gets it as its answer
         import transformers  # noqa: F401 - its seconds are none of a model's
 
-        from tallystick.sources.building import leave_uninitialised
+        from tallystick.sources.building import bring, leave_uninitialised
 
+        bring()
         leave_uninitialised()
     seal()  # now that what is installed is found
     while (message := _next(requests)) is not None:

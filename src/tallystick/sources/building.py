@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
@@ -11,7 +12,7 @@ from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.sources.module import facts_of
 from tallystick.sources.names import by_number
 from tallystick.sources.part import names_built
-from tallystick.sources.places import walk
+from tallystick.sources.places import everything_in
 from tallystick.sources.uncollected import uncollected
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def build(
     model = _model(model_type, values, overrides, source=source, classes=classes, most=most)
     return {
         "version": transformers.__version__,
-        "facts": facts_of(model, list(walk(model))).to_json(),
+        "facts": facts_of(model, everything_in(model)).to_json(),
         "config": _as_json(model.config.to_dict()),
         "loaded": _loaded_names(model, stored) if stored else {},
         "language": sorted(names_built(model, source)) if language else None,
@@ -106,14 +107,26 @@ def _model(
         if overrides or any("." in str(key) for key in values):
             values = _with_overrides(_known(model_type, values), values, overrides, source)
         config = _config(model_type, values)
+        make = _maker(config, classes)
         with torch.device("meta"), _not_without_end(source, most):
-            return _build(config, classes)
+            model = make(config)
+        if hasattr(model, "all_tied_weights_keys"):
+            model.tie_weights(recompute_mapping=False)  # transformers 5.0 ties nothing on the meta device
+        return model
     except (BadInput, MemoryError):
         raise
     except Exception as error:  # whatever a config makes transformers raise is the config's fault, said in one line
         if type(error).__name__ == "OfflineModeIsEnabled":
             raise BadInput(f"{source}: {_needs_hub(values)}") from error
         raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}") from error
+
+
+def bring() -> None:
+    """Import what PyTorch writes to a file and runs as it is imported, which sealed code may not; some load it late."""
+    import torch
+
+    if torch.distributed.is_available():
+        import torch.distributed.nn
 
 
 def leave_uninitialised() -> None:
@@ -262,11 +275,15 @@ def _with_floats(value: Any) -> Any:
     return [_with_floats(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _build(config: Any, classes: Sequence[str]) -> PreTrainedModel:
+def _maker(config: Any, classes: Sequence[str]) -> Callable[[Any], PreTrainedModel]:
+    """What builds a model of a config, imported: what PyTorch before 2.9 computes for an import, the meta device forbids."""
     for name in classes:
         if kind := _takes(name, type(config)):
-            return kind._from_config(config)  # as its families do, in the dtype that it says
-    return _family(config).from_config(config, trust_remote_code=False)
+            make: Callable[[Any], PreTrainedModel] = kind._from_config  # as its families do, in the dtype that it says
+            return make
+    family = _family(config)
+    family._model_mapping.get(type(config), None)
+    return partial(family.from_config, trust_remote_code=False)
 
 
 def _family(config: Any) -> Any:

@@ -7,7 +7,7 @@ import math
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from typing import Any, NamedTuple
@@ -18,6 +18,12 @@ from tallystick.numbering import template_of
 from tallystick.sources.factory import build
 
 MOST_TRIES = 3_000  # calls of a factory, most of which it may refuse
+# Calls after which one and the same refusal is taken for that of every point. An assertion or a ValueError may speak of
+# the point alone (heads that do not divide a width) in words that name no number, and is given more chances.
+HOPELESS, HOPELESS_IF_OF_SIZES = 5, 100
+
+# What a factory needs for its formula to be found.
+ON_META = "it must build under torch.device('meta'), so without .to(a device), .item() or .numpy()"
 
 Point = dict[str, int]
 Kind = tuple[str, tuple[Any, ...]]  # what tensors are tied to ("" for none), and their shape
@@ -67,7 +73,10 @@ class Builds:
         self.usual = dict(usual)  # the factory's own defaults of the varied arguments, None where it has none
         self.built: list[Built] = []
         self.refusals: list[str] = []  # what the factory raised where it built nothing
+        self.elsewhere: list[Built] = []  # models at values that nobody asked for
         self._target, self._fixed = target, fixed
+        self._reasons: set[str] = set()
+        self._tried: set[tuple[int, ...]] = set()
         self._points = self._drawn()
 
     def more(self, number: int) -> list[Built]:
@@ -79,13 +88,42 @@ class Builds:
                 if not self.built and built.tensors != self._build(point).tensors:
                     raise BadInput(f"{self.name} built two different models with {stated(point)}: it has no formula")
             except _RefusedError as refused:
-                self.refusals.append(str(refused))
+                self.refusals.append(f"with {stated(point)} {refused}")
+                self._reasons.add(str(refused))
+                self._give_up_where_hopeless()
                 continue
             self.built.append(built)
             new.append(built)
             if len(new) == number:
                 break
         return new
+
+    def at(self, points: Iterable[Point], most: int) -> list[Built]:
+        """The first models, up to `most`, that build at points that were not tried before; what is refused is no news."""
+        before = len(self.elsewhere)
+        for point in points:
+            values = tuple(point[argument] for argument in self.choices)
+            if len(self.elsewhere) - before == most:
+                break
+            if values in self._tried or any(built.point == point for built in self.built):
+                continue
+            self._tried.add(values)
+            try:
+                self.elsewhere.append(self._build(point))
+            except _RefusedError:
+                continue
+        return self.elsewhere[before:]
+
+    def _give_up_where_hopeless(self) -> None:
+        if self.built or len(self._reasons) > 1:
+            return
+        (reason,) = self._reasons
+        of_sizes = "meta" not in reason and ("AssertionError" in reason or "ValueError" in reason)
+        if len(self.refusals) >= (HOPELESS_IF_OF_SIZES if of_sizes else HOPELESS):
+            raise BadInput(
+                f"{self.name} builds at none of the first {len(self.refusals)} points: {reason}, at each of them;"
+                f" {ON_META}"
+            )
 
     def _build(self, point: Point) -> Built:
         import torch
@@ -96,7 +134,7 @@ class Builds:
             with torch.device("meta"), _quiet():
                 module = build(self.name, self._target, {**self._fixed, **point})
         except BadInput as refused:
-            raise _RefusedError(f"with {stated(point)} {refused}") from refused
+            raise _RefusedError(str(refused)) from refused
         ledger = ledger_from_module(module)
         return Built(point, _by_template(self.name, ledger.parameters), ledger.total)
 
@@ -145,7 +183,10 @@ def _picked(choices: Sequence[int], dice: random.Random) -> int:
 
 def stated(point: Mapping[str, int]) -> str:
     """A point as its user would write it."""
-    return ", ".join(f"{argument}={value}" for argument, value in point.items())
+    return ", ".join(
+        f"{argument}={value}".lower() if isinstance(value, bool) else f"{argument}={value}"
+        for argument, value in point.items()
+    )
 
 
 def _by_template(name: str, entries: Sequence[Entry]) -> dict[str, list[Alike]]:

@@ -15,7 +15,7 @@ from tallystick.budget import current, one_source
 from tallystick.config import TIE
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted, shown, visible
-from tallystick.ledger import Entry, Ledger, Values
+from tallystick.ledger import Entry, Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
 from tallystick.sources.adapters import adapter_notes, is_adapter
 from tallystick.sources.classes import classes_of, is_part, without_head
@@ -31,10 +31,12 @@ from tallystick.sources.files import exists, read_json
 from tallystick.sources.formats import find_other, read_weights
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, is_quantisation, role_of
-from tallystick.sources.notes import dtype_notes, notes_by_name, packed_notes
+from tallystick.sources.notes import NO_HEAD, dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.packed import Found, find_packed, quantisation_in
+from tallystick.sources.pairs import expected_pairs, tied_pairs
 from tallystick.sources.part import left_out, names_described
 from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
+from tallystick.sources.roles import told_roles
 from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
 from tallystick.sources.safetensors import Header, parse_header
 from tallystick.sources.shards import checked, claim_notes, headers_in, headers_of, shards_of
@@ -188,7 +190,7 @@ class _Checkpoint(NamedTuple):
     packed: Found
     entries: list[Entry]
     beside: _Beside
-    values: Values | None  # None where only the header is at hand
+    values: StoredValues | ValuesElsewhere | None  # None where only the header is at hand
 
     def ledger(
         self, told: ToldByConfig | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
@@ -206,6 +208,13 @@ class _Checkpoint(NamedTuple):
             alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
             notes.append(alone)
             doubts = (*doubts, alone)
+        meant = told.meant if told else _meant_by_flag(self.beside.foreign, entries)
+        if meant is None and self.contents.own_names:
+            meant = []  # such a format stores a head that is one of its own, and leaves out one that is tied
+        if meant is None:
+            doubts = (*doubts, *(note for note in notes if note == NO_HEAD))
+        if self.values is not None:
+            self.values.pairs = expected_pairs(entries) if meant is None else ()
         notes += packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method"))
         return Ledger(
             entries,
@@ -217,7 +226,7 @@ class _Checkpoint(NamedTuple):
             stored=_stored(self.contents),
             described=told.described if told else None,
             mismatches=told.mismatches if told else None,
-            meant=told.meant if told else _meant_by_flag(self.beside.foreign, entries),
+            meant=meant,
             unread=self.beside.unread,
             doubts=doubts,
             values=self.values,
@@ -286,9 +295,12 @@ def _stored(contents: Contents) -> tuple[int, int]:
 def _entries(path: Location, contents: Contents, packed: Found) -> list[Entry]:
     """The stored tensors, with what is known of each without a config."""
     try:
-        return [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
+        entries = [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
+    if contents.own_names:  # a format with names of its own tells all by them
+        return entries
+    return [entry._replace(role=told.role) for entry, told in zip(entries, told_roles(entries), strict=True)]
 
 
 def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
@@ -384,9 +396,8 @@ def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tupl
     flags = [part[TIE] for part in parts if isinstance(part, dict) and TIE in part]
     if not flags or not isinstance(flags[0], bool):
         return None
-    embedding = next((e for e in entries if e.role == "token_embedding" and len(e.shape) == 2), None)
-    head = next((e for e in entries if e.role == "head" and embedding and e.shape == embedding.shape), None)
-    return [(embedding.name, head.name)] if flags[0] and embedding and head else []
+    pairs: list[tuple[str, ...]] = [*tied_pairs(entries)]
+    return pairs[:1] if flags[0] else []
 
 
 def _aliases(entries: list[Entry], files: Iterable[tuple[Location, Header]]) -> list[Entry]:
@@ -398,8 +409,10 @@ def _aliases(entries: list[Entry], files: Iterable[tuple[Location, Header]]) -> 
     if not named:
         return []
     singles = {single.name: single for entry in entries for single in entry.unrolled()}
-    return [
+    aliases = [
         singles[name]._replace(name=alias, unique=0, role=role_of(alias))
         for alias, name in metadata.items()
         if name in named and alias not in singles
     ]
+    told = told_roles([*entries, *aliases])[len(entries) :]
+    return [alias._replace(role=one.role) for alias, one in zip(aliases, told, strict=True)]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tallystick import architectures, mtp
 from tallystick.blueprint import Architecture, Chooser, Model, Sibling, Tower
 from tallystick.budget import current
-from tallystick.config import TIE, Config, Part, flat, merged, whole
+from tallystick.config import LARGEST, TIE, Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
 from tallystick.ledger import Entry, Ledger
@@ -100,6 +100,7 @@ def ledger_from_config(
         recipe=recipe._replace(values=config.in_force(recipe.keys), dtype=dtype),
         parts=parts(model),
     )
+    ledger.positions = positions_in(stated)
     if layers := mtp.stated(settings):
         ledger.notes += (_further_note(layers, ledger if mtp.LAYERS in family.running else None),)
     if family.name.startswith("book_") and TIE not in settings:
@@ -232,6 +233,23 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
         f" (emb_dim, or block_size and n_embd){''.join(islice(misspelt, 3))}"
     )
+
+
+def dtype_in(values: Mapping[str, Any]) -> str | None:
+    """The dtype that a config states, at its top or else in a part of it; None where it states none."""
+    parts = (part for part in values.values() if isinstance(part, Mapping))
+    found = (one.get(key) for one in (values, *parts) for key in ("dtype", "torch_dtype"))
+    return next((one.removeprefix("torch.") for one in found if isinstance(one, str) and one), None)
+
+
+def positions_in(values: Mapping[str, Any]) -> int | None:
+    """How many tokens a sequence may have, as a config states it at its top or in its language part; None where it does not."""
+    parts = (values.get(part) for part in TEXT_PARTS)
+    found = (one.get(key) for one in (values, *parts) if isinstance(one, Mapping) for key in _POSITIONS)
+    return next((count for count in found if type(count) is int and 0 < count <= LARGEST), None)
+
+
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 
 
 def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from tallystick.errors import BadInput, nearest, quoted
+from tallystick.extras import MissingExtra, needing, pip_install
 from tallystick.sources.ranges import DEADLINE, PATIENCE, Web
 from tallystick.sources.remote import NotThere, Piece, Remote, Tally
 
@@ -61,10 +62,8 @@ class _Hub:
     """The files of one repository, all as of one commit."""
 
     def __init__(self, repository: str, revision: str | None) -> None:
-        try:
+        with needing("hf://"):
             from huggingface_hub import constants, get_token
-        except ImportError:
-            raise BadInput("hf:// needs huggingface_hub: pip install 'tallystick[hub]'") from None
         self._shown = f"hf://{repository}" + (f"@{revision}" if revision else "")
         if constants.HF_HUB_OFFLINE:
             raise BadInput(f"{self._shown} is not asked for: HF_HUB_OFFLINE is set")
@@ -190,7 +189,7 @@ class _Bucket:
 
             self._system = fsspec.filesystem(scheme, skip_instance_cache=True, use_listings_cache=False)
         except ImportError:
-            raise BadInput(f"{scheme}:// needs {_PACKAGES[scheme]}: pip install 'tallystick[stores]'") from None
+            raise MissingExtra(f"{scheme}:// needs {_PACKAGES[scheme]}: {pip_install('fsspec')}") from None
         self.names = cache(self._names)
 
     def shown(self, key: str) -> str:

@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.errors import BadInput, nearest, quoted
+from tallystick.extras import pip_install
 from tallystick.ledger import Ledger
 from tallystick.sealed import Refused, sealed
 from tallystick.sources.builder import ask
 from tallystick.sources.classes import classes_of, contradiction
+from tallystick.sources.config import dtype_in, positions_in
 from tallystick.sources.module import ledger_of_facts
 from tallystick.sources.module_facts import ModuleFacts
+from tallystick.versions import OLDEST, is_too_old, require
 
 # Of modules and parameters: 2,048 experts in each of 15 layers are some 215,000.
 MOST_BUILT = 250_000
@@ -37,11 +40,12 @@ def ledger_by_transformers(
 
     Needs the extra ``hf``; runs no remote code.
     """
-    classes = classes_of({**values, **overrides})
+    classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes)
     ledger = ledger_of_facts(built.facts, source=source)
     ledger.kind = "config"
     ledger.architecture = model_type
+    ledger.positions = positions_in(values)
     name, family = built.facts.class_name, architectures.find(model_type)
     if family is None:
         what = model_type
@@ -57,21 +61,27 @@ def language_by_transformers(
     model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
 ) -> Ledger:
     """The ledger of the language part alone of what transformers builds from a config."""
-    classes = classes_of({**values, **overrides})
+    classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes, language=True)
     entries = [entry for entry in ledger_of_facts(built.facts).rolled if entry.name in (built.language or ())]
     note = f"the language part alone of {built.facts.class_name}, which transformers built on the meta device"
     return Ledger(entries, source=source, kind="config", architecture=model_type, notes=(note,))
 
 
+def with_dtype(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config that says at its top the dtype that only a part of it states: transformers builds in that of the top."""
+    found = dtype_in(values)
+    return {**values, "dtype": found} if found and not (values.get("dtype") or values.get("torch_dtype")) else values
+
+
 def is_known(model_type: object) -> bool:
     """Whether transformers is there, and knows a model type."""
-    return isinstance(model_type, str) and _is_there() and bool(_ask("knows", model_type=model_type))
+    return isinstance(model_type, str) and _can_build() and bool(_ask("knows", model_type=model_type))
 
 
 def has_class(model_type: str, name: str) -> bool:
     """Whether transformers is there, and has such a class for configs of a type."""
-    return _is_there() and bool(_ask("knows", model_type=model_type, name=name))
+    return _can_build() and bool(_ask("knows", model_type=model_type, name=name))
 
 
 def built_by_transformers(
@@ -102,8 +112,9 @@ def built_by_transformers(
         raise BadInput(
             f"{source}: the model type {quoted(model_type)} is not known natively"
             f"{nearest(model_type, architectures.known())}; to have transformers build it:"
-            " pip install 'tallystick[hf]'"
+            f" {pip_install('transformers')}"
         )
+    require("torch", "transformers", to=f"to build {quoted(model_type)}, which it does not know natively")
     reply = _ask(
         "build",
         source=source,
@@ -130,6 +141,7 @@ def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
 
     from tallystick.sources import building
 
+    building.bring()
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
@@ -139,6 +151,10 @@ def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
         raise BadInput(f"{model_type} would {refused} as it is built, which no config may make it do") from None
     finally:
         logging.set_verbosity(verbosity)
+
+
+def _can_build() -> bool:
+    return _is_there() and not any(map(is_too_old, OLDEST))
 
 
 def _is_there() -> bool:

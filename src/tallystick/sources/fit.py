@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import chain, combinations, combinations_with_replacement, islice, permutations
 from typing import Any
 
-from tallystick.dims import Expression, evaluate
+from tallystick.dims import Expression, evaluate, keys
 
 Point = Mapping[Any, int]  # the value of each argument, and of the roundings that are treated as one
 Number = int | Fraction
 
 FEWEST_FOR_ROUNDING = 5  # some rounding fits any three or four numbers
 MOST_TERMS = 3
+TENTHS = (11, 12, 13, 14, 15)  # what published models multiply a feed-forward's width by, times 10
 MOST_SUMS = 60_000  # sums tried for one number: with five arguments there are more, and none of them is likely
 
 
@@ -39,6 +41,7 @@ def fit(points: Sequence[Point], values: Sequence[int], known: Iterable[Expressi
         or _rounded(points, values, names)
         or _bounded(points, values, names)
         or _sum_with_rounding(points, values, names, known)
+        or _rounded_twice(points, values, names)
         or (None if few else _sum(points, values, names, most=MOST_TERMS))
     )
 
@@ -113,7 +116,7 @@ def _sum(
         if having and with_name.isdisjoint(chosen):
             continue
         factors = _solve([columns[number] for number in chosen], target)
-        if factors is not None and _different(points, *(products[number] for number in chosen)) > len(chosen):
+        if factors is not None and _checked(points, [products[number] for number in chosen], len(chosen)):
             return _written([(factor, products[number]) for factor, number in zip(factors, chosen, strict=True)])
     return None
 
@@ -122,6 +125,20 @@ def _different(points: Sequence[Point], *products: _Product) -> int:
     """How many of the points differ in what these products are made of: the others check nothing."""
     used = set().union(*(product.names for product in products))
     return len({tuple(point[name] for name in used) for point in points})
+
+
+def _checked(points: Sequence[Point], products: Sequence[_Product], constants: int) -> bool:
+    """Whether the points check a form with so many free constants, instead of merely choosing them.
+
+    Each argument in it must have more values than the form has constants: a parabola passes through any three. A switch
+    has two values and no others, so that a form of switches alone is checked where each setting was seen.
+    """
+    used: set[Expression] = set().union(*(product.names for product in products))
+    switches: set[Expression] = {name for name in used if all(type(point[name]) is bool for point in points)}
+    if used and used == switches:
+        return _different(points, *products) == 1 << len(used)
+    enough: bool = all(len({point[name] for point in points}) > constants for name in used - switches)
+    return enough and _different(points, *products) > constants
 
 
 def _solve(columns: Sequence[Sequence[int]], values: Sequence[int]) -> list[Fraction] | None:
@@ -183,7 +200,7 @@ def _rounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str
     products = [
         product
         for product in _products(names, points)
-        if product.names and _different(points, product) >= FEWEST_FOR_ROUNDING
+        if product.names and _different(points, product) >= FEWEST_FOR_ROUNDING and _checked(points, [product], 2)
     ]
     for more in (0, 1, -1):
         moved = [value - more for value in values]
@@ -212,6 +229,20 @@ def _rounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str
     return min(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
 
+def _rounded_twice(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Expression | None:
+    """A multiple of what code rounds down first, as Llama's does: ``int(8 * d / 3)``, then ``int(1.3 * that)``."""
+    for unit in _units(points, values, names):
+        for name in names:
+            if not _checked(points, [_Product((name,))], 2) or len({p[name] for p in points}) < FEWEST_FOR_ROUNDING:
+                continue
+            once: Expression = ("floor", ("*", 8, name), 3)
+            for inner in (once, *(("floor", ("*", tenths, once), 10) for tenths in TENTHS)):
+                form = _times([unit, ("ceil", inner, unit)])
+                if all(map(partial(holds, form), points, values)):
+                    return form
+    return None
+
+
 def _units(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Iterator[Expression]:
     """What every value is a multiple of: the largest such number, and each argument that is one."""
     largest = math.gcd(*values)
@@ -232,7 +263,10 @@ def _bounds(rounding: str, counts: Sequence[Fraction], sizes: Sequence[Number], 
         return None
     inside = high if up else low
     found = _simplest(low, high)
-    return inside if inside > 0 and inside.denominator <= found.denominator else found
+    if inside > 0 and inside.denominator <= found.denominator:
+        found = inside
+    # Between any two numbers this far apart there is a fraction as simple as that: it says nothing.
+    return found if found.denominator**2 * (high - low) < 1 else None
 
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
@@ -258,21 +292,27 @@ def _bounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str
                 continue
             factor = extreme(Fraction(value, size) for value, size in zip(values, sizes, strict=True))
             limit = _term(factor, product)
-            free = [
-                (point, value) for point, value in zip(points, values, strict=True) if not holds(limit, point, value)
-            ]
-            if not 4 <= len(free) <= len(points) - 3:  # each side shows itself at some points
+            bound: list[tuple[Point, int]] = []
+            free: list[tuple[Point, int]] = []
+            for point, value in zip(points, values, strict=True):
+                (bound if holds(limit, point, value) else free).append((point, value))
+            if len(bound) < 3 or len(free) < 4:  # each side shows itself at some points
                 continue
             above, over = [point for point, _ in free], [value for _, value in free]
             if len(set(over)) == 1:
                 inside: Expression | None = over[0]
             else:
                 inside = _sum(above, over, names, most=2) or (None if product.above else _rounded(above, over, names))
-            if inside is not None and all(
-                holds((symbol, limit, inside), point, value) for point, value in zip(points, values, strict=True)
-            ):
-                return (symbol, limit, inside)
+            form = (symbol, limit, inside) if inside is not None else None
+            if form and _shown_twice(form, bound, free) and all(map(partial(holds, form), points, values)):
+                return form
     return None
+
+
+def _shown_twice(form: Expression, bound: Sequence[tuple[Point, int]], free: Sequence[tuple[Point, int]]) -> bool:
+    """Whether each side of a bound was seen at two values at least of some argument in it: one value chooses a constant."""
+    used = set(keys(form))
+    return all(any(len({point[name] for point, _ in side}) > 1 for name in used) for side in (bound, free))
 
 
 def _sum_with_rounding(

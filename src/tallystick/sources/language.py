@@ -19,6 +19,7 @@ from tallystick.sources.config import CONFIG, TEXT_PARTS, ledger_from_config, mo
 from tallystick.sources.elsewhere import elsewhere
 from tallystick.sources.fallback import is_known, language_by_transformers
 from tallystick.sources.files import read_json, read_toml
+from tallystick.sources.quantised import pack_as_stated
 from tallystick.sources.remote import Location, Remote
 
 
@@ -39,13 +40,16 @@ def ledger_of_language(source: Any, overrides: Mapping[str, Any]) -> Ledger:
     within = {key.removeprefix(f"{part}."): value for key, value in overrides.items()}
     described = _described(values, family, part, within, name)
     if folder is None:
+        pack_as_stated(described, values)
         return described
     names = names_in(folder)
     if absent_from(folder, names):
+        pack_as_stated(described, values)
         described.notes = ("counted from the config: not all files of weights are there", *described.notes)
         return described
     weights = find_weights(folder)
     if weights is None:
+        pack_as_stated(described, values)
         return described
     layouts = [described, _described(values, family, part, within, name, published=True)] if described.recipe else []
     refuse_too_many(layouts, name)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tallystick.ledger import Compared
-from tallystick.sources.tensors import Parts, is_lazy, is_sharded, parts_of, shape_of
+from tallystick.ledger import ROUNDED, Compared, Values
+from tallystick.sources.places import walk
+from tallystick.sources.tensors import Parts, is_freed, is_lazy, is_sharded, parts_of, shape_of
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
 
 
 _PLAIN = ("Tensor", "Parameter")
@@ -18,13 +21,16 @@ _PLAIN = ("Tensor", "Parameter")
 class LiveValues:
     """The values of a live module's tensors."""
 
-    def __init__(self, tensors: Mapping[str, torch.Tensor], matrices: Iterable[tuple[str, str]]) -> None:
+    def __init__(
+        self, tensors: Mapping[str, torch.Tensor], matrices: Iterable[tuple[str, str]], registered: str = ""
+    ) -> None:
         self._tensors = tensors  # perhaps weakly held: then a tensor that is not there any more is no more
         self._matrices = tuple(matrices)  # pairs that people expect to be one: embedding and head
+        self.registered = registered
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without the tensors: in another process the model that was counted is no more."""
-        return LiveValues, ({}, self._matrices)
+        return LiveValues, ({}, self._matrices, self.registered)
 
     def holds(self, name: str) -> bool:
         """Whether the model, if it still lives, has a tensor of that name."""
@@ -42,6 +48,34 @@ class LiveValues:
         yield from self._matrices
 
 
+class LaterValues:
+    """The values of a module that was built without any: it is built in memory when two of them are compared."""
+
+    def __init__(self, names: Values, build: Callable[[], nn.Module]) -> None:
+        self._names, self._build = names, build
+        self.registered = names.registered
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what builds the module, as `LiveValues` is without its tensors."""
+        return LiveValues, ({}, tuple(self.duplicates()), self.registered)
+
+    def holds(self, name: str) -> bool:
+        """Whether the model has a tensor of that name."""
+        return self._names.holds(name)
+
+    def duplicates(self) -> Iterator[tuple[str, ...]]:
+        """Embedding and head, whose values may be equal though nobody said that they should be one."""
+        yield from map(tuple, self._names.duplicates())
+
+    def compare(self, one: str, other: str) -> Compared:
+        """How two tensors of the model in memory compare."""
+        return self._built.compare(one, other)
+
+    @cached_property
+    def _built(self) -> LiveValues:
+        return LiveValues({item.name: item.tensor for item in walk(self._build())}, ())
+
+
 def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:
     """How two tensors in separate memory compare: ``copied``, transposed or not, ``untied`` or ``unknown``.
 
@@ -52,19 +86,47 @@ def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:
         return Compared("unknown", why)
     shape, its_shape = shape_of(one), shape_of(other)
     transposed = len(shape) == 2 and shape != its_shape and shape == its_shape[::-1]
-    if (shape != its_shape and not transposed) or one.dtype != other.dtype:
-        return Compared("untied")
+    if shape != its_shape and not transposed:
+        return Compared("untied", f"the shapes are {shape} and {its_shape}")
     parts, its = parts_of(one), parts_of(other)
     if why := _absent(parts) or _absent(its):
         return Compared("unknown", why)
+    cast = one.dtype != other.dtype
+    equal = False if cast else _equal(parts, its, transposed=transposed)
+    if equal is None:
+        return Compared("unknown", f"torch cannot compare {_described(one)} with {_described(other)}")
+    if not equal:
+        return Compared("untied", _rounded(parts, its, transposed=transposed) if cast else None)
+    return Compared("copied", _but(one, other))
+
+
+def _equal(parts: Parts, its: Parts, *, transposed: bool) -> bool | None:
+    """Whether two tensors of one dtype hold the same bits, part by part; None where that cannot be told."""
     comparable = not (parts.layout or its.layout) if transposed else _alike(parts.layout, its.layout)
     pairs = zip(parts.tensors, its.tensors, strict=True) if comparable else ()
     equal = [equal_bits(mine, theirs.t() if transposed else theirs) for mine, theirs in pairs]
-    if False in equal:
-        return Compared("untied")
-    if None in equal or not equal:
-        return Compared("unknown", f"torch cannot compare {_described(one)} with {_described(other)}")
-    return Compared("copied", "only the shards of this process were compared" if _in_part(one) else None)
+    return False if False in equal else None if None in equal or not equal else True
+
+
+def _rounded(parts: Parts, its: Parts, *, transposed: bool) -> str | None:
+    """That a cast alone makes two tensors of different dtypes differ; None where more does, or it cannot be told."""
+    if len(parts.tensors) != 1 or len(its.tensors) != 1 or not (parts.layout == its.layout == ()):
+        return None
+    (mine,), (theirs,) = parts.tensors, its.tensors
+    theirs = theirs.t() if transposed else theirs
+    if not (mine.is_floating_point() and theirs.is_floating_point()):
+        return None
+    for wide, narrow in ((mine, theirs), (theirs, mine)):
+        if equal_bits(wide.detach().to(narrow.dtype), narrow):
+            return f"{ROUNDED}{str(narrow.dtype).removeprefix('torch.')}"
+    return None
+
+
+def _but(one: torch.Tensor, other: torch.Tensor) -> str | None:
+    """What is to be said of equal tensors: that not all was compared, or that they are not in one place."""
+    if _in_part(one):
+        return "only the shards of this process were compared"
+    return None if one.device == other.device else f"the devices are {one.device} and {other.device}"
 
 
 def _in_part(tensor: torch.Tensor) -> bool:
@@ -84,26 +146,18 @@ def _foreign(tensor: torch.Tensor) -> str | None:
 
 def _absent(parts: Parts) -> str | None:
     """Why there are no values to read."""
+    for part in parts.tensors:
+        if why := getattr(part, "why_absent", None):
+            return str(why)
     if any(part.is_meta for part in parts.tensors):
         return "the meta device holds no values"
     if hasattr(parts.tensors[0], "ds_id") and not parts.tensors[0].numel():
         return "DeepSpeed ZeRO-3 holds the values in pieces: gather them first"
     if not any(part.numel() for part in parts.tensors):
         return "this process holds no element of them"
-    if any(_freed(part) for part in parts.tensors):
+    if any(is_freed(part) for part in parts.tensors):
         return "the memory of the values is given back for now, as sharding does between uses"
     return None
-
-
-def _freed(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's storage is too short for it: reading it would end the process, not raise."""
-    try:
-        size = tensor.untyped_storage().nbytes()
-    except (RuntimeError, NotImplementedError):  # a sparse tensor has no storage of its own
-        return False
-    steps = zip(tensor.shape, tensor.stride(), strict=True)
-    last = tensor.storage_offset() + sum((length - 1) * stride for length, stride in steps)
-    return bool(tensor.numel()) and size < (last + 1) * tensor.element_size()
 
 
 def _alike(layout: object, other: object) -> bool:

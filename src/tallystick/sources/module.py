@@ -15,6 +15,7 @@ from tallystick import architectures
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger
+from tallystick.retying import is_packed_away, one_shape_first, packed_before, retie_call, tied_before
 from tallystick.sources.classes import counts, is_part
 from tallystick.sources.config import ledger_from_config, native, refuse_too_many
 from tallystick.sources.live_values import LiveValues
@@ -22,8 +23,11 @@ from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
 from tallystick.sources.module_facts import ModuleFacts
 from tallystick.sources.names import role_of
-from tallystick.sources.notes import packed_notes
-from tallystick.sources.places import Found, Place, unsaved, unwrapped, walk
+from tallystick.sources.notes import active_note, packed_notes
+from tallystick.sources.pairs import expected_pairs
+from tallystick.sources.places import Found, Place, everything_in, registered_by, unsaved, unwrapped
+from tallystick.sources.roles import told_roles
+from tallystick.sources.routing import shares
 from tallystick.sources.storages import Storages
 from tallystick.sources.tensors import identity_of, is_lazy, packed_bytes, shape_of
 
@@ -44,28 +48,37 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
         keep: whether the ledger keeps the tensors alive, so that it can compare them when asked. It must where
             nobody else does, and must not where a user's model would stay in memory for it.
     """
-    found = list(walk(module))
+    found = everything_in(module)
     tensors = {item.name: item.tensor for item in found}
     facts = facts_of(module, found)
     return ledger_of_facts(facts, source=source, tensors=tensors if keep else WeakValueDictionary(tensors))
 
 
 def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
-    """What a module says of its tensors, which `walk` found, as plain data."""
+    """What a module says of its tensors, which `everything_in` found, as plain data."""
     inner = unwrapped(module)
     config = getattr(inner, "config", None)
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
     model_type = model_type if isinstance(model_type, str) else ""
     return ModuleFacts(
-        entries=tuple(_entries([item for item in found if not is_lazy(item.tensor)], head=output_of(inner))),
+        entries=tuple(_with_roles(inner, [item for item in found if _is_counted(item)])),
         class_name=type(inner).__name__,
         model_type=model_type,
         config_class=type(config).__name__,
         config=to_dict() if callable(to_dict) and architectures.find(model_type) else {},
-        meant=told_groups(module, {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer}),
+        meant=told_groups(
+            module,
+            {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer and _is_counted(item)},
+        ),
         lazy=tuple(item.name for item in found if is_lazy(item.tensor)),
+        registered=registered_by(module),
         unsaved=sum(item.tensor.numel() for item in unsaved(module)),
+        uncounted={item.name: item.tensor.numel() for item in found if item.held and item.held.kind == "unknown"},
     )
+
+
+def _is_counted(item: Found) -> bool:
+    return not is_lazy(item.tensor) and not (item.held and item.held.kind == "unknown")
 
 
 def ledger_of_facts(
@@ -83,9 +96,15 @@ def ledger_of_facts(
         matched = match(list(entries), described)
         entries = [real._replace(role=told.role, active=told.active) if told else real for real, told in matched.pairs]
         mismatches = matched.mismatches()
-    notes += _untied_notes(entries, facts.meant)
+    notes += _untied_notes(entries, facts.meant, facts.registered)
+    notes += active_note(entries)
     if facts.unsaved:
         notes.append(f"{facts.unsaved:,} elements more are in buffers that a state dict leaves out")
+    if facts.uncounted:
+        size, named = sum(facts.uncounted.values()), "; ".join(list(facts.uncounted)[:3])
+        notes.append(
+            f"{size:,} elements in the state dict are neither parameters nor buffers, and are not counted: {named}"
+        )
     return Ledger(
         entries,
         source=source or facts.class_name,
@@ -95,20 +114,20 @@ def ledger_of_facts(
         described=described,
         mismatches=mismatches,
         meant=facts.meant,
-        values=None if tensors is None else LiveValues(tensors, _head_pairs(entries)),
+        values=None if tensors is None else LiveValues(tensors, expected_pairs(entries), facts.registered),
     )
 
 
 # -- who shares what ------------------------------------------------------------------------------
 
 
-def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
-    parameters, buffers = Storages(), Storages()
+def _entries(found: list[Found]) -> list[Entry]:
+    taken = _taken(found)
     first: dict[Hashable, str] = {}  # a Parameter -> its first name
     entries = []
-    for item in found:
+    for position, item in enumerate(found):
         identity = first.setdefault(identity_of(item.tensor), item.name)
-        storage, unique = (buffers if item.buffer else parameters).take(item.name, item.tensor)
+        storage, unique = taken[position]
         dtype = str(item.tensor.dtype).removeprefix("torch.")
         if dtype not in BITS:
             raise BadInput(f"{item.name} has the dtype {dtype}, whose size is not known")
@@ -116,7 +135,7 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
             Entry(
                 name=item.name,
                 shape=shape_of(item.tensor),
-                role=_role(item, head),
+                role=role_of(item.name),
                 dtype=dtype,
                 storage=storage,
                 unique=unique,
@@ -124,30 +143,39 @@ def _entries(found: list[Found], *, head: nn.Module | None) -> list[Entry]:
                 trainable=bool(item.tensor.requires_grad),
                 buffer=item.buffer,
                 active=_active(item),
-                packed=packed_bytes(item.tensor),
+                packed=item.held.bytes if item.held else packed_bytes(item.tensor),
             )
         )
     return entries
 
 
+def _taken(found: list[Found]) -> dict[int, tuple[str, int]]:
+    """Whose memory each tensor shares, and its new elements: parameters first, so that a buffer takes none from them."""
+    storages = Storages()
+    order = sorted(range(len(found)), key=lambda position: found[position].buffer)
+    return {position: storages.take(found[position].name, found[position].tensor) for position in order}
+
+
 # -- what each tensor is for ----------------------------------------------------------------------
 
 
-def _role(item: Found, head: nn.Module | None) -> str:
-    """By what the model calls its head, by name, and by the kind of the module that owns it where the name says nothing."""
-    if item.owner is head:  # by module: a tied tensor is the embedding's too
-        return "head"
-    role = role_of(item.name)
-    if role != "other":
-        return role
-    kind = type(item.owner).__name__
-    if "Norm" in kind:
-        return "norm"
-    if kind == "Embedding":
-        return "token_embedding"
-    if kind.startswith("Conv") and kind != "Conv1D":
-        return "conv"
-    return "attention" if "Attention" in kind else "other"
+def _with_roles(module: nn.Module, found: list[Found]) -> list[Entry]:
+    """The entries of a module: their roles, and the share that one token uses of those that are experts."""
+    head = output_of(module)
+    # By module: a tied tensor is the embedding's too.
+    known = {item.name: "head" for item in found if item.owner is head}
+    entries = _entries(found)
+    told = told_roles(entries, known)
+    experts = {
+        entry.name: one.experts
+        for entry, one in zip(entries, told, strict=True)
+        if one.role == "experts" and entry.active is None
+    }
+    active = shares(module, experts) if experts else {}
+    return [
+        entry._replace(role=one.role, active=active.get(entry.name, entry.active))
+        for entry, one in zip(entries, told, strict=True)
+    ]
 
 
 def _active(item: Found) -> Fraction | None:
@@ -175,29 +203,36 @@ def _described(facts: ModuleFacts) -> Ledger | None:
     return described
 
 
-def _head_pairs(entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """The token embedding with each head that has its shape, transposed or not."""
-    embedding = next((e for e in entries if e.role == "token_embedding" and len(e.shape) == 2 and not e.buffer), None)
-    if embedding is None:
-        return []
-    shapes = (embedding.shape, embedding.shape[::-1])
-    return [(embedding.name, e.name) for e in entries if e.role == "head" and e.shape in shapes]
-
-
-def _untied_notes(entries: Sequence[Entry], meant: Sequence[tuple[str, ...]] | None) -> list[str]:
+def _untied_notes(entries: Sequence[Entry], meant: Sequence[tuple[str, ...]] | None, registered: str) -> list[str]:
     """Tensors that were meant to be one and are not: how much it costs; and a head that could be one with the embedding."""
     by_name = {entry.name: entry for entry in entries}
     if meant is None:
-        apart = [pair for pair in _head_pairs(entries) if by_name[pair[0]].storage != by_name[pair[1]].storage]
-        return [
-            f"{head} is not tied to {embedding}; tied, the model has {by_name[head].unique:,} fewer"
-            for embedding, head in apart
-        ]
+        pairs = [(by_name[embedding], by_name[head]) for embedding, head in expected_pairs(entries)]
+        return [_apart_note(embedding, head) for embedding, head in pairs if embedding.storage != head.storage]
+    alone = len(meant) == 1
     return [
         f"{name} is no longer tied to {first}, though the config says so: +{by_name[name].unique:,};"
-        " tallystick.retie(model) ties it back"
+        f" {_way_back(by_name[first], by_name[name], alone=alone, registered=registered)}"
         for first, *rest in meant
         for name in rest
         # a lazy parameter is no entry, and costs nothing yet
         if {name, first} <= by_name.keys() and by_name[name].storage != by_name[first].storage
     ]
+
+
+def _way_back(first: Entry, other: Entry, *, alone: bool, registered: str) -> str:
+    """How to tie two entries again; which values stay is said, since a count compares none."""
+    call = retie_call([] if alone else [first.name, other.name], keep=first.name)
+    if packed := [entry.name for entry in (first, other) if is_packed_away(entry)]:
+        return packed_before(packed[0])
+    if first.shape != other.shape:
+        return one_shape_first([first.shape, other.shape], call)
+    return tied_before(registered, call) if registered else f"{call} ties it back"
+
+
+def _apart_note(embedding: Entry, head: Entry) -> str:
+    """What a head of its own costs, or why it can be no other."""
+    if head.shape in (embedding.shape, embedding.shape[::-1]):
+        return f"{head.name} is not tied to {embedding.name}; tied, the model has {head.unique:,} fewer"
+    shapes = f"{head.name} {tuple(map(int, head.shape))} and {embedding.name} {tuple(map(int, embedding.shape))}"
+    return f"{shapes} have different shapes, and cannot be tied: one of them was resized alone"

@@ -20,6 +20,8 @@ class ModuleFacts(NamedTuple):
     meant: Sequence[tuple[str, ...]] | None  # groups of names that should be one tensor; None where nobody says
     lazy: tuple[str, ...]  # parameters without a shape
     unsaved: int  # elements in buffers that a state dict leaves out
+    registered: str = ""  # the wrapper that has listed its Parameters, "" where none has
+    uncounted: Mapping[str, int] = {}  # elements of what a state dict holds and nobody knows what for, by name
 
     def to_json(self) -> dict[str, Any]:
         """What `json` writes."""

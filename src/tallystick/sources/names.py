@@ -15,16 +15,21 @@ _RULES = tuple(
     (role, re.compile(pattern, re.IGNORECASE))
     for role, pattern in (
         ("norm", r"norm[^.]*(\.[^.]+)?$|(^|[._])ln(_[^.]*|\d*)\.[^.]+$"),
+        ("attention", r"(^|\.)rel(ative)?_(pos|attention)\w*(\.|$)|(^|\.)value_embed\w*(\.|$)|(^|[._])(qkvo?|qk|vo|kv|[qkvo])_bank$"),
         ("mlp", r"(^|\.)shared_experts?(\.|$)"),
         ("experts", r"(^|\.)experts?(\.|$)"),
-        ("router", r"(^|\.)(router|gate|wg)\.(weight|bias|linear|classifier|wg)|(^|\.)shared_expert_gate\."),
-        ("head", r"(^|\.)(lm_head|embed_out|out_head|unembed|output_layer)(\.|$)|^(model\.)?(head|output)\."),
-        ("position_embedding", r"(^|[._])(wpe|pos_emb\w*|position\w*|embed_positions?)(\.|$)"),
+        ("router", r"(^|\.)router(\.|$)|(^|\.)(gate|wg)\.(weight|bias|linear|classifier|wg)|(^|\.)shared_expert_gate\.|(^|[._])(score_correction|expert|router)_bias$"),
+        ("head", r"(^|\.)(lm_head|embed_out|out_head|unembed(ding)?|output_layer|to_logits|final_proj)(\.|$)|^(model\.)?(head|output)\."),
+        ("position_embedding", r"(^|[._])(wpe|pe|pos|pos_emb\w*|position\w*|embed_positions?)(\.|$)"),
         ("token_embedding", r"(^|\.)(wte|tok(en)?_?emb\w*|embed_(tokens?(_per_layer)?|in)|word_embeddings?|embeddings?|embed|shared)\."),
         ("conv", r"(^|\.)conv\w*\."),
-        ("ssm", r"(^|\.)(mamba|mixer|ssm|linear_attn|A_log|D|dt_bias|x_proj|dt_proj|in_proj)(\.|$)"),
-        ("attention", r"(^|[._])\w*(attn|attention|att|mha)(\.|$)|(^|\.)[qkv]_proj\.|(^|\.)attention\w*\."),
-        ("mlp", r"(^|[._])(mlp\w*|ffn?|feed_?forward\w*|fc\w*|c_fc|dense_\w+|w[123]|gate_up_proj|(gate|up|down)_proj)\."),
+        ("ssm", r"(^|\.)(mamba|ssm|linear_attn|A_log|dt_bias|dt_proj)(\.|$)|(^|\.)(weight|bias)_([ih]h|hr)_l\d+(_reverse)?$"),
+        ("attention", r"(^|\.)(W?qkv(_proj)?|to_([qkv]|qkv|kv|qk|out)(_\w+)?|att(n|ention)?_(proj|out|qkv|in)\w*|(mem|null|memory)_(k|v|kv)s?|\w*talking_heads\w*)(\.|$)"),
+        ("attention", r"(^|[._])\w*(attn|attention|att|mha)(\.\w*in_proj)?(\.|$)"),
+        ("ssm", r"(^|\.)(mixer|D|x_proj|in_proj)(\.|$)"),
+        ("attention", r"(^|\.)[qkv]_proj\.|(^|\.)attention\w*\."),
+        ("mlp", r"(^|[._])(mlp\w*|ffn?|feed_?forward\w*|fc\w*|c_fc|dense_\w+|w[123]|gate_up_proj|(gate|up|down)_proj)\.|(^|[._])(mlp|ffn?)_bank$|(^|[._])(ffn?|mlp)_(?!hc)\w+\."),
+        ("attention", r"(^|\.)W_?[qkvo](\.|$)"),
     )
 )  # fmt: skip
 

@@ -9,6 +9,8 @@ from tallystick.errors import quoted
 from tallystick.ledger import Entry, total_of
 from tallystick.sources.packed_parts import Weight
 
+NO_HEAD = "no LM head is stored: it is tied to the token embedding, or there is none; a config would tell"
+
 
 def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
     """What a reader should know of a count that no config backs; `whole` where it should be of a whole model."""
@@ -22,10 +24,15 @@ def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
         )
     present = {entry.role for entry in entries} if whole else set()
     if "token_embedding" in present and "head" not in present:
-        notes.append("no LM head is stored: it is tied to the token embedding, or there is none; a config would tell")
-    if "experts" in present:
-        notes.append("active parameters are unknown: a config would say how many experts a token uses")
-    return notes
+        notes.append(NO_HEAD)
+    return notes + active_note(entries) if whole else notes
+
+
+def active_note(entries: Iterable[Entry]) -> list[str]:
+    """That nobody says how many experts a token uses, where there are some."""
+    if all(entry.role != "experts" or entry.active is not None or entry.buffer for entry in entries):
+        return []
+    return ["active parameters are unknown: a config would say how many experts a token uses"]
 
 
 def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight], method: object = None) -> list[str]:

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.errors import BadInput, nearest, quoted
+from tallystick.extras import needing
+from tallystick.sources.flat import is_flat, pieces_of, sharded_in
 from tallystick.sources.tensors import shape_of
+from tallystick.sources.unregistered import Held, held_by
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +29,10 @@ WRAPPERS = {
 _WRAPPED = re.compile(rf"(?:(?<=\.)|^)(?:{'|'.join(sorted(set(WRAPPERS.values())))})\.")
 
 
+# These list the parameters once, when they wrap, and wait for each one's gradient in every step.
+_REGISTERING = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
+
+
 class Found(NamedTuple):
     """One name of one tensor, and the module that holds it."""
 
@@ -33,6 +40,7 @@ class Found(NamedTuple):
     tensor: torch.Tensor
     buffer: bool
     owner: nn.Module
+    held: Held | None = None  # how a state dict holds it, where it is neither Parameter nor buffer
 
 
 class Place(NamedTuple):
@@ -60,20 +68,53 @@ def unwrapped(module: nn.Module) -> nn.Module:
     return module
 
 
-def walk(module: nn.Module, prefix: str = "", above: tuple[int, ...] = ()) -> Iterator[Found]:
-    """Every parameter and saved buffer under every name, wrappers' names left out, in printing order."""
+def walk(
+    module: nn.Module,
+    prefix: str = "",
+    above: tuple[int, ...] = (),
+    *,
+    flat: bool = False,
+    held: dict[int, list[Held]] | None = None,
+    whole: Mapping[int, torch.Tensor] | None = None,
+) -> Iterator[Found]:
+    """Every parameter and saved buffer under every name, wrappers' names left out, in printing order.
+
+    Args:
+        module: a module, wrapped or not.
+        prefix: of its names.
+        above: the modules that it is in.
+        flat: whether flat Parameters of FSDP1 stay as an optimizer lists them; else they are taken apart.
+        held: filled with what each module holds besides, which is then found as well; None leaves that out.
+        whole: what stands for a Parameter of which this process has a part, by `id`; found where not given.
+    """
+    if whole is None:
+        whole = {} if flat else sharded_in(module)
     module = unwrapped(module)
     if id(module) in above:  # a module inside itself prints for ever
         return
     for name, parameter in module._parameters.items():
-        if parameter is not None:
-            yield Found(prefix + name, parameter, False, module)
+        if parameter is not None and (flat or not is_flat(parameter)):
+            yield Found(prefix + name, whole.get(id(parameter), parameter), False, module)
+        elif parameter is not None:
+            yield from (
+                Found(prefix + bare_name(one), piece, False, owner) for one, piece, owner in pieces_of(parameter)
+            )
     for name, buffer in module._buffers.items():
         if buffer is not None and name not in module._non_persistent_buffers_set:
             yield Found(prefix + name, buffer, True, module)
+    if held is not None:
+        if id(module) not in held:
+            held[id(module)] = held_by(module)
+        here = held[id(module)]
+        yield from (Found(prefix + one.name, one.tensor, one.kind == "buffer", module, one) for one in here)
     for name, child in module._modules.items():
         if child is not None:
-            yield from walk(child, f"{prefix}{name}.", (*above, id(module)))
+            yield from walk(child, f"{prefix}{name}.", (*above, id(module)), flat=flat, held=held, whole=whole)
+
+
+def everything_in(module: nn.Module) -> list[Found]:
+    """What `walk` finds, with what a state dict holds besides."""
+    return list(walk(module, held={}))
 
 
 def unsaved(module: nn.Module) -> Iterator[Found]:
@@ -84,13 +125,23 @@ def unsaved(module: nn.Module) -> Iterator[Found]:
                 yield Found(name, buffer, True, part)
 
 
-def places_of(model: nn.Module) -> Places:
-    """Every name of every parameter, as in the state dict but for the names of wrappers."""
-    from torch import nn
+def registered_by(model: nn.Module) -> str:
+    """The wrapper, of the model or of a part of it, that has listed its Parameters; "" where none has."""
+    for module in model.modules():
+        for kind in type(module).__mro__:  # fully_shard gives a module a class of its own, derived from FSDPModule
+            if kind.__name__ in _REGISTERING:
+                return kind.__name__
+    return ""
+
+
+def places_of(model: nn.Module, *, flat: bool = False) -> Places:
+    """Every name of every parameter, as in the state dict but for the names of wrappers; `flat` is that of `walk`."""
+    with needing("a live module"):
+        from torch import nn
 
     if not isinstance(model, nn.Module):
         raise BadInput(f"{quoted(model)} is a {type(model).__name__}, not a torch.nn.Module")
-    return {item.name: Place(item.tensor, item.owner) for item in walk(model) if not item.buffer}
+    return {item.name: Place(item.tensor, item.owner) for item in walk(model, flat=flat) if not item.buffer}
 
 
 def known_name(places: Places, name: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
-from tallystick.sources.config import ledger_from_config
 from tallystick.sources.pasted import dictionaries
+from tallystick.sources.quantised import ledger_of_config
 
 
 def models(text: str) -> list[Ledger]:
@@ -14,7 +14,7 @@ def models(text: str) -> list[Ledger]:
     for pasted in dictionaries(text):
         name = f"{pasted.name or 'the dictionary'} (line {pasted.line} of the text)"
         try:
-            found.append(ledger_from_config(pasted.values, {}, source=name))
+            found.append(ledger_of_config(pasted.values, {}, source=name))
         except BadInput:  # a dictionary of something else
             continue
     return found

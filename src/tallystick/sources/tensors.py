@@ -64,6 +64,26 @@ def packed_bytes(tensor: torch.Tensor) -> int | None:
     return sum(int(part.nbytes) for part in parts_of(tensor).tensors)
 
 
+def stand_in(shape: tuple[int, ...], dtype: torch.dtype, why: str) -> torch.Tensor:
+    """A tensor that has a shape and no values, and says why: for one that cannot be had here as torch shows it."""
+    import torch
+
+    empty = torch.empty(shape, dtype=dtype, device="meta")
+    empty.why_absent = why
+    return empty
+
+
+def is_freed(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's storage is too short for it: reading it would end the process, not raise."""
+    try:
+        size = tensor.untyped_storage().nbytes()
+    except (RuntimeError, NotImplementedError):  # a sparse tensor has no storage of its own
+        return False
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((length - 1) * stride for length, stride in steps)
+    return bool(tensor.numel()) and size < (last + 1) * tensor.element_size()
+
+
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     """The plain tensor whose memory stands for a tensor's: the first of its parts that holds any."""
     filled: Iterator[torch.Tensor] = (part for part in parts_of(tensor).tensors if part.numel())

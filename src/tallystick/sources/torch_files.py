@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader, BytesIO
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted
 from tallystick.sources import zips
 from tallystick.sources.contents import NOWHERE, Contents, Sharing
+from tallystick.sources.deepspeed import partitioned
 from tallystick.sources.files import open_regular, refuse_pointer
 from tallystick.sources.packed_parts import Weight
 from tallystick.sources.pickles import LARGEST, Name, followed
@@ -77,7 +79,9 @@ def read_torch_file(path: Location) -> Contents:
             found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
             contents = _contents(path, found, whole.places)
             buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
-            return contents._replace(buffers=buffers, notes=(*contents.notes, *stranger_notes(whole.strangers)))
+            return contents._replace(
+                buffers=contents.buffers | buffers, notes=(*contents.notes, *stranger_notes(whole.strangers))
+            )
         except BadInput as error:
             raise BadInput(f"{path} cannot be read: {error}") from None
 
@@ -264,7 +268,8 @@ def _told_by_hqq(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _contents(path: Location, found: Found, places: Mapping[str, int | None]) -> Contents:
-    taken = _taken_apart(found.tensors)
+    whole = partitioned(found, found.tensors)
+    taken = _taken_apart(whole.tensors)
     tensors = taken.tensors
     seen = _views(tensors)
     names = list(seen)
@@ -278,17 +283,32 @@ def _contents(path: Location, found: Found, places: Mapping[str, int | None]) ->
         if groups[one.owner] > 1 or new != tensors[name].elements:
             sharing[name] = Sharing(names[one.owner], new, _is_same(tensors[name], tensors[names[one.owner]]))
     header = Header(
-        [_stored(name, one, places) for name, one in tensors.items()], taken.metadata | _told_by_hqq(found.told)
+        [_stored(name, one, places) for name, one in tensors.items()],
+        taken.metadata | _told_by_hqq(found.told) | whole.aliases,
     )
     return Contents(
         KIND,
         [(path, header)],
         sharing,
+        whole.buffers,
         config=_arguments(found),
-        notes=(*found.notes(), *taken.notes),
-        weights=taken.weights,
-        beside=taken.beside,
+        notes=(*found.notes(), *taken.notes, *whole.notes()),
+        weights=taken.weights | {name: Weight(shape, tensors[name].dtype) for name, shape in whole.shapes.items()},
+        beside=taken.beside | _scales(tensors),
     )
+
+
+_PACKED_BY_TORCH = re.compile(r"((?:\._packed_params)+)\.\w+$|\.weight$")
+
+
+def _scales(tensors: Mapping[str, SavedTensor]) -> frozenset[str]:
+    """The scale and the zero point of what modules of `torch.ao.quantization` put out, where their weights are stored."""
+    modules = {
+        name[: found.start()]
+        for name, one in tensors.items()
+        if (found := _PACKED_BY_TORCH.search(name)) and (found[1] or one.dtype in ("qint8", "quint8"))
+    }
+    return frozenset(f"{module}.{word}" for module in modules for word in ("scale", "zero_point")) & tensors.keys()
 
 
 def _views(tensors: Mapping[str, SavedTensor]) -> dict[str, tuple[View, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
@@ -30,9 +30,12 @@ class _Stored(NamedTuple):
 class StoredValues:
     """The values in files of weights."""
 
+    registered = ""
+
     def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
         self._files = tuple(files)
         self.packed: Container[str] = ()  # names of quantised weights, whose scales are stored elsewhere
+        self.pairs: Sequence[tuple[str, str]] = ()  # embedding and head, which people expect to be one
         self._known: dict[frozenset[str], bool] = {}  # pairs that were compared: whether they are equal
 
     @cached_property
@@ -65,13 +68,17 @@ class StoredValues:
             return Compared(
                 "unknown", f"{one if one in self.packed else other} is quantised, and its values are not compared"
             )
+        if first.kind[0] != second.kind[0]:
+            return Compared("untied", f"the dtypes are {first.kind[0]} and {second.kind[0]}")
+        if first.kind[1] != second.kind[1]:
+            return Compared("untied", f"the shapes are {first.kind[1]} and {second.kind[1]}")
         pair = frozenset((one, other))
         if pair not in self._known:
-            self._known[pair] = first.kind == second.kind and _equal(first, second)
+            self._known[pair] = _equal(first, second)
         return Compared("copied" if self._known[pair] else "untied")
 
     def duplicates(self) -> Iterator[tuple[str, ...]]:
-        """Names of matrices that hold the same bytes, apart from those filled with one value."""
+        """Names of matrices that hold the same bytes, apart from those filled with one value; then embedding and head."""
         alike: dict[tuple[object, bytes], list[str]] = {}
         for name, stored in self._tensors.items():
             _, shape = stored.kind
@@ -86,6 +93,7 @@ class StoredValues:
             else:
                 groups = [group for group in self._by_digest(names) if len(group) > 1]
             yield from map(tuple, groups)
+        yield from self.pairs
 
     def _by_digest(self, names: Iterable[str]) -> Iterable[list[str]]:
         """Names whose tensors are equal; each is read once, however many look alike."""
@@ -104,9 +112,12 @@ class StoredValues:
 class ValuesElsewhere:
     """The values in files that are elsewhere, of which headers alone are fetched."""
 
+    registered = ""
+
     def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
         self._names = frozenset(tensor.name for _, header in files for tensor in header.tensors)
         self.packed: Container[str] = ()  # as of files that are here
+        self.pairs: Sequence[tuple[str, str]] = ()
 
     def holds(self, name: str) -> bool:
         """Whether a file stores a tensor of that name."""
@@ -121,9 +132,9 @@ class ValuesElsewhere:
             "unknown", "the values are not on this machine, and are not fetched: download the files to compare them"
         )
 
-    def duplicates(self) -> tuple[()]:
-        """None that would be known."""
-        return ()
+    def duplicates(self) -> Sequence[tuple[str, str]]:
+        """Embedding and head, whose values are not known."""
+        return self.pairs
 
 
 def _equal(one: _Stored, other: _Stored) -> bool:

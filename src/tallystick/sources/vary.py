@@ -1,31 +1,34 @@
 """A factory called with many values of its arguments becomes one ledger, whose sizes are expressions of them.
 
 Nobody described the model. Every size and every number of copies is put as an expression of what was varied (`fit`),
-and the whole must then give each tensor of every model that was built, of those too that were held back. What cannot
-be explained is named, never guessed.
+and the whole must then give each tensor of every model that was built, of those too that were held back: at points
+among the values asked for, at other values of each argument, and where a rounding is about to step (`probes`). What
+cannot be explained is named, never guessed.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tallystick.dims import Dim, Expression, atoms, evaluate, keys
+from tallystick.dims import Dim, Expression, evaluate, keys
 from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.extras import needed
 from tallystick.ledger import Axis, Entry, Ledger
 from tallystick.sources import FACTORY
-from tallystick.sources.builds import Builds, Built, Kind, stated
-from tallystick.sources.factory import find
-from tallystick.sources.fit import fit
+from tallystick.sources.builds import Builds, Built, Point
+from tallystick.sources.choices import FEWEST_VALUES, choices_of
+from tallystick.sources.factory import arguments_in_text, find
+from tallystick.sources.forms import Forms, Stack, UnexplainedError, difference
+from tallystick.sources.probes import between, beyond, lattice, near_steps, off, with_value
 
-FEWEST_VALUES = 3  # two points lie on every line: a third is what checks it
-LARGEST = 2**63 - 2
 KNOWN, HELD_BACK = 25, 15  # models from which forms are found, and models on which they are checked, at first
-ROUNDS = 4  # of finding forms, each with the models that proved the last ones wrong
+ROUNDS = 6  # of finding forms, each with the models that proved the last ones wrong
+OTHER_VALUES = 4  # of each argument, between those asked for and beyond them
+OFF_STEP = 12  # models at values that a range with a step leaves out
+NEAR_STEPS = 100  # models where a rounding is about to step
 
 
 def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any], fixed: Mapping[str, Any]) -> Ledger:
@@ -33,136 +36,131 @@ def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any],
 
     Args:
         source: ``"package.module:factory"``, or the factory itself.
-        vary: for each argument the values that it takes: ``"64:256"``, ``"64:256:32"``, ``"64,128,256"``, a pair
-            ``(64, 256)`` of the lowest and the highest, a `range` or a list.
+        vary: for each argument the values that it takes: ``"64:256"``, ``"64:256:32"``, ``"64,128,256"`` or
+            ``"true,false"``; a tuple ``(64, 256)`` or ``(64, 256, 32)`` of the lowest, the highest and a step; a `range`;
+            a list of values.
         fixed: arguments that are the same in every call; all others keep the factory's defaults.
 
     Raises:
         BadInput: when there is no such argument, when too few points build, or when no formula is found for a tensor.
     """
-    if isinstance(source, str):
-        if not FACTORY.fullmatch(source):
-            raise BadInput(
-                f"{quoted(source)} has no arguments to vary: name package.module:factory, a function that returns an"
-                " nn.Module (the formula of a config or a preset is in all of its keys already)"
-            )
-        name, target = source, find(source)
-    elif callable(source):
-        name, target = getattr(source, "__qualname__", type(source).__name__), source
-    else:
+    if not isinstance(source, str) and not callable(source):
         raise BadInput(f"cannot vary {shown(source)}: expected package.module:factory, or a function")
+    if isinstance(source, str) and not FACTORY.fullmatch(source):
+        raise BadInput(
+            f"{quoted(source)} has no arguments to vary: name package.module:factory, a function that returns an"
+            " nn.Module (the formula of a config or a preset is in all of its keys already)"
+        )
+    name = source if isinstance(source, str) else getattr(source, "__qualname__", type(source).__name__)
     if not vary:
         raise BadInput(f"{name}: no argument to vary was named")
-    choices = {argument: _choices(argument, given) for argument, given in vary.items()}
-    defaults = _refuse_arguments(name, target, choices, fixed)
-    builds = Builds(name, target, choices, fixed, {argument: defaults.get(argument) for argument in choices})
-    stacks, checked = _explained(builds)
-    return _assembled(builds, stacks, checked)
-
-
-# -- what was asked for ---------------------------------------------------------------------------
-
-
-def _choices(argument: str, given: Any) -> Sequence[int]:
-    """The values of one argument, from the words of a command line or from Python."""
-    values = _parsed(given) if isinstance(given, str) else given
-    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(end, int) for end in given):
-        values = range(given[0], given[1] + 1)
-    if isinstance(values, list | tuple) and all(type(value) is int for value in values):
-        values = sorted(set(values))
-    elif not isinstance(values, range):
-        raise BadInput(
-            f"{argument} cannot be varied over {quoted(given)}: expected a range 64:256, with a step 64:256:32, or"
-            " values 64,128,256"
-        )
-    if values and (min(values[0], values[-1]) < 0 or max(values[0], values[-1]) > LARGEST):
-        raise BadInput(f"{argument} is varied over {quoted(given)}: sizes are integers of 0 or more, below 2^63")
-    if len(values) < FEWEST_VALUES:
-        raise BadInput(
-            f"{argument} is varied over {quoted(given)}, which holds {len(values)} of the {FEWEST_VALUES} values that a"
-            " formula needs at least"
-        )
-    return values
-
-
-def _parsed(text: str) -> range | list[int] | None:
-    """`64:256` and `64:256:32` hold their last value, as people mean it; None is neither a range nor a list."""
-    ends = re.fullmatch(r"(\d{1,20}):(\d{1,20})(?::(\d{1,20}))?", text)
-    if ends:
-        step = int(ends[3] or 1)
-        return range(int(ends[1]), int(ends[2]) + 1, step) if step else None
-    if re.fullmatch(r"\d{1,20}(,\d{1,20})*", text):
-        return [int(value) for value in text.split(",")]
-    return None
-
-
-def _refuse_arguments(
-    name: str, target: Callable[..., Any], choices: Mapping[str, Any], fixed: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Refuse an argument that the factory does not have, or that is both varied and set; returns its defaults."""
+    choices = {argument: choices_of(argument, given) for argument, given in vary.items()}
     for argument in choices:
         if argument in fixed:
             raise BadInput(f"{argument} is both varied and set: keep one")
+    if isinstance(source, str):  # before the import, which may load torch
+        _refuse_unknown(name, arguments_in_text(source), choices, fixed)
+    target = find(source) if isinstance(source, str) else source
+    needed("torch", name)
+    parameters = _parameters(target)
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        _refuse_unknown(name, parameters, choices, fixed)
+    defaults = {argument: parameters[argument].default for argument in choices if argument in parameters}
+    builds = Builds(name, target, choices, fixed, {argument: defaults.get(argument) for argument in choices})
+    return _assembled(builds, _explained(builds))
+
+
+def _parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        parameters = inspect.signature(target).parameters
+        return inspect.signature(target).parameters
     except (TypeError, ValueError):  # what is no function is refused when it is called
         return {}
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        for argument in (*choices, *fixed):
-            if argument not in parameters:
-                raise BadInput(f"{name} takes no argument {quoted(argument)}{nearest(argument, parameters)}")
-    return {argument: parameter.default for argument, parameter in parameters.items()}
+
+
+def _refuse_unknown(name: str, known: Any, choices: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    """Refuse an argument that the factory does not have; where nothing is known of it, all pass."""
+    for argument in (*choices, *fixed) if known else ():
+        if argument not in known:
+            raise BadInput(f"{name} takes no argument {quoted(argument)}{nearest(argument, known)}")
 
 
 # -- explaining -----------------------------------------------------------------------------------
 
 
-class _Stack(NamedTuple):
-    """Tensors that are alike in every model: how many they are and how large, as expressions."""
+class _Explained(NamedTuple):
+    """Every tensor's size and number as expressions, and of which models they are true."""
 
-    template: str
-    number: int  # among the kinds of its template, in the order in which the model prints them
-    tied: str  # the template of what they are tied to, "" for none
-    shape: tuple[Expression, ...]
-    lengths: tuple[
-        Expression | None, ...
-    ]  # how many numbers stand at each place of the name; None: always the same one
+    stacks: list[Stack]
+    known: int  # models from which they were found
+    checked: int  # models that they give, and that were held back
+    only: Mapping[str, str]  # for arguments varied in steps: why they hold at no other value
+    limit: str = ""  # why they hold among the values asked for and not elsewhere; "" where they hold elsewhere too
 
 
-class _UnexplainedError(Exception):
-    """What no form was found for."""
-
-
-def _explained(builds: Builds) -> tuple[list[_Stack], int]:
-    """Every tensor's size and number as expressions that hold in every model, and how many models were held back.
-
-    Forms are found in some models and checked on others. Those that prove one wrong help to find the next.
-    """
+def _explained(builds: Builds) -> _Explained:
+    """Forms are found in some models and checked on others. Those that prove one wrong help to find the next."""
     known = builds.more(KNOWN)
     _refuse_too_few(builds)
-    held = builds.more(HELD_BACK)
-    wrong = None
+    builds.more(HELD_BACK)
+    builds.at(_other_points(builds), most=100)
+    wrong, within = "", None
     for _ in range(ROUNDS):
         try:
-            stacks = _Forms(known).stacks()
-            wrong = next((why for built in builds.built if (why := _difference(stacks, built))), None)
-            if wrong is None:
-                return stacks, len(held)
-        except _UnexplainedError as unexplained:
+            stacks = Forms(known).stacks()
+            fails = _failures(builds, stacks)
+            if not fails:
+                builds.at(_points_near_steps(builds, stacks), most=NEAR_STEPS)
+                fails = _failures(builds, stacks)
+            if not fails:
+                stepped = [argument for argument in _sizes(builds) if _step(builds, argument) > 1]
+                only = {argument: why for argument in stepped if (why := _off_step(builds, stacks, argument))}
+                return _Explained(stacks, len(known), _number(builds) - len(known), only)
+            if not any(_is_within(built.point, builds) for built, _ in fails):
+                within = _Explained(stacks, len(known), _number(builds) - len(known) - len(fails), {}, fails[0][1])
+            new, wrong = [built for built, _ in fails], fails[0][1]
+        except UnexplainedError as unexplained:
             wrong = str(unexplained)
-        if not held:
+            new = [*builds.built, *builds.elsewhere]
+        grown = _joined(known, new)
+        if len(grown) == len(known):
+            grown = _joined(known, builds.more(2 * HELD_BACK))
+        if len(grown) == len(known):
             break
-        known, held = known + held, builds.more(2 * HELD_BACK)
-    raise BadInput(f"{builds.name} has a tensor that no formula was found for: {wrong}")
+        known = grown
+    if within is None:
+        raise BadInput(f"{builds.name} has a tensor that no formula was found for: {wrong}")
+    return within
+
+
+def _number(builds: Builds) -> int:
+    return len(builds.built) + len(builds.elsewhere)
+
+
+def _joined(known: list[Built], new: Sequence[Built]) -> list[Built]:
+    """More models to find forms in, no more at once than were known before."""
+    seen = {id(built) for built in known}
+    return known + [built for built in new if id(built) not in seen][: max(KNOWN, len(known))]
+
+
+def _failures(builds: Builds, stacks: Sequence[Stack]) -> list[tuple[Built, str]]:
+    """The models of which forms say something wrong, and what."""
+    return [
+        (built, why) for built in [*builds.built, *builds.elsewhere] if (why := difference(stacks, built)) is not None
+    ]
+
+
+def _is_within(point: Point, builds: Builds) -> bool:
+    """Whether a point lies in the span of the values asked for."""
+    return all(values[0] <= point[argument] <= values[-1] for argument, values in builds.choices.items())
 
 
 def _refuse_too_few(builds: Builds) -> None:
     tried = len(builds.built) + len(builds.refusals)
     if not builds.built:
         raise BadInput(f"{builds.name} builds at none of {tried} points: {builds.refusals[0]}")
-    for argument in builds.choices:
+    for argument, choices in builds.choices.items():
         values = sorted({built.point[argument] for built in builds.built})
-        if len(values) < FEWEST_VALUES:
+        if len(values) < (2 if isinstance(choices[0], bool) else FEWEST_VALUES):
             why = f"; {builds.refusals[0]}" if builds.refusals else ""
             raise BadInput(
                 f"{builds.name} builds at {len(builds.built)} of {tried} points, with {argument} at"
@@ -170,159 +168,162 @@ def _refuse_too_few(builds: Builds) -> None:
             )
 
 
-class _Forms:
-    """The forms of all sizes and numbers in some models; what is equal everywhere is looked at once."""
+# -- values that nobody asked for -----------------------------------------------------------------
 
-    def __init__(self, models: Sequence[Built]) -> None:
-        self._models = models
-        self._roundings: list[Expression] = []
-        self._found: dict[tuple[tuple[int, ...], tuple[int, ...]], Expression | None] = {}
 
-    def stacks(self) -> list[_Stack]:
-        """What all tensors are. Raises `_UnexplainedError` for the first that nothing fits."""
-        templates = list(dict.fromkeys(template for built in self._models for template in built.alike))
-        try:
-            return self._of_all(templates)
-        except _UnexplainedError:
-            if not self._roundings:
-                raise
-        # A rounding that was found late may be a part of what came before it.
-        self._found = {key: form for key, form in self._found.items() if form is not None}
-        return self._of_all(templates)
+def _sizes(builds: Builds) -> list[str]:
+    """The arguments that are no switches: these have both values already."""
+    return [argument for argument, choices in builds.choices.items() if not isinstance(choices[0], bool)]
 
-    def _of_all(self, templates: Sequence[str]) -> list[_Stack]:
-        stacks: list[_Stack] = []
-        failures: list[_UnexplainedError] = []
-        for template in templates:
-            try:
-                stacks += self._of(template)
-            except _UnexplainedError as unexplained:
-                failures.append(unexplained)
-        if failures:
-            raise failures[0]
-        return stacks
 
-    def _of(self, template: str) -> Iterator[_Stack]:
-        """The tensors of one template, in the models where no two kinds of them happen to have one shape."""
-        name = _shown(template)
-        most = max(len(built.alike.get(template, ())) for built in self._models)
-        models = [built for built in self._models if len(built.alike.get(template, ())) == most]
-        # Where there are none, their number is 0; of which kind there is none, is told where there is but one.
-        absent = [built for built in self._models if most == 1 and template not in built.alike]
-        for number in range(most):
-            alike = [built.alike[template][number] for built in models]
-            ties = {(one.kind[0], len(one.kind[1])) for one in alike}
-            if len(ties) > 1:
-                raise _UnexplainedError(f"{name} has not everywhere the same dimensions and the same ties")
-            sizes = zip(*(one.kind[1] for one in alike), strict=True)
-            shape = [self._form(models, size, f"size {place} of {name}") for place, size in enumerate(sizes, 1)]
-            counts = [[len(numbers) for numbers in one.numbers] for one in alike]
-            if any(math.prod(count) != one.copies for count, one in zip(counts, alike, strict=True)):
-                # The numbers fill no grid, as where every layer has its own experts: only how many there are is told.
-                counts = [[one.copies, *[1] * (len(one.numbers) - 1)] for one in alike]
-            lengths: list[Expression | None] = []
-            for place, length in enumerate(zip(*counts, strict=True)):
-                if len({one.numbers[place] for one in alike}) == 1 and set(length) == {1}:
-                    lengths.append(None)
+def _bases(builds: Builds) -> list[Point]:
+    """Models to change one argument of: the smallest, which is the likeliest to build, and others."""
+    by_size = sorted(builds.built, key=lambda built: built.total)
+    picked = {id(built): built for built in (by_size[0], by_size[len(by_size) // 2], by_size[len(by_size) // 4])}
+    return [built.point for built in picked.values()]
+
+
+def _other_points(builds: Builds) -> Iterator[Point]:
+    """Values of each argument that no model had, between those asked for and beyond; then several at once."""
+    bases = _bases(builds)
+    for argument in _sizes(builds):
+        values = sorted({built.point[argument] for built in builds.built})
+        for others in (between(values), beyond(values)):
+            for value in others:
+                if (value - values[0]) % _step(builds, argument):
                     continue
-                none = absent if not any(lengths) else []  # of nothing, it is the first number that is 0
-                lengths.append(self._form(models + none, [*length, *[0] * len(none)], f"the number of {name}"))
-            yield _Stack(template, number, alike[0].kind[0], tuple(shape), tuple(lengths))
-
-    def _form(self, models: Sequence[Built], values: Sequence[int], what: str) -> Expression:
-        key = (tuple(map(id, models)), tuple(values))
-        if key not in self._found:
-            self._found[key] = fit([built.point for built in models], values, self._roundings)
-        form = self._found[key]
-        if form is None:
-            seen = {value: built.point for built, value in zip(models, values, strict=True)}
-            some = "; ".join(f"{value} with {stated(seen[value])}" for value in sorted(seen)[:3])
-            raise _UnexplainedError(f"{what} is {some}")
-        self._roundings += [a for a in atoms(form) if isinstance(a, tuple) and a not in self._roundings]
-        return form
+                if _built_with(builds, argument, others) == OTHER_VALUES:
+                    break
+                for point in with_value(bases, argument, value):
+                    if _built_with(builds, argument, [value]):
+                        break
+                    yield point
+    new = {argument: sorted(_elsewhere(builds, argument)) for argument in _sizes(builds)}
+    for turn in range(2 * OTHER_VALUES):
+        changed = {argument: values[turn % len(values)] for argument, values in new.items() if values}
+        yield {**bases[turn % len(bases)], **changed}
 
 
-def _difference(stacks: Sequence[_Stack], built: Built) -> str | None:
-    """What forms say wrongly of a model; None where they give each of its tensors."""
-    told: dict[str, Counter[Kind]] = {}
-    for stack in stacks:
-        try:
-            copies = math.prod(evaluate(length, built.point) for length in stack.lengths if length is not None)
-            shape = tuple(evaluate(size, built.point) for size in stack.shape)
-        except ZeroDivisionError:
-            return f"the shape of {_shown(stack.template)} divides by 0 with {stated(built.point)}"
-        if copies:  # a fraction is neither a size nor a number of the model, and so found
-            told.setdefault(stack.template, Counter())[stack.tied, shape] += copies  # type: ignore[assignment]
-    tensors = built.tensors
-    for template in {**tensors, **told}:
-        here, there = tensors.get(template, Counter()), told.get(template, Counter())
-        if here != there:
-            return (
-                f"{_shown(template)} with {stated(built.point)} is {_listed(here)},"
-                f" where what fits others gives {_listed(there)}"
-            )
-    return None
+def _step(builds: Builds, argument: str) -> int:
+    """The step of a range that was asked for: who writes 64:512:64 asks for no width of 65."""
+    choices = builds.choices[argument]
+    return choices.step if isinstance(choices, range) else 1
 
 
-def _shown(template: str) -> str:
-    return template.replace("{}", "*")
+def _built_with(builds: Builds, argument: str, values: Sequence[int]) -> int:
+    """At how many of these values of an argument a model was built."""
+    return len(_elsewhere(builds, argument).intersection(values))
 
 
-def _listed(kinds: Counter[Kind]) -> str:
-    """How many tensors of which shapes."""
-    some = [f"{count} of shape {'×'.join(map(str, shape)) or '()'}" for (_, shape), count in kinds.items()]
-    return (", ".join(some[:3]) + (" and more" if len(some) > 3 else "")) or "absent"
+def _elsewhere(builds: Builds, argument: str) -> set[int]:
+    """The values of an argument at which models were built, and none of which was asked for."""
+    asked = builds.choices[argument]
+    return {built.point[argument] for built in builds.elsewhere if built.point[argument] not in asked}
+
+
+def _points_near_steps(builds: Builds, stacks: Sequence[Stack]) -> Iterator[Point]:
+    spans = {}
+    for argument in _sizes(builds):
+        values = sorted({built.point[argument] for built in [*builds.built, *builds.elsewhere]})
+        steps = dict.fromkeys((_step(builds, argument), lattice(values)))
+        spans[argument] = [range(values[0], values[-1] + 1, step) for step in steps]
+    bases = [*_bases(builds), *(built.point for built in builds.elsewhere[:: max(1, len(builds.elsewhere) // 6)])]
+    return near_steps((form for stack in stacks for form in stack.forms), bases, spans)
+
+
+def _off_step(builds: Builds, stacks: Sequence[Stack], argument: str) -> str | None:
+    """What forms say wrongly at values that a range with a step leaves out; None where they hold there too."""
+    step, bases = _step(builds, argument), _bases(builds)
+    values = sorted(builds.choices[argument])
+    points = [point for value in off(values, step) for point in with_value(bases, argument, value)]
+    forms = [form for stack in stacks for form in stack.forms]
+    points += near_steps(forms, bases, {argument: [range(values[0], values[-1] + step)]})
+    before = list(builds.elsewhere)
+    new = builds.at(points, most=OFF_STEP)
+    fails = [why for built in new if (why := difference(stacks, built)) is not None]
+    if fails:
+        builds.elsewhere[:] = before
+    return fails[0] if fails else None
 
 
 # -- the ledger -----------------------------------------------------------------------------------
 
 
-def _assembled(builds: Builds, stacks: Sequence[_Stack], checked: int) -> Ledger:
+def _assembled(builds: Builds, explained: _Explained) -> Ledger:
     """One ledger, its numbers those of one model, its sizes aware of their expressions."""
-    where = _headline(builds, stacks)
-    forms = [form for stack in stacks for form in (*stack.shape, *stack.lengths) if form is not None]
-    used = {key for form in forms for key in keys(form)}
-    found = len(builds.built) - checked
-    notes = [
-        f"found in {found} models built on the meta device, and true of {checked} more that were held back"
-        if checked
-        else f"true of all {found} models that can be built there"
-    ]
-    notes += [f"{argument} changes no tensor" for argument in builds.choices if argument not in used]
-    if builds.refusals:
-        notes.append(
-            f"{len(builds.refusals)} of {found + checked + len(builds.refusals)} points were refused: {builds.refusals[0]}"
-        )
+    where = _headline(builds, explained.stacks)
+    everywhere = [where, *builds.built, *builds.elsewhere]
     return Ledger(
-        [_entry(stack, where) for stack in stacks],
+        [_entry(stack, where, everywhere) for stack in explained.stacks],
         source=builds.name,
         kind="module",
-        symbols=where.point,
-        notes=notes,
+        symbols={argument: int(value) for argument, value in where.point.items()},
+        notes=_notes(builds, explained),
     )
 
 
-def _headline(builds: Builds, stacks: Sequence[_Stack]) -> Built:
+def _notes(builds: Builds, explained: _Explained) -> list[str]:
+    """In how many models the formula was found and checked, and where it is known to hold."""
+    used = {key for stack in explained.stacks for form in stack.forms for key in keys(form)}
+    notes = [
+        f"found in {explained.known} models built on the meta device, and true of {explained.checked} more that were"
+        " held back"
+        if explained.checked
+        else f"true of all {explained.known} models that can be built there"
+    ]
+    if explained.limit:
+        spans = [
+            f"{argument} from {builds.choices[argument][0]} to {builds.choices[argument][-1]}"
+            for argument in _sizes(builds)
+        ]
+        notes.append(f"only with {' and '.join(spans)}: {explained.limit}")
+    for argument in builds.choices:
+        if argument not in used:
+            notes.append(f"{argument} changes no tensor")
+        elif argument in _sizes(builds) and not explained.limit:
+            notes += _domain(builds, argument, explained.only.get(argument))
+    if builds.refusals:
+        tried = len(builds.built) + len(builds.refusals)
+        notes.append(f"{len(builds.refusals)} of {tried} points were refused: {builds.refusals[0]}")
+    return notes
+
+
+def _domain(builds: Builds, argument: str, why: str | None) -> list[str]:
+    """Where a formula may not hold: at values of an argument of a kind that the factory never built with."""
+    built = sorted({model.point[argument] for model in [*builds.built, *builds.elsewhere]})
+    if not _elsewhere(builds, argument):
+        some = ", ".join(map(str, built[:8])) + (f", … {built[-1]}" if len(built) > 8 else "")
+        return [f"only at these values of {argument}: {some}; the factory built at no other that was tried"]
+    step = lattice(built)
+    if step > 1:
+        kind = f"multiples of {step}" if built[0] % step == 0 else f"{built[0] % step} more than multiples of {step}"
+        return [f"only at {kind} of {argument}: {why or 'the factory built at no other value that was tried'}"]
+    return []
+
+
+def _headline(builds: Builds, stacks: Sequence[Stack]) -> Built:
     """The model whose numbers stand beside the formula: that of the factory's defaults, or else the largest.
 
-    It must have every kind of tensor apart from every other, so that each has an entry.
+    Rather one that has every kind of tensor apart from every other; switches may leave none.
     """
-    kinds = Counter(stack.template for stack in stacks)
-    whole = [built for built in builds.built if all(len(built.alike.get(t, ())) == n for t, n in kinds.items())]
-    if not whole:
+    whole = [built for built in builds.built if all(stack.of(built) for stack in stacks)]
+    if not whole and all(stack.there == 1 for stack in stacks):
         raise BadInput(f"{builds.name} builds no model that has all tensors of the others: vary over fewer values")
-    return max(whole, key=lambda built: (built.point == builds.usual, built.total))
+    return max(whole or builds.built, key=lambda built: (built.point == builds.usual, built.total))
 
 
-def _entry(stack: _Stack, where: Built) -> Entry:
-    alike = where.alike[stack.template][stack.number]
-    shape = tuple(_dim(form, where) for form in stack.shape)
+def _entry(stack: Stack, where: Built, everywhere: Sequence[Built]) -> Entry:
+    """The tensors of a stack with the numbers of one model; where it has none, as the first that has some shows them."""
+    alike, point = next((found, built.point) for built in everywhere if (found := stack.of(built)))
+    shape = tuple(_dim(form, point) for form in stack.shape)
     name, *rest = stack.template.split("{}")
     axes = []
+    if stack.there != 1:
+        axes.append(Axis(0, _dim(stack.there, where.point)))
     for numbers, length, text in zip(alike.numbers, stack.lengths, rest, strict=True):
         name += (str(numbers[0]) if length is None else "{}") + text
         if length is not None:
-            axes.append(Axis(numbers[0], _dim(length, where)))
+            axes.append(Axis(numbers[0], _dim(length, where.point)))
     return alike.first._replace(
         name=name,
         shape=shape,
@@ -334,6 +335,6 @@ def _entry(stack: _Stack, where: Built) -> Entry:
     )
 
 
-def _dim(form: Expression, where: Built) -> int:
-    value = int(evaluate(form, where.point))
+def _dim(form: Expression, point: Point) -> int:
+    value = int(evaluate(form, point))
     return value if isinstance(form, int) else Dim(value, form)

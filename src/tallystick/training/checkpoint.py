@@ -7,9 +7,9 @@
         whole.json               the digest of each file above
 
 A folder is written beside its name, its files are flushed to the disk, and then it is renamed. One whose files do not
-have the digests that it says is torn, by a broken disk or a copy, and the one before it is used. The tensors are
-written and read by `torch.distributed.checkpoint`, so that another number of ranks can go on with them, in safetensors:
-nothing in the folder is a pickle, and nothing that is read is executed. What the files claim is checked before it is used.
+have the digests that it says is torn, by a broken disk or a copy, and the one before it is used. The tensors are in
+safetensors, as `slices` writes and reads them, so that another number of ranks can go on with them: nothing in the folder is
+a pickle, and nothing that is read is executed. What the files claim is checked before it is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import os
 import re
 import shutil
 import tempfile
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,6 @@ from typing import TYPE_CHECKING
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from torch.distributed import checkpoint as sharded
 
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.runs import MODEL, PROGRESS
@@ -35,7 +33,7 @@ from tallystick.training.config import TrainConfig
 from tallystick.training.data import Corpus
 from tallystick.training.optimizers import kept_by
 from tallystick.training.progress import flat, read_progress, write_progress
-from tallystick.training.slices import Stored, stored_in
+from tallystick.training.slices import Stored, read_slices, stored_in, write_slices
 from tallystick.training.wholeness import refuse_torn, seal
 
 if TYPE_CHECKING:
@@ -50,7 +48,7 @@ FREE = frozenset(
 STATE = "state"
 _NAME = re.compile(r"step-([0-9]{8,12})")  # of a checkpoint; nothing else is read, counted or removed
 _PARTIAL_MODEL = re.compile(rf"\.{MODEL}\.[0-9a-f]{{8}}(\.old)?")  # see `written_whole`
-_TORCH = (OSError, RuntimeError, ValueError, SafetensorError, sharded.CheckpointException)  # the last is no Exception
+_TORCH = (OSError, RuntimeError, ValueError, SafetensorError)
 
 
 def save(run: Run) -> Path:
@@ -68,10 +66,8 @@ def save(run: Run) -> Path:
             if ranks.first:
                 shutil.rmtree(partial, ignore_errors=True)
                 partial.mkdir(parents=True)
-        with ranks.together(), warnings.catch_warnings():  # one process alone is what was meant
-            warnings.filterwarnings("ignore", "torch.distributed is disabled")
-            writer = sharded.HuggingFaceStorageWriter(str(partial / STATE), save_distributed=True)
-            sharded.save(_tensors(run.decoder, run.optimizers), storage_writer=writer)
+        with ranks.together():
+            write_slices(_tensors(run.decoder, run.optimizers), partial / STATE, ranks.rank)
             _save_file(_random(ranks.device), partial / f"random-{ranks.rank:05d}.safetensors")
         with ranks.together():
             if ranks.first:
@@ -99,10 +95,8 @@ def _drop_old(run: Run) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _why(error: BaseException) -> str:
-    """In one line; of several ranks' reasons the first."""
-    if isinstance(error, sharded.CheckpointException):
-        error = next(iter(error.failures.values()))[0]
+def _why(error: Exception) -> str:
+    """In one line."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -225,9 +219,7 @@ def restore(run: Run, path: Path) -> None:
                 f"{path} is of another model: {name} is {_words(stored[name])} in it, and {_words(mine)} in this run"
             )
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "torch.distributed is disabled")
-            sharded.load(tensors, storage_reader=sharded.HuggingFaceStorageReader(str(path / STATE)))
+        read_slices(tensors, path / STATE)
         random = path / f"random-{run.ranks.rank:05d}.safetensors"
         if random.exists():  # a rank that was not there before begins with its own seed
             _set_random(random)

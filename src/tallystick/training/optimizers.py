@@ -7,8 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tallystick.errors import BadInput
 from tallystick.training.config import TrainConfig
 from tallystick.training.groups import Groups, optimizer_groups
+
+MUON: Any = getattr(torch.optim, "Muon", None)  # since torch 2.9
+
+
+def refuse_missing(config: TrainConfig) -> None:
+    """Refuse an optimizer that this PyTorch does not have, before anything is made ready for it."""
+    if config.optimizer == "muon" and MUON is None:
+        raise BadInput(
+            f"optimizer = 'muon' needs torch 2.9 or newer; this is {torch.__version__}: pip install -U 'torch>=2.9'"
+        )
 
 
 def optimizers_of(config: TrainConfig, model: nn.Module) -> tuple[list[torch.optim.Optimizer], Groups]:
@@ -21,7 +32,7 @@ def optimizers_of(config: TrainConfig, model: nn.Module) -> tuple[list[torch.opt
     if config.optimizer == "muon":
         matrices = [parameter for parameter in groups.decayed.values() if parameter.ndim == 2]
         others = [parameter for parameter in groups.decayed.values() if parameter.ndim != 2]
-        found.append(torch.optim.Muon(matrices, lr=config.muon_rate, weight_decay=config.weight_decay))
+        found.append(MUON(matrices, lr=config.muon_rate, weight_decay=config.weight_decay))
         lists[0]["params"] = others
         lists = [group for group in lists if group["params"]]
     betas = config.beta1, config.beta2
@@ -38,7 +49,7 @@ def kept_by(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[str, An
     def like() -> Tensor:
         return torch.zeros_like(parameter).detach()
 
-    if isinstance(optimizer, torch.optim.Muon):
+    if MUON is not None and isinstance(optimizer, MUON):
         return {"momentum_buffer": like()}
     step = torch.zeros((), device=parameter.device)  # where the fused kernel counts
     return {"step": step, "exp_avg": like(), "exp_avg_sq": like()}

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.checkpoint import CheckpointException
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from tallystick.errors import BadInput, quoted
@@ -64,7 +63,7 @@ class Ranks:
         """
         try:
             yield
-        except (Exception, CheckpointException):  # the latter is no Exception
+        except Exception:
             self.any(True)
             raise
         if self.any(False):

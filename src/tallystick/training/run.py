@@ -43,7 +43,7 @@ from tallystick.training.groups import Groups
 from tallystick.training.lock import locked
 from tallystick.training.log import damage_in
 from tallystick.training.model import config_of_model, decoder_of
-from tallystick.training.optimizers import optimizers_of
+from tallystick.training.optimizers import optimizers_of, refuse_missing
 from tallystick.training.peak import Peak
 from tallystick.training.progress import Progress
 from tallystick.training.ranks import Ranks, ranks_of
@@ -243,6 +243,7 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
                 writable(out)
                 clear(out)
         with ranks.together():
+            refuse_missing(config)
             if not config.pretrained:
                 config_of_model(config)  # refused before any text is read
             start, torn = latest(out) if resume in ("never", "auto") else (Path(resume), [])

@@ -1,8 +1,8 @@
-"""The tensors of a checkpoint's state, each in slices of one or several ranks: checked before torch reads them.
+"""The tensors of a checkpoint's state, each in slices of one or several ranks: written, checked, and read.
 
-The state is safetensors as `torch.distributed.checkpoint` writes them: one file for each rank. A file's metadata says at
-which row of its tensor each slice begins. Torch believes it: it takes memory for what is claimed, and leaves rows as they are
-that no slice has.
+Each rank writes one file of safetensors, whose metadata says at which row of its tensor each slice begins: the layout of
+`HuggingFaceStorageWriter` in `torch.distributed.checkpoint`, which has it since torch 2.9. Any number of ranks reads them.
+What the files claim is checked before a tensor is read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.distributed.tensor import DTensor, Shard
 
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.safetensors import read_header
@@ -30,6 +35,48 @@ class _Slice(NamedTuple):
     start: int  # row of the tensor
     rows: int
     kind: tuple[str, tuple[int, ...]]  # dtype, and sizes of a row; both are equal in all slices
+
+
+def write_slices(tensors: Mapping[str, Tensor], folder: Path, rank: int) -> None:
+    """Write the file of one rank: its slices of sharded tensors, and of the first rank the tensors that all hold whole."""
+    mine = {name: _mine(tensor) for name, tensor in tensors.items() if rank == 0 or isinstance(tensor, DTensor)}
+    held = {name: (start, part) for name, (start, part) in mine.items() if part.numel() or rank == 0}
+    offsets = {name: {_SAVED: [start, *[0] * (part.ndim - 1)][: part.ndim]} for name, (start, part) in held.items()}
+    folder.mkdir(exist_ok=True)
+    parts = {name: part.contiguous() for name, (_, part) in held.items()}
+    metadata = {"format": "pt", _OFFSETS: json.dumps(offsets)}
+    save_file(parts, folder / f"shard-{rank + 1:05d}-model-00001-of-00001{SUFFIX}", metadata)
+
+
+def read_slices(tensors: Mapping[str, Tensor], folder: Path) -> None:
+    """Fill tensors, or this rank's slices of them, with what `stored_in` has checked."""
+    mine = {name: _mine(tensor) for name, tensor in tensors.items()}
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        offsets = _offsets(read_header(path).metadata, path)
+        with safe_open(path, "pt") as file:
+            for name in file.keys():  # noqa: SIM118 - no dictionary
+                _copy(file, name, offsets[name][_SAVED], *mine[name])
+
+
+def _copy(file: Any, name: str, offsets: list[int], start: int, part: Tensor) -> None:
+    """Copy those rows of a slice that are in a part, which begins at row `start` of the whole tensor."""
+    if not part.ndim:
+        part.copy_(file.get_tensor(name))
+        return
+    stored = file.get_slice(name)
+    begin, end = max(start, offsets[0]), min(start + len(part), offsets[0] + stored.get_shape()[0])
+    if begin < end:
+        part[begin - start : end - start].copy_(stored[begin - offsets[0] : end - offsets[0]])
+
+
+def _mine(tensor: Tensor) -> tuple[int, Tensor]:
+    """The first row that this rank holds of a tensor, and what it holds: rows are cut in equal parts, but the last ones."""
+    if not isinstance(tensor, DTensor):
+        return 0, tensor.detach()
+    (placement,), mesh = tensor.placements, tensor.device_mesh
+    assert placement == Shard(0), placement  # noqa: S101 - as `Ranks.wrapped` cuts them
+    rows = -(-len(tensor) // mesh.size())
+    return min(rows * mesh.get_local_rank(), len(tensor)), tensor.detach().to_local()
 
 
 def stored_in(folder: Path) -> dict[str, Stored]:

@@ -116,8 +116,8 @@ def forget() -> None:
 
 
 def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
-    from tallystick.sources.config import ledger_from_config
     from tallystick.sources.pasted import config_in
+    from tallystick.sources.quantised import ledger_of_config
 
     name = _file(given)
     text = _text(given, "config", MOST_CONFIG)
@@ -130,7 +130,7 @@ def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
         raise BadInput(f"{name} is nested too deeply to be a config") from None
     except ValueError:  # an integer of thousands of digits
         raise BadInput(f"{name} holds a number too long to be a size") from None
-    return ledger_from_config(values, overrides, source=name)
+    return ledger_of_config(values, overrides, source=name)
 
 
 def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:

@@ -1,0 +1,75 @@
+"""What DeepSpeed ZeRO-3 writes into ``*_model_states.pt``: tensors without elements, and their shapes elsewhere in the file.
+
+The values are in the files of the ranks, ``*_optim_states.pt``. ``param_shapes`` holds a dictionary of shapes for each
+group of the optimizer, ``frozen_param_shapes`` those of what is not trained, ``shared_params`` the other names of what
+is tied (DeepSpeed's ``runtime/engine.py``, and its ``zero_to_fp32.py``, which reads them).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tallystick.sources.state_dicts import Found
+from tallystick.sources.torch_tensors import SavedTensor, shape_of
+
+_SHAPES = ("param_shapes", "frozen_param_shapes")
+_SHARED = "shared_params"
+_BUFFERS = "buffer_names"
+
+
+class Partitioned(NamedTuple):
+    """The tensors of which a file holds the shapes alone."""
+
+    tensors: dict[str, SavedTensor]  # all of the model's, one name of each
+    shapes: dict[str, tuple[int, ...]]  # of those whose values are elsewhere
+    aliases: dict[str, str]  # further names of tied ones, and the names under which they are counted
+    buffers: frozenset[str]  # as the file lists them
+
+    def notes(self) -> Iterator[str]:
+        """Where the shapes are from."""
+        if self.shapes:
+            yield (
+                f"{len(self.shapes):,} tensors are counted by the shapes in param_shapes: DeepSpeed ZeRO-3 keeps their values"
+                " in the files of its ranks, *_optim_states.pt"
+            )
+
+
+def partitioned(found: Found, tensors: Mapping[str, Any]) -> Partitioned:
+    """The model's tensors, with the shapes that ZeRO-3 keeps of those that are empty.
+
+    Args:
+        found: what the file holds.
+        tensors: those of the model, wrapped ones among them, which are left as they are.
+
+    Raises:
+        BadInput: for a shape that no tensor can have.
+    """
+    told = {name: shape_of(shape) for key in _SHAPES for name, shape in _shapes(found.beside.get(key))}
+    dtypes = Counter(one.dtype for one in tensors.values() if isinstance(one, SavedTensor))
+    usual = dtypes.most_common(1)[0][0] if dtypes else "float32"
+    whole: dict[str, Any] = dict(tensors)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, shape in told.items():
+        one = whole.setdefault(name, SavedTensor(None, usual, 0, (0,), (1,)))
+        if isinstance(one, SavedTensor) and not one.elements and shape != one.shape:
+            shapes[name] = shape
+    shared = found.beside.get(_SHARED)
+    aliases = {
+        alias: name
+        for alias, name in (shared.items() if isinstance(shared, dict) else ())
+        if isinstance(alias, str) and isinstance(name, str) and name in shapes and alias not in shapes
+    }
+    for alias in aliases:
+        whole.pop(alias, None)
+    listed = found.beside.get(_BUFFERS)
+    buffers = frozenset(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else frozenset()
+    return Partitioned(whole, shapes, aliases, buffers & whole.keys() - shapes.keys() if told else frozenset())
+
+
+def _shapes(value: Any) -> Iterator[tuple[str, Any]]:
+    """Names and shapes: a dictionary, or a list of one for each group of the optimizer."""
+    for group in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(group, dict):
+            yield from ((name, shape) for name, shape in group.items() if isinstance(name, str))

@@ -1,0 +1,83 @@
+"""A factory called on the meta device: its tensors have shapes, dtypes and ties, and take no memory.
+
+What it builds there is used where it is sure to be what it builds in memory. A factory that reads a value, an address or a
+device may build something else, and so is called again in memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from tallystick.errors import BadInput
+from tallystick.unforeseen import described
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_IN_MEMORY: ContextVar[bool] = ContextVar("in_memory", default=False)
+
+
+@contextmanager
+def in_real_memory(really: bool = True) -> Iterator[None]:
+    """Within this, factories build in memory, as they would without tallystick; `really` false changes nothing."""
+    before = _IN_MEMORY.set(_IN_MEMORY.get() or really)
+    try:
+        yield
+    finally:
+        _IN_MEMORY.reset(before)
+
+
+def wanted() -> bool:
+    """Whether a module may be built on the meta device."""
+    return not _IN_MEMORY.get()
+
+
+def built_on_meta(build: Callable[[], nn.Module]) -> nn.Module:
+    """The module that `build` gives on the meta device.
+
+    Raises:
+        BadInput: where it builds none there, or one that may differ from that in memory: why, in one line.
+    """
+    import torch
+
+    with warnings.catch_warnings(), _watched() as watched, torch.device("meta"):
+        warnings.filterwarnings("ignore", message="(?s).*meta")  # copies to it do nothing, as they should
+        module = build()
+    if watched.why:
+        raise BadInput(watched.why)
+    elsewhere = next((p.device for p in module.parameters() if p.device.type != "meta"), None)
+    if elsewhere is not None:
+        raise BadInput(f"its parameters came to be on {elsewhere} all the same")
+    return module
+
+
+def _watched() -> Any:
+    """A mode of torch that notes what differs on the meta device, and what fails there though the factory goes on."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    class Watched(TorchFunctionMode):  # type: ignore[misc]
+        why = ""
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is torch.Tensor.data_ptr and args[0].is_meta:
+                self.why = "it asks for an address, and all are 0 there"
+            elif func is torch.Tensor.__deepcopy__ and args[0].is_meta and _is_part(args[0]):
+                self.why = "it copies a part of a tensor, and what it shares is lost there"
+            try:
+                return func(*args, **(kwargs or {}))
+            except Exception as error:
+                self.why = f"it goes on after {described(error)}"
+                raise
+
+    return Watched()
+
+
+def _is_part(tensor: torch.Tensor) -> bool:
+    """Whether a tensor sees some of the elements of its memory: others may see the same."""
+    return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
