@@ -179,6 +179,106 @@ def _chat(lines: list[Line], times: str) -> list[str | int]:
     return out
 
 
+def _columns(lines: list[Line], times: str) -> list[str | int]:
+    """As in a block of code: labels, products and values under one another, the total without its sum."""
+    out: list[str | int] = ["```text\n"]
+    for line in lines:
+        if line.label in ("One layer", "Total"):
+            out += [f"{line.label:<45}  ", line.value, "\n"]
+        else:
+            out += [f"{line.label:<45}  ", *_sum(line, times), "  =  ", line.value, "\n"]
+    return [*out, "```\n"]
+
+
+def _code(lines: list[Line], times: str) -> list[str | int]:
+    """Python that computes, with what each line comes to behind it."""
+    out: list[str | int] = ["```python\n"]
+    for line in lines:
+        name = "_".join(word.strip(",()").lower() for word in line.label.split())
+        out += [f"{name} = ", *_sum(line, "*"), "  # ", line.value, "\n"]
+    return [*out, "```\n"]
+
+
+def _labelled_sum(lines: list[Line], times: str) -> list[str | int]:
+    """Its last line names what it adds: "embedding 38,597,376 + layers 85,054,464 + … = 124,439,808"."""
+    *parts, total = lines
+    named = {line.value: line.label for line in parts}
+    out: list[str | int] = []
+    for line in parts:
+        out += [f"- {line.label}: ", *_sum(line, times), " = ", line.value, "\n"]
+    out += ["\n"]
+    for place, (value,) in enumerate(total.products):
+        out += [" + " if place else "", f"{named[value].lower()} ", value]
+    return [*out, " = ", total.value, "\n"]
+
+
+def _sections(lines: list[Line], times: str) -> list[str | int]:
+    """A chatbot's: sections, the layers' sum called a total, and at the end all that it adds with words behind the numbers."""
+    *parts, total = lines
+    named = {line.value: line.label for line in parts}
+    out: list[str | int] = ["To count them, let's go through each component.\n"]
+    for number, line in enumerate(parts, 1):
+        label = {"One layer": "Total Parameters per Layer", "All layers": "Total for All Layers"}.get(
+            line.label, line.label
+        )
+        out += [f"### {number}. {label}\nIt has:\n\\[\n", *_sum(line, r"\times"), " = ", line.value, "\n\\]\n"]
+    out += ["### Total Parameters\nAdding up all the components:\n\\[\n"]
+    for place, (value,) in enumerate(total.products):
+        out += [" + " if place else "", value, f" \\text{{ ({named[value].lower()})}}"]
+    return [*out, " = ", total.value, "\n\\]\nThat is what was expected.\n"]
+
+
+def _equations(lines: list[Line], times: str) -> list[str | int]:
+    """Equations alone, one to a line, without any words: structure has to do."""
+    out: list[str | int] = []
+    for line in lines:
+        out += [*_sum(line, times), " = ", line.value, "\n"]
+    return out
+
+
+# What the labels say in other languages: the parts of each, the longer before the shorter.
+LANGUAGES: dict[str, tuple[tuple[str, str], ...]] = {
+    "English": (),
+    "German": (
+        ("Token embedding", "Token-Einbettung"), ("Position embedding", "Positions-Einbettung"), ("of one layer", "je Schicht"),
+        ("One layer", "Eine Schicht zusammen"), ("All layers", "Alle Schichten"), ("Total", "Insgesamt"), ("Final", "Letzte"),
+    ),
+    "Chinese": (
+        ("Token embedding", "词嵌入"), ("Position embedding", "位置嵌入"), ("of one layer", "每层"), ("One layer", "每层合计"),
+        ("All layers", "全部层"), ("Total", "总计"), ("Final", "最终"), ("Attention", "注意力"),
+    ),
+    "Korean": (
+        ("Token embedding", "토큰 임베딩"), ("Position embedding", "위치 임베딩"), ("of one layer", "레이어당"),
+        ("One layer", "레이어 하나 합계"), ("All layers", "전체 레이어"), ("Total", "총합"), ("Final", "최종"),
+    ),
+    "French": (
+        ("Token embedding", "Plongement des mots"), ("Position embedding", "Plongement des positions"),
+        ("of one layer", "par couche"), ("One layer", "Une couche"), ("All layers", "Toutes les couches"), ("Total", "Au total"),
+        ("Final", "Dernière"),
+    ),
+    "Russian": (
+        ("Token embedding", "Эмбеддинг токенов"), ("Position embedding", "Эмбеддинг позиций"), ("of one layer", "на слой"),
+        ("One layer", "Один слой"), ("All layers", "Все слои"), ("Total", "Итого"), ("Final", "Последний"),
+    ),
+    "Spanish": (
+        ("Token embedding", "Embedding de tokens"), ("Position embedding", "Embedding de posiciones"), ("of one layer", "por capa"),
+        ("One layer", "Una capa"), ("All layers", "Todas las capas"), ("Total", "En total"), ("Final", "Última"),
+    ),
+    "Japanese": (
+        ("Token embedding", "トークン埋め込み"), ("Position embedding", "位置埋め込み"), ("of one layer", "層あたり"),
+        ("One layer", "一層の合計"), ("All layers", "全層"), ("Total", "総計"), ("Final", "最終"),
+    ),
+}  # fmt: skip
+
+
+def translated(pieces: list[str | int], language: str) -> list[str | int]:
+    """A derivation with its labels in another language."""
+    out = list(pieces)
+    for english, other in LANGUAGES[language]:
+        out = [piece.replace(english, other) if isinstance(piece, str) else piece for piece in out]
+    return out
+
+
 STYLES = {
     "bullets": _bullets,
     "prose": _prose,
@@ -187,4 +287,9 @@ STYLES = {
     "aligned": _aligned,
     "display": _display,
     "chat": _chat,
+    "columns": _columns,
+    "code": _code,
+    "labelled sum": _labelled_sum,
+    "sections": _sections,
+    "equations": _equations,
 }

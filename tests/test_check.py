@@ -298,7 +298,7 @@ def test_a_hundred_megabytes_are_not_read(capsys, tmp_path):
     file = tmp_path / "text.md"
     with file.open("wb") as out:
         out.truncate(100_000_000)
-    assert "is larger than 500,000 bytes" in refused(capsys, str(file))
+    assert "is larger than 1,000,000 bytes" in refused(capsys, str(file))
 
 
 def test_files_and_models_that_are_not_there(capsys, tmp_path):

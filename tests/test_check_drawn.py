@@ -50,17 +50,19 @@ def models(draw):
 STYLES = st.sampled_from(sorted(derivations.STYLES))
 TIMES = st.sampled_from(derivations.TIMES)
 THOUSANDS = st.sampled_from(sorted(derivations.THOUSANDS))
+LANGUAGES = st.sampled_from(sorted(derivations.LANGUAGES))
 DRAWN = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 
 
 @DRAWN
-@given(model=models(), style=STYLES, times=TIMES, thousands=THOUSANDS)
-def test_a_right_derivation_is_accepted_whole(model, style, times, thousands):
+@given(model=models(), style=STYLES, times=TIMES, thousands=THOUSANDS, language=LANGUAGES)
+def test_a_right_derivation_is_accepted_whole(model, style, times, thousands, language):
     write, config = model
     lines = write(config)
-    text = derivations.text_of(derivations.written(lines, style, times), thousands)
+    pieces = derivations.translated(derivations.written(lines, style, times), language)
+    text = derivations.text_of(pieces, thousands)
     answer = tallystick.check(text, against=config)
     assert answer.correct, (text, answer)
     assert len(answer.equations) >= len(lines) - 2
@@ -69,10 +71,11 @@ def test_a_right_derivation_is_accepted_whole(model, style, times, thousands):
 
 
 @DRAWN
-@given(model=models(), style=STYLES, times=TIMES, thousands=THOUSANDS, seed=st.integers(0, 10**6))
-def test_one_changed_number_is_found_at_its_line(model, style, times, thousands, seed):
+@given(model=models(), style=STYLES, times=TIMES, thousands=THOUSANDS, language=LANGUAGES, seed=st.integers(0, 10**6))
+def test_one_changed_number_is_found_at_its_line(model, style, times, thousands, language, seed):
     write, config = model
-    pieces, line = derivations.spoiled(derivations.written(write(config), style, times), random.Random(seed))
+    right = derivations.translated(derivations.written(write(config), style, times), language)
+    pieces, line = derivations.spoiled(right, random.Random(seed))
     text = derivations.text_of(pieces, thousands)
     answer = tallystick.check(text, against=config)
     wrong = [equation for equation in answer.equations if not equation.correct]

@@ -180,7 +180,7 @@ def test_prose_is_no_equation():
 
 def test_arithmetic_outside_of_equations_is_named_as_not_judged():
     answer = tallystick.check("There are 50257 × 768 of them.\n2 + 3 = 5\n5 / 0 = 3\nN = 768 × foo + 3 = bar")
-    assert [line for line, _ in answer.unread] == [1, 3, 4]
+    assert [line for line, *_ in answer.unread] == [1, 3, 4]
     assert [equation.line for equation in answer.equations] == [2]
 
 

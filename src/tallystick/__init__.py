@@ -241,7 +241,8 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
 
     Args:
         text: the derivation itself, or the path of its file: a ``Path``, or a string with no equation in it.
-        against: the model that it is about, as `count` takes it, or a `Ledger`; None judges the arithmetic alone.
+        against: the model that it is about, as `count` takes it, or a `Ledger`. None: the model whose config the text
+            states, the one nearest to its total where it states several; without any the arithmetic alone is judged.
         **overrides: config keys to set over those of `against`.
 
     Raises:
@@ -252,15 +253,25 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
     (False, 38597376, 'token embedding')
     """
     from tallystick.answers.check import check as judge
+    from tallystick.answers.check import nearest
     from tallystick.answers.keys import sizes
     from tallystick.budget import one_source
     from tallystick.sources.derivation import open_text, read_derivation
+    from tallystick.sources.stated import models
 
     ledger = against if against is None or isinstance(against, Ledger) else count(against, **overrides)
-    keys = sizes(ledger) if ledger is not None else {}
     source, content = open_text(text)
-    with one_source():  # the text: the model has been read
-        return judge(read_derivation(content, source=source, known=keys), ledger, keys)
+
+    def judged(ledger: Ledger | None) -> Check:
+        keys = sizes(ledger) if ledger is not None else {}
+        with one_source():  # the text: the model has been read
+            return judge(read_derivation(content, source=source, known=keys), ledger, keys)
+
+    if ledger is not None:
+        return judged(ledger)
+    with one_source():
+        stated = models(content)
+    return nearest([judged(model) for model in stated]) if stated else judged(None)
 
 
 def __getattr__(name: str) -> Any:

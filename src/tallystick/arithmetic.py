@@ -21,7 +21,9 @@ from tallystick.errors import BadInput
 # What a number is multiplied by, as a power of ten, for the letter or word after it.
 SCALES = {
     "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "mrd": 9, "billion": 9,
-    "t": 12, "trillion": 12,
+    "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "млн": 6, "млрд": 9, "milioni": 6, "milione": 6, "miliardi": 9, "miliardo": 9, "milhões": 6, "milhão": 6, "bilhões": 9, "bilhão": 9,
+    "миллион": 6, "миллиард": 9,
+    "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
 }  # fmt: skip
 
 MOST_BITS = 2048  # of a numerator or denominator: 600 digits, where the largest models need 13
@@ -128,6 +130,31 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
         return _rounded(expression, expression.rounded or expression.unit < 1)
     zeros = len(digits := str(expression.value)) - len(digits.rstrip("0"))
     return _rounded(expression._replace(unit=Fraction(10**zeros)), True)
+
+
+def scaled(expression: Expression, by: int) -> Expression:
+    """An expression whose numbers leave out a unit, "38.6 + 85.1" in millions: each addend, or one factor, times it."""
+    if isinstance(expression, Number) and not expression.rounded:
+        return Number(expression.value * by, expression.unit * by, rounded=True)
+    if not isinstance(expression, Operation):
+        return expression
+    if expression.symbols[0] in "+-":
+        return expression._replace(parts=tuple(scaled(part, by) for part in expression.parts))
+    parts = list(expression.parts)
+    decimal = next((place for place, part in enumerate(parts) if isinstance(part, Number) and part.unit < 1), None)
+    if decimal is not None:
+        parts[decimal] = scaled(parts[decimal], by)
+        return expression._replace(parts=tuple(parts))
+    return Operation(("*",), (expression, Number(Fraction(by))))
+
+
+def ungrouped(expression: Expression) -> Expression:
+    """An expression whose numbers of three decimals have a dot for their thousands: 12.288 is 12,288."""
+    if isinstance(expression, Number) and expression.unit == Fraction(1, 1000) and not expression.rounded:
+        return Number(expression.value * 1000)
+    if isinstance(expression, Operation):
+        return expression._replace(parts=tuple(ungrouped(part) for part in expression.parts))
+    return expression
 
 
 def _rounded(number: Number, rounded: bool) -> Value:

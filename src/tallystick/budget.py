@@ -28,6 +28,10 @@ SECONDS = 7.0  # of the processor, in one thread: the last resort, for steps tha
 _LOOK = 20_000  # steps between two looks at the clock
 
 
+class OverBudget(BadInput):
+    """Reading a source takes more than it may: nothing more of it is read."""
+
+
 class Budget:
     """What is left of the steps, bytes and seconds of one source."""
 
@@ -50,10 +54,10 @@ class Budget:
 
     def _look_up(self) -> None:
         if self._left < 0:
-            raise BadInput(f"reading it takes more than {self.steps:,} steps")
+            raise OverBudget(f"reading it takes more than {self.steps:,} steps")
         now, thread = thread_time(), get_ident()
         if now - self._began.setdefault(thread, now) > self.seconds:
-            raise BadInput(f"reading it takes more than {self.seconds:g} seconds of the processor")
+            raise OverBudget(f"reading it takes more than {self.seconds:g} seconds of the processor")
         self._look = max(0, self._left - _LOOK)
 
     def keep(self, size: int, what: str) -> None:
@@ -68,7 +72,7 @@ class Budget:
         """
         self._free -= size
         if self._free < 0:
-            raise BadInput(f"{what} would take more than {self.room:,} bytes of memory")
+            raise OverBudget(f"{what} would take more than {self.room:,} bytes of memory")
 
     def read(self, size: int) -> None:
         """Note that a header of `size` bytes is read: what is made of it may be larger by as much."""

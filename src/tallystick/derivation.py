@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from tallystick.arithmetic import Expression
+
+# How people call a total, in the languages in which they count.
+TOTAL = re.compile(
+    r"\b(?:totals?|totale[sn]?|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total)\b"
+    r"|^\W*(?:#\s*)?(?:model )?param(?:eter)?s?(?: count)?\W*$|总的参数"
+    r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和"
+    r"|총합|총계|합계|전체|총\s",
+    re.IGNORECASE,
+)
 
 
 class Statement(NamedTuple):
@@ -17,18 +27,21 @@ class Statement(NamedTuple):
     line: int  # where it starts, the first line of the text being 1
     last: int  # where it ends
     text: str  # as written
+    plain: str  # without its markup: "3 × (emb_dim × emb_dim) = 1,769,472"
     label: str  # the words before it
     heading: str  # the words of the heading, or of the line that ends in a colon, above it
     name: str  # the variable that it defines or restates, or ""
     sides: tuple[Expression, ...]
     loose: tuple[bool, ...]
+    clause: str = ""  # the words among its numbers, and those right behind them: its unit, where it has one
 
 
 class Unread(NamedTuple):
-    """A line with arithmetic in it that is part of no statement."""
+    """A line with arithmetic in it that is part of no statement, and why, where it is known."""
 
     line: int
     text: str
+    why: str = ""
 
 
 class Derivation(NamedTuple):

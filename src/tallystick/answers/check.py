@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf, log2
 from typing import Any
 
+from tallystick.answers.claim import MOST
+from tallystick.answers.claims import Equation, as_number
+from tallystick.answers.conventions import listed
 from tallystick.answers.coverage import Omission, omissions
-from tallystick.answers.equations import Equation, Judge, as_number, is_total, measures
-from tallystick.answers.quantities import Quantities, tags_of
+from tallystick.answers.equations import Judge
+from tallystick.answers.quantities import Quantities
+from tallystick.answers.reconcile import reconcile
 from tallystick.answers.terms import Term
+from tallystick.answers.whole import whole
+from tallystick.budget import OverBudget
 from tallystick.derivation import Derivation, Unread
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
@@ -34,6 +41,7 @@ class Check:
     rounding: int | float = 0  # what a total that is rounded as written lacks
     unexplained: int | float = 0
     unread: tuple[Unread, ...] = ()
+    convention: str | None = None  # the way of counting under which the total, its arithmetic mended, is the model's
 
     @property
     def correct(self) -> bool:
@@ -57,6 +65,7 @@ class Check:
             "rounding": self.rounding,
             "unexplained": self.unexplained,
             "unread": [unread._asdict() for unread in self.unread],
+            "convention": self.convention,
         }
 
 
@@ -72,15 +81,30 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
     for place, statement in enumerate(derivation.statements):
         try:
             judge.read(place)
-        except BadInput as error:
+        except OverBudget as error:
             raise BadInput(f"{derivation.source}, line {statement.line}: {error}") from None
+        except BadInput as error:
+            judge.refuse(place, str(error))
+    if judge.refused and not judge.equations:
+        raise BadInput(f"{derivation.source}, line {judge.refused[0][0]}: {judge.refused[0][1]}")
     return _answer(judge, ledger)
+
+
+def nearest(answers: Sequence[Check]) -> Check:
+    """Of the same derivation judged against several models, the answer whose total is nearest to its model's."""
+
+    def away(answer: Check) -> float:
+        if not answer.total_claimed or not answer.total_true:
+            return inf
+        return abs(log2(answer.total_claimed) - log2(answer.total_true))
+
+    return min(answers, key=away)
 
 
 def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     """What the equations come to as a whole."""
     statements = judge.derivation.statements
-    place = _total(judge)
+    place = whole(judge)
     claim = None if place is None else judge.claims[place]
     missing: tuple[Omission, ...] = ()
     arithmetic = rounding = unexplained = Fraction(0)
@@ -107,19 +131,13 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         rounding=as_number(rounding),
         unexplained=as_number(unexplained),
         unread=tuple(sorted(judge.unread)),
+        convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger),
     )
 
 
-def _total(judge: Judge) -> int | None:
-    """The statement that is the total of the text: the last that says so, else the last sum that no line goes on from."""
-    named, sums = [], []
-    for place, (statement, claim) in enumerate(zip(judge.derivation.statements, judge.claims, strict=True)):
-        about = tags_of(statement.label)
-        if claim is None or measures(statement):
-            continue
-        if is_total(statement) and about <= {"all", "block"}:
-            named.append(place)
-        elif not claim.used and claim.term is not None and len(claim.term.parts) > 1 and "one" not in about:
-            sums.append(place)
-    found = named or sums
-    return found[-1] if found else None
+def _convention(total: Fraction, ledger: Ledger) -> str | None:
+    """Under which way of counting the model has this total: "with the tied head counted twice"."""
+    if total.denominator != 1 or total <= 0 or total == ledger.total or total > MOST:
+        return None
+    found = reconcile(ledger, int(total))
+    return listed([step.what for step in found.explanations[0].steps]) if found.explained else None

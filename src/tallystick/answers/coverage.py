@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from tallystick.answers.quantities import Quantities, Quantity, fit, tags_of
+from tallystick.answers.labels import tags_of
+from tallystick.answers.quantities import Quantities, Quantity, fit
 from tallystick.answers.terms import Term
 
 ROLES = frozenset({"token", "position", "head", "attention", "mlp", "experts", "router", "norm"})

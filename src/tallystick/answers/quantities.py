@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
+from tallystick.answers.labels import KINDS, tags_of
 from tallystick.answers.parts import kind_of
 from tallystick.ledger import Entry, Ledger
 from tallystick.numbering import template_of
@@ -57,39 +57,9 @@ _MODULES = {
     },
 }
 
-# A word of a label, and what it is about.
-_WORDS = tuple(
-    (tag, re.compile(pattern, re.IGNORECASE))
-    for tag, pattern in (
-        ("token", r"\b(tok(en)?s?|vocab\w*|wte|emb(ed\w*)?|tok_emb\w*|embed_tokens|word embed\w*|input embed\w*|V)\b"),
-        ("position", r"\b(pos\w*|wpe)"),
-        ("head", r"\b(lm.?head|head\b(?!s)|unembed\w*|output (layer|embed\w*|matrix|vocab\w*)|out_head|classifier|logits?)"),
-        ("attention", r"\b(\w*att(n|ention)\w*|mha|gqa|mqa)\b|_attn"),
-        ("qkv", r"qkv|c_attn|\bin_proj|\bq ?[,/&+] ?k|quer(y|ies)[,/ ]+(and )?keys?"),
-        ("q", r"\b(w_?q|q_proj|quer(y|ies)|q)\b"),
-        ("k", r"\b(w_?k|k_proj|keys?|k)\b"),
-        ("v", r"\b(w_?v|v_proj|values?|v)\b(?! embed)"),
-        ("o", r"\b(w_?o|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|output)\b"),
-        ("mlp", r"\b(mlp|ffn?|feed.?forward|ff|position.?wise|fc|fully)\b|c_fc|_fc\b"),
-        ("gate", r"\b(gate\w*|w_?1)\b"),
-        ("up", r"\b(up\w*|expan\w+|c_fc|fc_?1|first|hidden layer|w_?3|h_to_4h)\b"),
-        ("down", r"\b(down\w*|contract\w*|mlp.c_proj|fc_?2|second|w_?2|4h_to_h)\b"),
-        ("experts", r"\b(experts?|moe)\b"),
-        ("router", r"\b(router|routing|gating)\b"),
-        ("norm", r"(norm|\bln(_?\w)?\b|\bln_)"),
-        ("final", r"\b(final|last|ln_f|top)\b"),
-        ("bias", r"\b(bias\w*|b_?[qkvo12])\b"),
-        ("scale", r"\b(scales?|gains?|gamma|γ)\b"),
-        ("shift", r"\b(shifts?|beta|β)\b"),
-        ("block", r"\b(blocks?|layers?)\b(?!.?norm)"),
-        ("one", r"\b(per|each|one|single|a) (\w+ )?(layer|block)\b|\bper.?(layer|block)"),
-        ("all", r"\b(all|total|\d+) (\w+ )?(layers|blocks)\b"),
-    )
-)  # fmt: skip
-_WITHOUT = re.compile(
-    r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
+_PARTLY = re.compile(
+    r"\b(?:only|approx\w*|dominant|mostly|main|matri\w+|weights?|per (?:head|token|expert))\b|[≈~]", re.IGNORECASE
 )
-_KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block"})
 
 
 class Atom(NamedTuple):
@@ -118,22 +88,10 @@ class Quantity(NamedTuple):
     one_layer: bool = False
     tied_to: str = ""
 
-
-@lru_cache(maxsize=4096)
-def tags_of(label: str) -> frozenset[str]:
-    """What a label is about.
-
-    >>> sorted(tags_of("Attention output projection, without bias"))
-    ['attention', 'o']
-    """
-    label = _WITHOUT.sub(" ", label)
-    label = f"{label} {label.replace('_', ' ')}"
-    found = {tag for tag, pattern in _WORDS if pattern.search(label)}
-    if {"q", "k", "v"} <= found or "qkv" in found:
-        found = found - {"q", "k", "v"} | {"qkv"}
-    if "position" in found:
-        found.discard("token")
-    return frozenset(found)
+    @property
+    def component(self) -> frozenset[str]:
+        """What it is of, whatever the kind of tensor and the number of layers."""
+        return self.tags - KINDS
 
 
 class Quantities:
@@ -143,6 +101,7 @@ class Quantities:
         self.total = ledger.total
         self.atoms = _atoms(ledger)
         self.tied = _tied(ledger)
+        self.all: list[Quantity] = []
         self.whole: list[Quantity] = []  # over all layers
         self._by_number: dict[int, list[Quantity]] = {}
         self._seen: set[tuple[frozenset[int], bool]] = set()
@@ -176,8 +135,28 @@ class Quantities:
 
     def labelled(self, labels: Sequence[str]) -> list[Quantity]:
         """Whole quantities that are called so, whatever their number."""
-        wanted = next((tags for label in labels if (tags := tags_of(label) - _KINDS)), None)
-        return [quantity for quantity in self.whole if quantity.tags - _KINDS == wanted]
+        wanted = next((tags for label in labels if (tags := tags_of(label) - KINDS)), None)
+        return [quantity for quantity in self.whole if quantity.tags - KINDS == wanted]
+
+    def meant(self, label: str, number: Fraction) -> Quantity | None:
+        """What a label names: all of one component, in one layer or in all; None where it names none, or not for sure.
+
+        Where it does not say in how many layers, it is what is nearer to `number`.
+        """
+        about = tags_of(label)
+        if not about - KINDS or _PARTLY.search(label):
+            return None
+        kinds = about & {"bias", "scale", "shift"}
+        layers = {True} if "one" in about else {False} if "all" in about else {True, False}
+        found = [
+            quantity
+            for quantity in self.all
+            if quantity.tags - KINDS == about - KINDS
+            and quantity.tags & {"bias", "scale", "shift"} == kinds
+            and quantity.one_layer in layers
+        ]
+        largest = {quantity.one_layer: quantity for quantity in sorted(found, key=lambda found: found.parameters)}
+        return min(largest.values(), key=lambda quantity: abs(quantity.parameters - number), default=None)
 
     # -- which there are --------------------------------------------------------------------------
 
@@ -233,7 +212,7 @@ class Quantities:
             same = {
                 other for other in norms if atoms[other].name.rpartition(".")[0] == atoms[place].name.rpartition(".")[0]
             }
-            self._add(f"norm {_module(atoms[place].name)}", same, {"norm", "block"})
+            self._add(f"norm {_module(atoms[place].name)}", same, {"norm", "block", "module"})
         for tag in by_tag.keys() - NAMED.keys():
             self._add(tag, by_tag[tag], tags_of(tag))
         self._add(
@@ -296,6 +275,7 @@ class Quantities:
             factors = tuple(sorted(size for size in (atom.copies // share, *atom.shape) if size != 1))
         names = tuple(dict.fromkeys(self.atoms[place].name for place in sorted(places)))
         quantity = Quantity(what, parameters // share, names, frozenset(places), frozenset(tags), factors, share > 1)
+        self.all.append(quantity)
         self._by_number.setdefault(quantity.parameters, []).append(quantity)
         if share == 1:
             self.whole.append(quantity)
@@ -303,19 +283,20 @@ class Quantities:
 
 def _may_be(quantity: Quantity, about: frozenset[str]) -> bool:
     """Whether a label says nothing against it."""
-    return not (about - _KINDS and quantity.tags - _KINDS) or bool(about & quantity.tags)
+    said, held = about - KINDS, quantity.tags - KINDS
+    return not (said and held) or bool(said & held)
 
 
 def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()) -> int:
     """How well a quantity is what the labels, nearest first, and the factors of a product say."""
     score = 0
-    for weight, label in zip((12, 4, 2, 1), labels, strict=False):
+    for weight, label in zip((12, 4, 2, 1), filter(None, labels), strict=False):
         wanted = tags_of(label)
         about = quantity.tags
         score += weight * (
-            2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - len((about - wanted) & _KINDS)
+            2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - len((about - wanted) & KINDS)
         )
-        if wanted - _KINDS:
+        if wanted - KINDS:
             break
     return score + 3 * (bool(factors) and quantity.factors == factors)
 

@@ -52,7 +52,7 @@ def term_of(
     def term(node: Expression) -> Term:
         if not isinstance(node, Operation):
             return refers(node) or _leaf(value(node))
-        first = term(node.parts[0])
+        first = factor(node, 0) if node.symbols[0] in "*/(" else term(node.parts[0])
         if node.symbols[0] in "+-":
             signs = [1, *(1 if symbol == "+" else -1 for symbol in node.symbols)]
             return total(
@@ -68,8 +68,16 @@ def term_of(
             if symbol == "/":
                 first = _scaled(first, 1 / value(part).exact)
             elif symbol == "*" or not asides:
-                first = times(first, term(part))
+                first = times(first, factor(node, node.parts.index(part)))
         return first
+
+    def factor(node: Operation, place: int) -> Term:
+        """A factor: 3072 of 768 × 3072 is a size, though an earlier line came to 3,072."""
+        part = node.parts[place]
+        if not isinstance(part, Number):
+            return term(part)
+        others = [value(other).exact for number, other in enumerate(node.parts) if number != place]
+        return term(part) if part.value >= LEAST_RATIO * max(others) else _leaf(value(part))
 
     return term(expression)
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.check import Check
-from tallystick.answers.equations import Equation
+from tallystick.answers.claims import Equation
 from tallystick.report.table import Column, Table, draw
 
 _BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
@@ -28,7 +28,8 @@ def show_check(answer: Check, out: Console, *, style: str = "table") -> None:
     if answer.unread:
         out.print()
     for unread in answer.unread:
-        out.print(Text(f"{lead}not judged, line {unread.line}: {_cut(unread.text)}", style="dim"))
+        why = f" ({unread.why})" if unread.why else ""
+        out.print(Text(f"{lead}not judged, line {unread.line}: {_cut(unread.text)}{why}", style="dim"))
 
 
 def _sentence(answer: Check) -> str:
@@ -47,6 +48,9 @@ def _sentence(answer: Check) -> str:
     if answer.total_claimed is None or answer.total_true is None:
         return f"{said}; it states no total"
     gap = answer.total_true - answer.total_claimed - answer.rounding
+    if answer.convention:
+        corrected = ", its arithmetic corrected," if answer.arithmetic else ""
+        return f"{said}; its total{corrected} is that of {answer.against} {answer.convention}"
     if gap:
         return f"{said}; its total is {_written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against} has"
     return f"{said}; its total is that of {answer.against}"
@@ -57,7 +61,12 @@ def _equations(answer: Check) -> Table:
     rows: list[list[str]] = []
     chain = (0, "")
     for equation in answer.equations:
-        row = [str(equation.line), _cut(equation.text), _verdict(equation), equation.matches or ""]
+        row = [
+            str(equation.line),
+            _cut(equation.plain),
+            _verdict(equation),
+            _in_model(equation),
+        ]
         if equation.correct and chain == (equation.line, equation.text) and rows[-1][2] == "right":
             rows.pop()
         rows.append(row)
@@ -66,6 +75,13 @@ def _equations(answer: Check) -> Table:
     if answer.against is None:
         return Table(columns[:-1], [row[:-1] for row in rows])
     return Table(columns, rows)
+
+
+def _in_model(equation: Equation) -> str:
+    """What the number is in the model, and what the label names where that is something else."""
+    if equation.matches and equation.label_names:
+        return f"{equation.matches}; but {equation.label_names}"
+    return equation.matches or equation.label_names or ""
 
 
 def _verdict(equation: Equation) -> str:

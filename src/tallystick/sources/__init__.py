@@ -222,7 +222,17 @@ def _values(path: Location) -> Any:
         from tallystick.sources.flat_yaml import read_flat_yaml
 
         return read_flat_yaml(path)
-    return read_toml(path) if path.suffix == ".toml" else read_json(path)
+    if path.suffix == ".toml":
+        return read_toml(path)
+    try:
+        return read_json(path)
+    except BadInput:
+        from tallystick.sources.files import read_text
+        from tallystick.sources.pasted import config_in
+
+        if (values := config_in(read_text(path), str(path))) is None:
+            raise
+        return values
 
 
 def _unread(folder: Location) -> tuple[str, ...]:

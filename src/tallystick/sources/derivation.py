@@ -12,31 +12,63 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tallystick.arithmetic import Expression, Name, Number
-from tallystick.budget import current
-from tallystick.derivation import Derivation, Statement, Unread
+from tallystick.arithmetic import Expression, Name, Number, Operation
+from tallystick.budget import OverBudget, current
+from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 from tallystick.errors import BadInput
 from tallystick.sources.expression import Token, computes, is_variable, prefix, suffix, tokens, writes_dots
 from tallystick.sources.files import open_regular
-from tallystick.sources.markup import plain
+from tallystick.sources.markup import plain, readable
 
-LARGEST_TEXT = 500_000  # bytes or characters; a book's chapter has 100,000
+LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer one is data, or a picture
+LEAST_SUM = 1000  # a smaller number on a line of its own is a page, or a list's
 MOST_SHOWN = 300  # characters of a statement's text
 
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
 _CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
 _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
+_OWN_LABEL = re.compile(r"\s*+\+\s*+[^\W\d_]{3,}[^=≈]*\s\d[^=≈]*[=≈]")  # "+ pooler  768 × 768 + 768 = 590,592"
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
+_CLAUSE = re.compile(r"[.;,]\s(?!\s*[-+*/=≈])|[。；，]")
+_COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
+ABOUT = frozenset(  # as people read them
+    [
+        "about",
+        "approx",
+        "approximately",
+        "roughly",
+        "around",
+        "nearly",
+        "circa",
+        "ca",
+        "rund",
+        "etwa",
+        "ungefähr",
+        "environ",
+        "unos",
+        "около",
+        "примерно",
+        "约",
+        "大约",
+        "約",
+        "およそ",
+        "약",
+        "대략",
+    ]
+)
+_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
+_NAME = re.compile(r"[a-z][A-Z]|\w_\w")
+_CALLED = re.compile(r"[(（][^()（）]*$")
+_SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 _LETTER = re.compile(r"[^\W\d]")
 _WORD = re.compile(r"[^\W\d_]{3}")
-_STATED = re.compile(r"\b(?:totals?|altogether|in all|overall|sum)\b", re.IGNORECASE)
 
 
 def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
@@ -84,14 +116,22 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
     for line in _joined(_lines(text)):
         try:
             reader.read(line)
-        except BadInput as error:
+        except (OverBudget, TooMany) as error:
             raise BadInput(f"{source}, line {line.first}: {error}") from None
-    if not any(len(statement.sides) > 1 or statement.name for statement in reader.statements):
+        except BadInput as error:
+            reader.refuse(line, str(error))
+    if reader.refused and not reader.statements:
+        raise BadInput(f"{source}, line {reader.refused[0][0]}: {reader.refused[0][1]}")
+    if len(reader.statements) < 2 and not any(len(one.sides) > 1 or one.name for one in reader.statements):
         raise BadInput(f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376")
     return Derivation(source, tuple(reader.statements), tuple(reader.unread))
 
 
 # -- lines ----------------------------------------------------------------------------------------
+
+
+class TooMany(BadInput):
+    """More equations than a derivation has."""
 
 
 class _Line(NamedTuple):
@@ -134,6 +174,8 @@ def _belongs(held: _Line, line: _Line) -> bool:
         return True
     if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
         return True
+    if _OWN_LABEL.match(line.plain) and _RELATION.search(held.plain):
+        return False
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
         return False
     return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and _RELATION.search(held.plain))
@@ -152,6 +194,7 @@ class _Reader:
         self.how: int | None = None  # the column of the table at hand that holds the products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
+        self.refused: list[tuple[int, str]] = []
         self.budget = current()
 
     def read(self, line: _Line) -> None:
@@ -164,15 +207,23 @@ class _Reader:
             self._row(line)
         elif _RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._chains(line, line.plain)
+            self._totals(line)
         elif re.search(r"\d", line.plain):
             self._value(line, line.plain)
+            if len(self.statements) == before:
+                self._totals(line)
         if len(self.statements) > MOST_STATEMENTS:
-            raise BadInput(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
+            raise TooMany(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
         if len(self.statements) == before:
             if _HEADING.match(line.text) or line.plain.rstrip().endswith(":"):
                 self.heading = line.plain.strip(" #*:")[:MOST_SHOWN]
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
+
+    def refuse(self, line: _Line, why: str) -> None:
+        """Leave out a line that cannot be followed."""
+        self.refused.append((line.first, why))
+        self.unread.append(Unread(line.first, line.text[:MOST_SHOWN], why))
 
     def _tokens(self, text: str) -> list[Token]:
         found = tokens(text, self.known, dots=self.dots)
@@ -185,8 +236,10 @@ class _Reader:
         if self.unread[-1:] != [missed]:
             self.unread.append(missed)
 
-    def _add(self, line: _Line, label: str, sides: Sequence[tuple[Expression, bool]], *, name: str = "") -> None:
-        if not sides or (len(sides) == 1 and not name and not label.strip()):
+    def _add(
+        self, line: _Line, label: str, sides: Sequence[tuple[Expression, bool]], *, name: str = "", clause: str = ""
+    ) -> None:
+        if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0][0])):
             return
         first = sides[0][0]
         if isinstance(first, Name):
@@ -195,11 +248,13 @@ class _Reader:
             line.first,
             line.last,
             line.text[:MOST_SHOWN],
+            readable(line.plain)[:MOST_SHOWN],
             label.strip(" :-*#.,;→|")[-MOST_SHOWN:],
             self.heading,
             name,
             tuple(side for side, _ in sides),
             tuple(loose for _, loose in sides),
+            clause or line.plain,
         )
         self.statements.append(statement)
         if name:
@@ -212,32 +267,51 @@ class _Reader:
         if not cuts:
             self._value(line, text, label)
             return
-        begin = self._begin(line, text, pieces[: cuts[0]], label)
+        begin, end = self._begin(line, text, pieces[: cuts[0]], label), 0
         for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
             loose = pieces[cut].text in ("≈", "~", "~=")
             segment = pieces[cut + 1 : following]
             found = prefix(segment, self.known)
+            if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
+                found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
+            late = suffix(segment, self.known) if found is None and following < len(pieces) else None
+            if late is not None and isinstance(
+                late[0], Operation
+            ):  # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
+                self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                begin = self._begin(line, text, segment, label)
+                continue
             if found is not None:
                 begin.sides.append((found[0], loose))
             elif computes(segment):
                 self._miss(line)
+            if found is not None:
+                end = segment[found[1] - 1].end
+                if begin.argument:
+                    begin.sides.clear()
             if following == len(pieces) or found is None or found[1] == len(segment):
                 continue
-            self._add(line, begin.label, begin.sides, name=begin.name)
+            self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
             begin = self._begin(line, text, segment[found[1] :], label)
-        self._add(line, begin.label, begin.sides, name=begin.name)
+        self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+
+    def _is_name(self, token: Token) -> bool:
+        """Whether a word is written as names in code are, and has no value so far."""
+        return token.kind == "word" and token.text not in self.known and _NAME.search(token.text) is not None
 
     def _begin(self, line: _Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
         """What stands before the first relation of a chain: words, and perhaps its first side."""
         if not pieces:
-            return _Beginning(label, "", [])
+            return _Beginning(label, "", [], 0)
         found = suffix(pieces, self.known)
         if found is not None:
             start = pieces[found[1]].start
             words = text[pieces[0].start : start]
             if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
-            return _Beginning(f"{label} {words}", "", [(found[0], False)])
+            # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text says of the model.
+            argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
+            return _Beginning(f"{label} {words}", "", [(found[0], False)], start, argument)
         if computes(pieces):
             self._miss(line)
         stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
@@ -245,24 +319,46 @@ class _Reader:
         name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""
         if not after or after[-1].kind != "word" or (len(after) > 1 and after[-2].kind not in ("word", "number")):
             name = ""
-        return _Beginning(f"{label} {text[pieces[0].start : pieces[-1].end]}", name, [])
+        words = text[pieces[0].start : pieces[-1].end]
+        if computes(pieces):  # of "total 32 × (attention + …) =" the words before the first number
+            words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
+        return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+    def _totals(self, line: _Line) -> None:
+        """The totals that a sentence states beside its equations: "in total 46.7B"."""
+        for clause in _CLAUSE.split(line.plain):
+            word = TOTAL.search(clause)
+            if word is None or _RELATION.search(clause):
+                continue
+            pieces = self._tokens(clause[word.end() :])
+            numbers = [piece.number for piece in pieces if piece.number is not None]
+            if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
+                self._add(line, clause[: word.end()], [(numbers[0], False)], clause=clause)
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
         words, colon, rest = text.rpartition(":")
+        columns = None if colon else _COLUMNS.fullmatch(text)
+        if columns:
+            words, rest = columns["label"], columns["value"]
         pieces = self._tokens(rest)
-        numbers = [piece.number for piece in pieces if piece.number is not None]
-        if len(numbers) != 1 or any(piece.kind == "operator" for piece in pieces):
-            return
-        if (colon or label) and (pieces[0].kind == "number" or pieces[0].text in "≈~"):
+        number = _alone(pieces)
+        if number is not None and (colon or columns or label):
             inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
             product = prefix(self._tokens(inside[1]), self.known) if inside else None
-            sides: list[tuple[Expression, bool]] = [(numbers[0], pieces[0].kind != "number")]
-            if inside and product and not isinstance(product[0], Number):
+            behind = _PRODUCT_BEHIND.search(rest)  # "12 blocks:  85.0M   (7.08M × 12)"
+            if product is None and behind:
+                inside, product = behind, prefix(self._tokens(behind[1]), self.known)
+            sides: list[tuple[Expression, bool]] = [(number, pieces[0].kind != "number")]
+            if product and isinstance(product[0], Operation):
                 sides.insert(0, (product[0], False))
             self._add(line, f"{label} {words}", sides)
-        elif _STATED.search(text):
-            self._add(line, f"{label} {text}", [(numbers[0], False)])
+        elif number is not None and not words:
+            self._add(line, "", [(number, False)])
+        elif TOTAL.search(text):
+            numbers = [piece.number for piece in pieces if piece.number is not None]
+            if len(numbers) == 1 and not any(piece.kind == "operator" for piece in pieces):
+                self._add(line, f"{label} {text}", [(numbers[0], False)])
 
     # -- tables -----------------------------------------------------------------------------------
 
@@ -290,8 +386,12 @@ class _Reader:
             products = [self.how]
             numbers.remove(self.how)
         sides = {place: (side, cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None}
-        value = numbers[0] if products else numbers[-1]
-        self._add(line, label, [sides[place] for place in [*products[:1], value]])
+        behind = [place for place in numbers if products and place > products[0]]
+        value = behind[0] if behind else numbers[0] if products else numbers[-1]
+        row = [*products[:1], value]
+        if products and sides[products[0]][1]:  # "| ≈ 12d² | 7,087,872 |" is the number, and about what
+            row.reverse()
+        self._add(line, label, [sides[place] for place in row])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": in one layer, and in all
             self._add(line, label, [sides[numbers[-1]]])
 
@@ -302,9 +402,38 @@ class _Reader:
         return found[0] if found and found[1] == len(pieces) else None
 
 
+def _is_sum(side: Expression) -> bool:
+    """Whether a number without any words may be what the lines above it add up to."""
+    return isinstance(side, Number) and side.unit == 1 and not side.rounded and side.value >= LEAST_SUM
+
+
+def _alone(pieces: Sequence[Token]) -> Number | None:
+    """The one number that some tokens state: "≈ 38.6M", "about 124M parameters", "70,553,706,496 (70.55B)"."""
+    place = 0
+    while place < len(pieces) and (pieces[place].text in "≈~" or pieces[place].text.lower() in ABOUT):
+        place += 1
+    if place == len(pieces) or pieces[place].number is None:
+        return None
+    depth = 0
+    for piece in pieces[place + 1 :]:
+        if piece.text == "→" and not depth:
+            break
+        depth += (piece.kind == "open") - (piece.kind == "close")
+        if not depth and piece.kind in ("number", "operator", "relation"):
+            return None
+    return pieces[place].number
+
+
 class _Beginning(NamedTuple):
-    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands before them."""
+    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands before them, where they start."""
 
     label: str
     name: str
     sides: list[tuple[Expression, bool]]
+    start: int
+    argument: bool = False
+
+
+def _clause(text: str, start: int, end: int) -> str:
+    """The numbers of a chain with the words among them, and those behind them as far as the sentence goes."""
+    return text[start:end] + _SENTENCE.split(text[end : end + MOST_SHOWN], maxsplit=1)[0]

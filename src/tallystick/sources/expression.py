@@ -28,7 +28,8 @@ _COMMA = r"\d+,\d{1,2}(?=\s?(?:[KMBT%]|million|billion|Mio|Mrd)(?!\w))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?![\w.]))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million|billion|trillion|mio|mrd))s?(?!\w)"
+    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
 _WORD = re.compile(r"\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
@@ -108,6 +109,11 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
             found += _words(line, match, known)
         else:
             found.append(_mark(line, position))
+            if found[-1].text in ("~", "≈") and len(found) > 1 and found[-2].kind in ("open", "operator", "relation"):
+                mark, before = found.pop(), found.pop()  # "× ~7.1M" is rounded, and relates nothing
+                found.append(before._replace(text="≈", end=mark.end) if before.kind == "relation" else before)
+                position = mark.end
+                continue
         position = found[-1].end
         depth = max(0, depth + (found[-1].kind == "open") - (found[-1].kind == "close"))
         if depth > MOST_NESTED:
@@ -133,9 +139,16 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = _times(number, Fraction(10) ** power)
-    elif (suffix := _SUFFIX.match(line, end)) and (suffix["scale"] or suffix["spaced"]) not in known:
+    elif (suffix := _SUFFIX.match(line, end)) and not _is_no_scale(suffix, number, known):
         number, end = _times(number, _scale_of(suffix)), suffix.end()
     return Token("number", line[match.start() : end], match.start(), end, number)
+
+
+def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
+    """Whether a letter is a variable, or bytes: "548,090,880 B"."""
+    return (suffix["scale"] or suffix["spaced"]) in known or (
+        suffix["spaced"] == "B" and number.value >= _BYTES["k"] ** 2
+    )
 
 
 def _scale_of(suffix: re.Match[str]) -> Fraction:
@@ -143,7 +156,7 @@ def _scale_of(suffix: re.Match[str]) -> Fraction:
         return Fraction(1, 100)
     if suffix["bytes"]:
         return Fraction(_BYTES[suffix["bytes"].lower()])
-    return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"]).lower()])
+    return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]).lower()])
 
 
 def _times(number: Number, scale: Fraction) -> Number:
@@ -222,7 +235,8 @@ def is_variable(token: Token) -> bool:
 
 def is_unit(token: Token) -> bool:
     """Whether a word can stand after a number as its unit: parameters, layers."""
-    return token.kind == "word" and len(token.text) > 2 and token.text.isalpha() and token.text.lower() not in _JOINS
+    word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
+    return token.kind == "word" and len(word) > 2 and word.isalpha() and word.lower() not in _JOINS
 
 
 def _can_start(pieces: Sequence[Token], start: int, known: Collection[str]) -> bool:
@@ -331,6 +345,8 @@ class _Reader:
         while True:
             mark = self.position
             joint = symbol()
+            if joint and joint in "+-*/" and (joint != "-" or self._is_apart(self.position)):
+                self._skip_label(counted=joint in "+-")
             following = part() if joint else None
             if joint is None or following is None:
                 self.position = mark
@@ -351,11 +367,33 @@ class _Reader:
         self.depth -= 1
         return inner
 
+    def _skip_label(self, *, counted: bool) -> None:
+        """Pass over the words before a number: "+ final norm 1,536"; where `counted`, with a number of them: "+ 2 experts 352.3M"."""
+        place = self.position
+        if counted and self._is(place, "number") and self._is(place + 1, "word"):
+            place += 1
+        first = place
+        while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
+            place += 1
+        named = any(len(piece.text) > 1 for piece in self.pieces[first:place])
+        if named and self._is(place, "number"):
+            self.position = place
+
+    def _is_apart(self, place: int) -> bool:
+        """Whether there is a blank between two tokens: "0.6B-Base" is a name."""
+        return place < len(self.pieces) and self.pieces[place].start > self.pieces[place - 1].end
+
+    def _is(self, place: int, kind: str) -> bool:
+        return place < len(self.pieces) and self.pieces[place].kind == kind
+
     def _skip_remarks(self) -> None:
         """Pass over units and words in parentheses, where the expression can go on, or end, after them."""
         mark, words = self.position, 0
         while (token := self._next()) is not None:
-            if token.kind == "word" and token.text not in self.known and is_unit(token) and words < MOST_WORDS:
+            unit = (
+                is_unit(token) or token.text == "each" or (token.text == "per" and self._is(self.position + 1, "word"))
+            )
+            if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
                 words += 1
                 self.position += 1
             elif not self._skip_parentheses():

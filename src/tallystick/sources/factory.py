@@ -28,13 +28,17 @@ ON_META = "built on the meta device, in no memory"
 def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
     """Import `package.module:factory`, call it with the arguments that ``--set`` gave, count what comes back.
 
-    It is called on the meta device first, where a model takes no memory; values are built when they are asked for.
+    A dictionary is a config. A factory is called on the meta device first, where a model takes no memory; values are built when they are asked for.
     """
     from tallystick.sources import on_meta
     from tallystick.sources.live_values import LaterValues
     from tallystick.sources.module import ledger_from_module
 
     target = find(name)
+    if isinstance(target, Mapping):  # GPT_CONFIG_124M, as books define it
+        from tallystick.sources.quantised import ledger_of_config
+
+        return ledger_of_config(target, arguments, source=name)
     needed("torch", f"{name}, a live module,")
     why = ""
     if on_meta.wanted() and _is_called(target):

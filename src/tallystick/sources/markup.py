@@ -11,9 +11,13 @@ from __future__ import annotations
 import html
 import re
 
+from tallystick.sources.copied import once
+
 MOST_ROUNDS = 20  # of braces within one another
 
 _URL = re.compile(r"https?://\S+")
+_APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _SPACES = re.compile(r"\s{3,}")  # two still tell columns apart
 _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
@@ -21,7 +25,7 @@ _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200}
 _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
 
 # "wte = vocab * d  # 38,597,376" in code says what the line comes to.
-_RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ ]{0,30}[KMB]?\s?$)")
+_RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
 
 # Commands whose argument is text or a style of it; braces within one another go from the inside out.
 _STYLE = re.compile(
@@ -77,6 +81,10 @@ _CHARACTERS = str.maketrans({
     **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys("\u200b\u2060\ufeff", ""),
 })  # fmt: skip
+_SCALED_OUTSIDE = re.compile(
+    r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
+    r"|(?<=\d),\s?(?=[KMBT](?!\w))"  # 85,M was 85\\,M
+)  # $131$M
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
@@ -85,6 +93,11 @@ def plain(line: str) -> str:
     """One line without its markup; a line of LaTeX that breaks in the middle comes back with the break."""
     if "&" in line and ";" in line:
         line = html.unescape(line)
+    if "<" in line:
+        line = _TAG.sub(" ", line)
+    line = _APART.sub(",", line)
+    if line.count("=") > 2 or "\\" in line:
+        line = once(line)
     line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
     line = _RESULT.sub(" = ", line)
     if "\\" in line or "{" in line:
@@ -92,8 +105,19 @@ def plain(line: str) -> str:
     line = _BOLD.sub(r"\2", line)
     line = _ITALIC.sub(r"\1", line)
     line = _UNDERSCORED.sub(r"\1", line)
+    line = _SCALED_OUTSIDE.sub("", line)
     line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     return line.translate(_CHARACTERS)
+
+
+def readable(line: str) -> str:
+    r"""A plain line as people read it: one blank between its words, and × for a product.
+
+    >>> readable(plain(r"3 \times (\text{emb\_dim} \times 768)  &= 1{,}769{,}472"))
+    '3 × (emb_dim × 768) = 1,769,472'
+    """
+    line = " ".join(line.split()).replace("( ", "(").replace(" )", ")")
+    return re.sub(r"(?<=[\w)]) ?\* ?(?=[\w(])", " × ", line)
 
 
 def _without_latex(line: str) -> str:

@@ -116,6 +116,7 @@ def forget() -> None:
 
 
 def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
+    from tallystick.sources.pasted import config_in
     from tallystick.sources.quantised import ledger_of_config
 
     name = _file(given)
@@ -123,7 +124,8 @@ def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadInput(f"{name} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+        if (values := config_in(text, "the text")) is None:
+            raise BadInput(f"{name} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise BadInput(f"{name} is nested too deeply to be a config") from None
     except ValueError:  # an integer of thousands of digits

@@ -1,0 +1,80 @@
+"""What the words before a number are about: which component, of one layer or of all, in the languages in which people count.
+
+>>> sorted(tags_of("Attention output projection, without bias"))
+['attention', 'o']
+>>> sorted(tags_of("每层注意力"))
+['attention', 'block', 'one']
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+# A word of a label, and what it is about.
+_WORDS = tuple(
+    (tag, re.compile(pattern, re.IGNORECASE))
+    for tag, pattern in (
+        ("token", r"\b(tok(en)?s?|vocab\w*|wte|emb(ed\w*)?|tok_emb\w*|embed_tokens|word embed\w*|input embed\w*|V)\b"),
+        ("position", r"\b(pos\w*|wpe)"),
+        ("head", r"\b(lm.?head|head\b(?!s)|unembed\w*|output (layer|embed\w*|matrix|vocab\w*)|out_head|classifier|logits?)"),
+        ("attention", r"\b(\w*att(n|ention)\w*|mha|gqa|mqa)\b|_attn"),
+        ("qkv", r"qkv|c_attn|\bin_proj|\bq ?[,/&+] ?k|quer(y|ies)[,/ ]+(and )?keys?"),
+        ("q", r"\b(w_?q|q_proj|quer(y|ies)|q)\b"),
+        ("k", r"\b(w_?k|k_proj|keys?|k)\b"),
+        ("v", r"\b(w_?v|v_proj|values?|v)\b(?! embed)"),
+        ("o", r"\b(w_?o|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|output)\b"),
+        ("mlp", r"\b(mlp|ffn?|feed.?forward|ff|position.?wise|fc|fully)\b|c_fc|_fc\b"),
+        ("gate", r"\b(gate\w*|w_?1)\b"),
+        ("up", r"\b(up\w*|expan\w+|c_fc|fc_?1|first|hidden layer|w_?3|h_to_4h)\b"),
+        ("down", r"\b(down\w*|contract\w*|mlp.c_proj|fc_?2|second|w_?2|4h_to_h)\b"),
+        ("experts", r"\b(experts?|moe)\b"),
+        ("router", r"\b(router|routing|gating)\b"),
+        ("norm", r"(norm|\bln(_?\w)?\b|\bln_)"),
+        ("final", r"\b(final|last|ln_f|top)\b"),
+        ("bias", r"\b(bias\w*|b_?[qkvo12])\b"),
+        ("scale", r"\b(scales?|gains?|gamma|γ)\b"),
+        ("shift", r"\b(shifts?|beta|β)\b"),
+        ("block", r"\b(blocks?|layers?)\b(?!.?norm)"),
+        ("one", r"\b(per|each|one|single|a) (\w+ )?(layer|block)\b|\bper.?(layer|block)"),
+        ("all", r"\b(all|total|\d+) (\w+ )?(layers|blocks)\b"),
+    )
+)  # fmt: skip
+
+# The same in Chinese, Japanese, Korean, German, French, Spanish and Russian.
+_ABROAD = tuple(
+    (tag, re.compile(pattern, re.IGNORECASE))
+    for tag, pattern in (
+        ("token", r"词嵌入|词元|词表|嵌入|詞嵌入|埋め込み|埋込|単語|임베딩|\w*einbettung|plongement|incrustaci|эмбеддинг|вложени"),
+        ("position", r"位置|위치|\bposici|позици"),
+        ("head", r"输出层|輸出層|出力層|출력층|출력 헤드|ausgabeschicht|couche de sortie|capa de salida|выходн"),
+        ("attention", r"注意力|注意機構|アテンション|어텐션|주의|aufmerksamkeit|\batenci|внимани"),
+        ("mlp", r"前馈|前饋|フィードフォワード|全結合|피드포워드|vorwärts|прямого распространени|полносвязн"),
+        ("experts", r"专家|專家|エキスパート|전문가|\bexpert[eo]|эксперт"),
+        ("router", r"路由|ルーター|라우터|маршрутизат"),
+        ("norm", r"归一化|正規化|정규화|normierung|normalis|нормализ"),
+        ("final", r"最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн"),
+        ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
+        ("block", r"层|層|레이어|층|\bschicht|\bcouche|\bcapas?\b|сло[йеяию]"),
+        ("one", r"每层|每層|单层|一层|每个|各层|層あたり|一層|1層|層ごと|레이어당|층당|레이어 하나|한 층|(?:je|pro|einer?) schicht|(?:par|une) couche|(?:por|una|cada) capa|(?:на|один|каждый|каждом) сло"),
+        ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
+    )
+)  # fmt: skip
+_WITHOUT = re.compile(
+    r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
+)
+# What says which of a component's tensors, in which layers, and not which component.
+KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module"})
+
+
+@lru_cache(maxsize=4096)
+def tags_of(label: str) -> frozenset[str]:
+    """What a label is about: the tags of `quantities`."""
+    label = _WITHOUT.sub(" ", label)
+    label = f"{label} {label.replace('_', ' ')}"
+    found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)}
+    if {"q", "k", "v"} <= found or "qkv" in found:
+        found = found - {"q", "k", "v"} | {"qkv"}
+    if "position" in found:
+        found.discard("token")
+    return frozenset(found)

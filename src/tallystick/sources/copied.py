@@ -1,0 +1,69 @@
+r"""What a browser copies of a formula: as it is shown, as it was written, and as it is shown again, with nothing between.
+
+>>> once(r"MLP: 2×7682=1,179,6482 \\times 768^2 = 1{,}179{,}6482×7682=1,179,648")
+'MLP:  2 \\\\times 768^2 = 1{,}179{,}648 '
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LEAST, MOST = 5, 400  # characters of a formula that is looked for; a shorter one may stand there thrice by itself
+LONGEST = 1_500  # characters of a line that is looked through
+_SHOWN = {
+    "times": "×",
+    "cdot": "×",
+    "approx": "≈",
+    "div": "÷",
+    "sim": "∼",
+    "quad": "",
+    "text": "",
+    "mathrm": "",
+    "left": "",
+    "right": "",
+}
+_PIECE = re.compile(r"(?P<colour>\\color\s*\{\w+\})|\\(?P<command>[A-Za-z]+)|\\.|.", re.DOTALL)
+_SAME = str.maketrans({"*": "×", "⋅": "×", "·": "×", "−": "-", "–": "-"})
+_COMPUTES = re.compile(r"\d.*[=×+≈^/]|[=×+≈/].*\d")
+
+
+def once(line: str) -> str:
+    """The line with each formula that stands there thrice as it was written, once."""
+    for _ in range(20):
+        shown = list(_characters(line))
+        found = _thrice("".join(character for character, _ in shown))
+        if found is None:
+            return line
+        start, length = found
+        places = [place for _, place in shown] + [len(line)]
+        first, second, third, end = (places[start + times * length] for times in range(4))
+        line = f"{line[:first]} {line[second:third]} {line[end:]}"
+    return line
+
+
+def _characters(line: str) -> Iterator[tuple[str, int]]:
+    """What is seen of a line, character by character, and where it is written."""
+    for piece in _PIECE.finditer(line):
+        if piece["command"]:
+            for character in _SHOWN.get(piece["command"], piece["command"]):
+                yield character, piece.start()
+        elif piece["colour"]:
+            continue
+        elif not piece[0].isspace() and piece[0] not in "{}^_$\\":
+            yield piece[0].removeprefix("\\").translate(_SAME), piece.start()
+
+
+def _thrice(text: str) -> tuple[int, int] | None:
+    """Where the longest formula begins that stands in a text three times in a row, and its length."""
+    best: tuple[int, int] | None = None
+    for start in range(len(text) - 3 * LEAST + 1) if len(text) <= LONGEST else ():
+        length = LEAST if best is None else best[1] + 1
+        again = text.find(text[start : start + LEAST], start + length, start + MOST + LEAST)
+        while again > 0:
+            length = again - start
+            one = text[start:again]
+            if text.startswith(one, again) and text.startswith(one, again + length) and _COMPUTES.search(one):
+                best = start, length
+            again = text.find(text[start : start + LEAST], again + 1, start + MOST + LEAST)
+    return best
