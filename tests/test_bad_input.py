@@ -115,7 +115,7 @@ FILES: dict[str, tuple[bytes, str]] = {  # content of config.json, what the mess
     "empty": (b"", "is empty"),
     "not JSON": (b"hello", "is not JSON: Expecting value at line 1 column 1"),
     "cut off": (b'{"model_type": "gpt2",\n', "is not JSON: Expecting property name enclosed in double quotes at line 2"),
-    "Python": (b"{'model_type': 'gpt2'}", "is not JSON"),
+    "Python": (b"{'model_type': name()}", "is not JSON"),
     "two objects": (b"{} {}", "is not JSON: Extra data"),
     "UTF-16": ('{"model_type": "gpt2"}'.encode("utf-16"), "is not text: byte 0 is not UTF-8"),
     "not UTF-8": (b'{"model_type": "\xff"}', "is not text: byte 16 is not UTF-8"),

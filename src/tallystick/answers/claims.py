@@ -55,6 +55,9 @@ class Claim:
     right: bool = True  # each of its sides agrees with the next
     match: Quantity | None = None
     carried: Fraction = Fraction(0)  # what errors of earlier lines make of it
+    low: Fraction = Fraction(0)
+    high: Fraction = Fraction(0)  # between which it is, by the rounding of its digits
+    adds: bool = False  # whether it may be an addend of a later sum
 
     @property
     def is_rounded(self) -> bool:

@@ -84,6 +84,9 @@ class Judge:
         ]
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
         claim.defines = bool(statement.name) and claim.expression is None
+        written = self._written(claim)
+        claim.low, claim.high = written.low, written.high
+        claim.adds = not claim.defines and claim.stated.denominator == 1 and not measures(statement)
         self.claims.append(claim)
         claim.term = self._term(claim, statement)
         claim.match = self._match(claim, statement) if pairs else None
@@ -365,7 +368,7 @@ class Judge:
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
         """What stands behind "× 12 layers" is so many times the line above."""
-        place = next((place for place in reversed(self._unused()) if self.claim_at(place).stated * times), None)
+        place = next((place for place in self._unused() if self.claim_at(place).stated * times), None)
         if place is None:
             return
         one = self.claim_at(place)
@@ -385,34 +388,36 @@ class Judge:
         """The statements that a number which stands alone must be the sum of: all for a total, those of a layer for a layer."""
         about = tags_of(statement.label)
         if judged and not about:
-            return self._unused()
+            return list(self._unused())[::-1]
         if "one" not in about or about - KINDS:
             return []
-        lines = [(place, self.derivation.statements[place]) for place in self._unused()]
+        lines = [(place, self.derivation.statements[place]) for place in list(self._unused())[::-1]]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
 
-    def _unused(self) -> list[int]:
-        """The statements above that nothing goes on from."""
-        return [
-            earlier
-            for earlier in range(max(0, self.place - MOST_SUMMED), self.place)
-            if (other := self.claims[earlier]) is not None
-            and not other.used
-            and not other.defines
-            and other.stated.denominator == 1
-            and not measures(self.derivation.statements[earlier])
-        ]
+    def _unused(self) -> Iterator[int]:
+        """The statements above that nothing goes on from, the last first."""
+        for place in range(self.place - 1, max(-1, self.place - 1 - MOST_SUMMED), -1):
+            claim = self.claims[place]
+            if claim is not None and claim.adds and not claim.users:
+                yield place
 
     def _summed(self, value: Value) -> list[int]:
         """The last of them that add up to a value, two at least."""
-        above, sums, true = self._unused(), exactly(0), Fraction(0)
-        current().step(len(above))
-        for start in range(len(above) - 1, -1, -1):
-            claim = self.claim_at(above[start])
-            sums, true = _plus(sums, self._written(claim)), true + claim.true
-            if len(above) - start > 1 and (_meet(sums, value) or value.exact == true):
-                return above[start:]
-        return []
+        found: list[int] = []
+        low = high = true = Fraction(0)
+        for place in self._unused():
+            claim = self.claim_at(place)
+            low, high, true = low + claim.low, high + claim.high, true + claim.true
+            found.append(place)
+            if len(found) > 1 and ((low <= value.high and value.low <= high) or value.exact == true):
+                break
+            if min(low, true) > value.high:
+                found = []
+                break
+        else:
+            found = []
+        current().step(len(found))
+        return found[::-1]
 
     def _sum(self, places: Sequence[int]) -> Value:
         sums = exactly(0)

@@ -48,11 +48,11 @@ def _sentence(answer: Check) -> str:
     if answer.total_claimed is None or answer.total_true is None:
         return f"{said}; it states no total"
     gap = answer.total_true - answer.total_claimed - answer.rounding
-    if answer.convention:
-        corrected = ", its arithmetic corrected," if answer.arithmetic else ""
-        return f"{said}; its total{corrected} is that of {answer.against} {answer.convention}"
     if gap:
-        return f"{said}; its total is {_written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against} has"
+        corrected = "with its arithmetic corrected it is" if answer.arithmetic else "it is"
+        counted = f": {corrected} {answer.against} {answer.convention}" if answer.convention else ""
+        off = f"{_written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against} has"
+        return f"{said}; its total is {off}{counted}"
     return f"{said}; its total is that of {answer.against}"
 
 

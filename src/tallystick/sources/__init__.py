@@ -216,7 +216,7 @@ def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledge
 
 def _values(path: Location) -> Any:
     """What the file of a config holds."""
-    from tallystick.sources.files import read_json, read_toml
+    from tallystick.sources.files import NotJSON, read_json, read_text, read_toml
 
     if path.name.endswith(_YAML):
         from tallystick.sources.flat_yaml import read_flat_yaml
@@ -226,8 +226,7 @@ def _values(path: Location) -> Any:
         return read_toml(path)
     try:
         return read_json(path)
-    except BadInput:
-        from tallystick.sources.files import read_text
+    except NotJSON:
         from tallystick.sources.pasted import config_in
 
         if (values := config_in(read_text(path), str(path))) is None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 LEAST, MOST = 5, 400  # characters of a formula that is looked for; a shorter one may stand there thrice by itself
 LONGEST = 1_500  # characters of a line that is looked through
+MOST_TRIED = 6  # places at which a formula may begin again, for each place where it may begin
 _SHOWN = {
     "times": "×",
     "cdot": "×",
@@ -58,12 +59,12 @@ def _thrice(text: str) -> tuple[int, int] | None:
     """Where the longest formula begins that stands in a text three times in a row, and its length."""
     best: tuple[int, int] | None = None
     for start in range(len(text) - 3 * LEAST + 1) if len(text) <= LONGEST else ():
-        length = LEAST if best is None else best[1] + 1
-        again = text.find(text[start : start + LEAST], start + length, start + MOST + LEAST)
-        while again > 0:
-            length = again - start
-            one = text[start:again]
+        again = start + (LEAST if best is None else best[1] + 1) - 1
+        for _ in range(MOST_TRIED):
+            again = text.find(text[start : start + LEAST], again + 1, start + MOST + LEAST)
+            if again < 0:
+                break
+            length, one = again - start, text[start:again]
             if text.startswith(one, again) and text.startswith(one, again + length) and _COMPUTES.search(one):
                 best = start, length
-            again = text.find(text[start : start + LEAST], again + 1, start + MOST + LEAST)
     return best

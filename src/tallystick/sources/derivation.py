@@ -322,6 +322,7 @@ class _Reader:
         words = text[pieces[0].start : pieces[-1].end]
         if computes(pieces):  # of "total 32 × (attention + …) =" the words before the first number
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
+        words = words if _LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
 
     def _totals(self, line: _Line) -> None:

@@ -34,6 +34,10 @@ _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) 
 LFS_POINTER = b"version https://git-lfs"
 
 
+class NotJSON(BadInput):
+    """A text that is none, and may be something else."""
+
+
 def exists(path: Location) -> bool:
     """Whether there is such a file or folder; never raises, as `Path.exists` does for a name that is too long."""
     return path.exists() if isinstance(path, Remote) else os.path.exists(path)
@@ -154,7 +158,7 @@ def parsed_json(text: str, path: Location) -> Any:
         where = f"{error.msg} at line {error.lineno} column {error.colno}"
         if conflict := _CONFLICT.search(text):
             where = f"a merge that was never resolved left {quoted(conflict[0])} in line {text.count(chr(10), 0, conflict.start()) + 1}"
-        raise BadInput(f"{path} is not JSON: {where}") from None
+        raise NotJSON(f"{path} is not JSON: {where}") from None
     except RecursionError:
         raise BadInput(f"{path} is nested too deeply to be a config") from None
     except ValueError:  # an integer of thousands of digits

@@ -95,7 +95,8 @@ def plain(line: str) -> str:
         line = html.unescape(line)
     if "<" in line:
         line = _TAG.sub(" ", line)
-    line = _APART.sub(",", line)
+    if " , " in line:
+        line = _APART.sub(",", line)
     if line.count("=") > 2 or "\\" in line:
         line = once(line)
     line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
@@ -105,7 +106,8 @@ def plain(line: str) -> str:
     line = _BOLD.sub(r"\2", line)
     line = _ITALIC.sub(r"\1", line)
     line = _UNDERSCORED.sub(r"\1", line)
-    line = _SCALED_OUTSIDE.sub("", line)
+    if "$" in line or "," in line:
+        line = _SCALED_OUTSIDE.sub("", line)
     line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     return line.translate(_CHARACTERS)
 
