@@ -96,7 +96,8 @@ class Judge:
             self._implied_product(int(times[1]), statement, claim)
         elif claim.expression is None and place:
             judged = not pairs and is_total(statement) and _begins_line(statement)
-            self._implied_sum(place, statement, claim, judged=judged)
+            if judged or claim.stated >= LEAST_REFERENCE:
+                self._implied_sum(place, statement, claim, judged=judged)
         if statement.name:
             if statement.name in self.stated:
                 before = self.stated[statement.name], self.true[statement.name]
