@@ -281,8 +281,14 @@ def _computed(ledger: Ledger, form: str | None) -> str:
     """The dtype of products in inference: that of most weights, 16 bits where these are packed."""
     if form is None:
         own = _own(ledger)
-        return own if own in model_states.TRAINED else "float16"
+        return own if own in model_states.TRAINED else _unpacked(ledger)
     return "float16" if form in PACKED or form not in model_states.TRAINED else form
+
+
+def _unpacked(ledger: Ledger) -> str:
+    """The 16 bits in which packed weights are multiplied: those of most elements that are not packed."""
+    sizes = ledger.by("dtype")
+    return max(("float16", "bfloat16"), key=lambda name: sizes.get(name, 0))
 
 
 def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) -> list[Line]:
