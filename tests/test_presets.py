@@ -119,13 +119,13 @@ PUBLISHED = {
     # Half of the published files' bytes, which are below.
     "llama-3.3-70b": 70_553_706_496,
     "mistral-7b-v0.3": 7_248_023_552,
+    # Remembered of the hub's pages, and not found again; the model that transformers builds has as many.
     "phi-4-mini": 3_836_021_760,
     "qwen3-30b-a3b": 30_532_122_624,
     "qwen3-235b-a22b": 235_093_634_560,
     "qwen3-coder-480b-a35b": 480_154_875_392,
     "olmo-3-7b": 7_298_011_136,
     "olmo-3-32b": 32_233_522_176,
-    # The sums that the hub shows for their files, as they are remembered.
     "llama-4-scout": 108_641_793_536,
     "llama-4-maverick": 401_583_781_376,
     "gemma-3-4b": 4_300_079_472,
