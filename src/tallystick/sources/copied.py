@@ -1,7 +1,7 @@
 r"""What a browser copies of a formula: as it is shown, as it was written, and as it is shown again, with nothing between.
 
->>> once(r"MLP: 2×7682=1,179,6482 \\times 768^2 = 1{,}179{,}6482×7682=1,179,648")
-'MLP:  2 \\\\times 768^2 = 1{,}179{,}648 '
+>>> print(once(r"MLP: 2×7682=1,179,6482 \times 768^2 = 1{,}179{,}6482×7682=1,179,648").rstrip())
+MLP:  2 \times 768^2 = 1{,}179{,}648
 """
 
 from __future__ import annotations
