@@ -41,7 +41,7 @@ class Check:
     rounding: int | float = 0  # what a total that is rounded as written lacks
     unexplained: int | float = 0
     unread: tuple[Unread, ...] = ()
-    convention: str | None = None  # the way of counting under which the total, its arithmetic mended, is the model's
+    convention: str | None = None  # the way of counting under which the total, its arithmetic corrected, is the model's
 
     @property
     def correct(self) -> bool:

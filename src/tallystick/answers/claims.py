@@ -33,7 +33,7 @@ class Equation:
     correct: bool
     should_be: int | float | None  # what both sides would be, were they right; None where they are
     carried: int | float
-    matches: str | None  # what has so many parameters in the model
+    matches: str | None  # what has that number of parameters in the model
     names: tuple[str, ...]  # of its tensors, with * for the numbers of their layers
     label_names: str | None = None  # what its label names, where that is another number, and why
     plain: str = ""  # the text without its markup
@@ -41,7 +41,7 @@ class Equation:
 
 @dataclass
 class Claim:
-    """What a statement comes to: as written, and with the errors of earlier lines and its own mended."""
+    """What a statement comes to: as written, and with the errors of earlier lines and its own corrected."""
 
     stated: Fraction
     true: Fraction
@@ -61,7 +61,7 @@ class Claim:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether it says so many, and about so many alone."""
+        """Whether its number is rounded, or said to be approximate."""
         return self.rounded or not is_whole(self.side)
 
     @property

@@ -343,7 +343,7 @@ class Judge:
     def _implied_sum(self, place: int, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """A number that stands alone is the sum of the last lines above it, where that fits.
 
-        A total is that of all of them where it is `judged`: then it is wrong where it is near to that, and not that.
+        A total that is `judged` must be the sum of all of them: near to it, and not equal, it is wrong.
         """
         above = self._summed(self._written(claim))
         fits = bool(above)
@@ -368,7 +368,7 @@ class Judge:
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
-        """What stands behind "× 12 layers" is so many times the line above."""
+        """The number behind "× 12 layers" is the line above, times 12."""
         place = next((place for place in self._unused() if self.claim_at(place).stated * times), None)
         if place is None:
             return
