@@ -8,13 +8,15 @@ from fractions import Fraction
 
 from tallystick.answers.quantities import Quantity
 from tallystick.answers.terms import Term
-from tallystick.arithmetic import Expression, Number
+from tallystick.arithmetic import Expression, Number, Value, exactly
 from tallystick.derivation import TOTAL, Statement
 
 _MEASURES = re.compile(
     r"\b(?:lora|adapters?|bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
     re.IGNORECASE,
 )
+
+_UNREAD = exactly(0)
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,7 @@ class Claim:
     right: bool = True  # each of its sides agrees with the next
     match: Quantity | None = None
     carried: Fraction = Fraction(0)  # what errors of earlier lines make of it
-    low: Fraction = Fraction(0)
-    high: Fraction = Fraction(0)  # between which it is, by the rounding of its digits
+    written: Value = _UNREAD  # its number, with what the rounding of its digits leaves open
     adds: bool = False  # whether it may be an addend of a later sum
 
     @property

@@ -84,8 +84,7 @@ class Judge:
         ]
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
         claim.defines = bool(statement.name) and claim.expression is None
-        written = self._written(claim)
-        claim.low, claim.high = written.low, written.high
+        claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
         claim.adds = not claim.defines and claim.stated.denominator == 1 and not measures(statement)
         self.claims.append(claim)
         claim.term = self._term(claim, statement)
@@ -97,7 +96,7 @@ class Judge:
         elif claim.expression is None and place:
             judged = not pairs and is_total(statement) and _begins_line(statement)
             if judged or claim.stated >= LEAST_REFERENCE:
-                self._implied_sum(place, statement, claim, judged=judged)
+                self._implied_sum(statement, claim, judged=judged)
         if statement.name:
             if statement.name in self.stated:
                 before = self.stated[statement.name], self.true[statement.name]
@@ -340,12 +339,12 @@ class Judge:
     def _used(self, place: int) -> None:
         self.claim_at(place).users.append(self.place)
 
-    def _implied_sum(self, place: int, statement: Statement, claim: Claim, *, judged: bool) -> None:
+    def _implied_sum(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """A number that stands alone is the sum of the last lines above it, where that fits.
 
         A total that is `judged` must be the sum of all of them: near to it, and not equal, it is wrong.
         """
-        above = self._summed(self._written(claim))
+        above = self._summed(claim.written)
         fits = bool(above)
         above = above or self._meant(statement, judged=judged)
         sums = self._sum(above)
@@ -362,9 +361,8 @@ class Judge:
         claim.term = labelled(total(self._terms(above)), (statement.label,), statement.line)
         claim.true, claim.right = claim.term.value, fits
         claim.match = self._match(claim, statement)
-        found = (
-            claim.true if fits and not _meet(sums, self._written(claim)) else sums.exact
-        )  # the slip above is not carried on
+        # Where only the corrected lines add up to it, the slip above is not carried on.
+        found = claim.true if fits and not _meet(sums, claim.written) else sums.exact
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
@@ -405,14 +403,14 @@ class Judge:
     def _summed(self, value: Value) -> list[int]:
         """The last of them that add up to a value, two at least."""
         found: list[int] = []
-        low = high = true = Fraction(0)
+        sums, true = exactly(0), Fraction(0)
         for place in self._unused():
             claim = self.claim_at(place)
-            low, high, true = low + claim.low, high + claim.high, true + claim.true
+            sums, true = _plus(sums, claim.written), true + claim.true
             found.append(place)
-            if len(found) > 1 and ((low <= value.high and value.low <= high) or value.exact == true):
+            if len(found) > 1 and (_meet(sums, value) or value.exact == true):
                 break
-            if min(low, true) > value.high:
+            if min(sums.low, true) > value.high:
                 found = []
                 break
         else:
@@ -423,15 +421,11 @@ class Judge:
     def _sum(self, places: Sequence[int]) -> Value:
         sums = exactly(0)
         for place in places:
-            sums = _plus(sums, self._written(self.claim_at(place)))
+            sums = _plus(sums, self.claim_at(place).written)
         return sums
 
     def _terms(self, places: Sequence[int]) -> list[Term]:
         return [term for place in places if (term := self.claim_at(place).term) is not None]
-
-    def _written(self, claim: Claim) -> Value:
-        """What a statement says, with what the rounding of its digits leaves open."""
-        return alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
 
 
 def _may_lack(side: Expression) -> bool:

@@ -65,7 +65,7 @@ def _by_name(strand: Strand) -> str | None:
 
 
 def _usual(strand: Strand) -> str | None:
-    """Where neither its name nor its size tells; embeddings and heads are told by their role alone."""
+    """Where neither its name nor its size decides; embeddings and heads are known by their role alone."""
     if strand.role in EMBEDDING_ROLES:
         return ""
     return _NUMBERED.get(strand.word.lower()) if strand.role in ("mlp", "experts") else None

@@ -1,4 +1,4 @@
-"""One tensor of each of some layers: what two models are laid beside each other in."""
+"""One tensor of each of some layers: the unit in which two models are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which statement of a derivation is its total, told by how its numbers refer to each other before any word."""
+"""Which statement of a derivation is its total: found by how its numbers refer to each other, before any word."""
 
 from __future__ import annotations
 

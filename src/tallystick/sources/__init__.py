@@ -216,7 +216,8 @@ def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledge
 
 def _values(path: Location) -> Any:
     """What the file of a config holds."""
-    from tallystick.sources.files import NotJSON, read_json, read_text, read_toml
+    from tallystick.sources.files import keep_json, read_text, read_toml
+    from tallystick.sources.pasted import config_of
 
     if path.name.endswith(_YAML):
         from tallystick.sources.flat_yaml import read_flat_yaml
@@ -224,14 +225,9 @@ def _values(path: Location) -> Any:
         return read_flat_yaml(path)
     if path.suffix == ".toml":
         return read_toml(path)
-    try:
-        return read_json(path)
-    except NotJSON:
-        from tallystick.sources.pasted import config_in
-
-        if (values := config_in(read_text(path), str(path))) is None:
-            raise
-        return values
+    text = read_text(path)
+    keep_json(text, path)
+    return config_of(text, str(path))
 
 
 def _unread(folder: Location) -> tuple[str, ...]:

@@ -275,9 +275,8 @@ class _Reader:
             if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
                 found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
             late = suffix(segment, self.known) if found is None and following < len(pieces) else None
-            if late is not None and isinstance(
-                late[0], Operation
-            ):  # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
+            # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
+            if late is not None and isinstance(late[0], Operation):
                 self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
                 begin = self._begin(line, text, segment, label)
                 continue
@@ -349,7 +348,7 @@ class _Reader:
             product = prefix(self._tokens(inside[1]), self.known) if inside else None
             behind = _PRODUCT_BEHIND.search(rest)  # "12 blocks:  85.0M   (7.08M × 12)"
             if product is None and behind:
-                inside, product = behind, prefix(self._tokens(behind[1]), self.known)
+                product = prefix(self._tokens(behind[1]), self.known)
             sides: list[tuple[Expression, bool]] = [(number, pieces[0].kind != "number")]
             if product and isinstance(product[0], Operation):
                 sides.insert(0, (product[0], False))

@@ -150,7 +150,7 @@ def keep_json(text: str, path: Location) -> int:
     return cost
 
 
-def parsed_json(text: str, path: Location) -> Any:
+def parsed_json(text: str, path: Location | str) -> Any:
     """The values of a JSON text."""
     try:
         return json.loads(text)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tallystick.budget import current
 from tallystick.errors import BadInput
+from tallystick.sources.files import NotJSON, parsed_json
 
 LARGEST_DICTIONARY = 20_000  # characters
 MOST_DICTIONARIES = 100  # of one text
@@ -48,6 +49,16 @@ def dictionaries(text: str) -> list[Pasted]:
             found.append(Pasted(match["name"] or "", text.count("\n", 0, match.start()) + 1, values))
             position = end
     return found
+
+
+def config_of(text: str, source: str) -> Any:
+    """What the text of a config holds: JSON, or the one dictionary in it; `BadInput` where it is neither."""
+    try:
+        return parsed_json(text, source)
+    except NotJSON:
+        if (values := config_in(text, source)) is None:
+            raise
+        return values
 
 
 def config_in(text: str, source: str) -> dict[str, Any] | None:

@@ -116,20 +116,11 @@ def forget() -> None:
 
 
 def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
-    from tallystick.sources.pasted import config_in
+    from tallystick.sources.pasted import config_of
     from tallystick.sources.quantised import ledger_of_config
 
     name = _file(given)
-    text = _text(given, "config", MOST_CONFIG)
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        if (values := config_in(text, "the text")) is None:
-            raise BadInput(f"{name} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
-    except RecursionError:
-        raise BadInput(f"{name} is nested too deeply to be a config") from None
-    except ValueError:  # an integer of thousands of digits
-        raise BadInput(f"{name} holds a number too long to be a size") from None
+    values = config_of(_text(given, "config", MOST_CONFIG), name)
     return ledger_of_config(values, overrides, source=name)
 
 
