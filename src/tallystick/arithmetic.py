@@ -66,6 +66,10 @@ class Value(NamedTuple):
     low: Fraction
     high: Fraction
 
+    def meets(self, other: Value) -> bool:
+        """Whether both may be the same number."""
+        return self.low <= other.high and other.low <= self.high
+
 
 def exactly(number: int | Fraction) -> Value:
     """A value with no rounding."""
