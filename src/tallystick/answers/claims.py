@@ -11,8 +11,9 @@ from tallystick.answers.terms import Term
 from tallystick.arithmetic import Expression, Number, Value, exactly
 from tallystick.derivation import TOTAL, Statement
 
+_ADAPTERS = re.compile(r"(?<![^\W_])(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])", re.IGNORECASE)
 _MEASURES = re.compile(
-    r"\b(?:lora|adapters?|bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
+    r"\b(?:bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
     re.IGNORECASE,
 )
 
@@ -78,8 +79,9 @@ def is_total(statement: Statement) -> bool:
 
 
 def measures(statement: Statement) -> bool:
-    """Whether a statement is about bytes or operations, not parameters."""
-    return bool(_MEASURES.search(f"{statement.label} {statement.clause}"))
+    """Whether a statement is about bytes, operations or adapters, not parameters of the model."""
+    words = f"{statement.label} {statement.clause}"
+    return bool(_MEASURES.search(words) or _ADAPTERS.search(f"{words} {statement.heading}"))
 
 
 def is_whole(expression: Expression) -> bool:

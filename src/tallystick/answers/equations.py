@@ -94,6 +94,8 @@ class Judge:
             judged = not pairs and is_total(statement) and _begins_line(statement)
             if judged or claim.stated >= LEAST_REFERENCE:
                 self._implied_sum(statement, claim, judged=judged)
+        if not pairs and not self._is_judged(statement):
+            self._alone(statement, claim)
         if statement.name:
             if statement.name in self.stated:
                 before = self.stated[statement.name], self.true[statement.name]
@@ -209,16 +211,21 @@ class Judge:
 
     def _misfit(self, claim: Claim, statement: Statement) -> str | None:
         """What the label names, where that has not this number."""
-        if self.quantities is None or claim.defines or claim.is_rounded:
+        if self.quantities is None or claim.defines or claim.expression is None:
             return None
         found = misfit(statement.label, claim.true, self.quantities)
         return found.sentence if found else None
 
     def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
-        if self.quantities is None or claim.defines:
+        """What the number is in the model: exactly, or as far as the rounding of what it is computed from says."""
+        if self.quantities is None or claim.defines or (claim.expression is None and claim.stated < LEAST_REFERENCE):
             return None
-        factors = tuple(sorted(factor for factor in (claim.term.factors if claim.term else ()) if factor != 1))
-        found = self.quantities.best(claim.true, (statement.label, statement.heading), factors, self.matched)
+        labels = (statement.label, statement.heading)
+        found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
+        spread = claim.term.spread if claim.term else Fraction(0)
+        if found is None and (spread or claim.is_rounded):
+            width = max(spread, (claim.written.high - claim.written.low) / 2)
+            found = self.quantities.stated(Value(claim.true, claim.true - width, claim.true + width), labels)
         self.matched.add(found)
         return found
 
@@ -318,6 +325,20 @@ class Judge:
         claim.match = self._match(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
 
+    def _is_judged(self, statement: Statement) -> bool:
+        return bool(self.equations) and self.equations[-1].line == statement.line
+
+    def _alone(self, statement: Statement, claim: Claim) -> None:
+        """A labelled number that stands alone is right where the model has that number of what the label names."""
+        if self.quantities is None or claim.defines or measures(statement):
+            return
+        labels = (statement.label, statement.heading)
+        claim.match = self.quantities.whole_model(claim.written) if is_total(statement) else None
+        claim.match = claim.match or self.quantities.stated(claim.written, labels)
+        if claim.match is not None:
+            self.matched.add(claim.match)
+            self._equation(statement, claim, Number(Fraction(claim.match.parameters)), claim.side, True, last=True)
+
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
         """The statements that a number which stands alone must be the sum of: all for a total, those of a layer for a layer."""
         about = tags_of(statement.label)
@@ -341,3 +362,13 @@ def _counts(statement: Statement, sides: Sides) -> bool:
     word = re.escape(statement.label.rpartition(" ")[2])
     behind_word = word[-1:].isalpha() and re.search(rf"{word} \d", statement.plain) is not None
     return behind_word or _COUNTED.match(statement.clause) is not None
+
+
+def _factors(term: Term | None) -> tuple[int, ...]:
+    """What is multiplied in a term, or in the product that is nearly all of it: the bias of a projection is little."""
+    if term is None:
+        return ()
+    largest = max(term.leaves, key=lambda leaf: abs(leaf.value))
+    if abs(term.value - largest.value) > LITTLE * abs(term.value):
+        return ()
+    return tuple(sorted(factor for factor in largest.factors if factor != 1))

@@ -16,19 +16,22 @@ _WORDS = tuple(
     (tag, re.compile(pattern, re.IGNORECASE))
     for tag, pattern in (
         ("token", r"\b(tok(en)?s?|vocab\w*|wte|emb(ed\w*)?|tok_emb\w*|embed_tokens|word embed\w*|input embed\w*|V)\b"),
-        ("position", r"\b(pos\w*|wpe)"),
+        ("position", r"\b(po[sz]i\w*|pos|wpe|pos_\w*)\b"),
+        ("segment", r"\b(segments?|token.?types?|type embed\w*)\b"),
+        ("pooler", r"\b(pooler|pooling)\b"),
         ("head", r"\b(lm.?head|head\b(?!s)|unembed\w*|output (layer|embed\w*|matrix|vocab\w*)|out_head|classifier|logits?)"),
         ("attention", r"\b(\w*att(n|ention)\w*|mha|gqa|mqa)\b|_attn"),
         ("qkv", r"qkv|c_attn|\bin_proj|\bq ?[,/&+] ?k|quer(y|ies)[,/ ]+(and )?keys?"),
         ("q", r"\b(w_?q|q_proj|quer(y|ies)|q)\b"),
         ("k", r"\b(w_?k|k_proj|keys?|k)\b"),
         ("v", r"\b(w_?v|v_proj|values?|v)\b(?! embed)"),
-        ("o", r"\b(w_?o|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|output)\b"),
+        ("o", r"\b(w_?o|w_?out|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|output)\b"),
         ("mlp", r"\b(mlp|ffn?|feed.?forward|ff|position.?wise|fc|fully)\b|c_fc|_fc\b"),
         ("gate", r"\b(gate\w*|w_?1)\b"),
         ("up", r"\b(up\w*|expan\w+|c_fc|fc_?1|first|hidden layer|w_?3|h_to_4h)\b"),
         ("down", r"\b(down\w*|contract\w*|mlp.c_proj|fc_?2|second|w_?2|4h_to_h)\b"),
         ("experts", r"\b(experts?|moe)\b"),
+        ("single", r"\b(per|each|one|single|an) (\w+ )?expert\b"),
         ("router", r"\b(router|routing|gating)\b"),
         ("norm", r"(norm|\bln(_?\w)?\b|\bln_)"),
         ("final", r"\b(final|last|ln_f|top)\b"),
@@ -51,6 +54,9 @@ _ABROAD = tuple(
         ("attention", r"注意力|注意機構|アテンション|어텐션|주의|aufmerksamkeit|\batenci|внимани"),
         ("mlp", r"前馈|前饋|フィードフォワード|全結合|피드포워드|vorwärts|прямого распространени|полносвязн"),
         ("experts", r"专家|專家|エキスパート|전문가|\bexpert[eo]|эксперт"),
+        ("segment", r"段嵌入|片段|セグメント|세그먼트|句子"),
+        ("pooler", r"池化|プーラー|풀러"),
+        ("single", r"(每个|单个|一个|每個|單個)(专家|專家)|エキスパート(1|一)|전문가 (하나|1)|(?:je|pro|ein) expert"),
         ("router", r"路由|ルーター|라우터|маршрутизат"),
         ("norm", r"归一化|正規化|정규화|normierung|normalis|нормализ"),
         ("final", r"最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн"),
@@ -64,17 +70,33 @@ _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
 # What says which of a component's tensors, in which layers, and not which component.
-KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module"})
+KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
+
+# "(768 → 3072 → 768 + bias)" counts the biases in, and is not about them.
+_WITH = re.compile(
+    r"(?:\+|&|\b(?:with|and|incl\w*|plus|mit|avec|con|y|e|et|und)\b|含|和|及|と)\s*(?:the |its )?bias\w*", re.I
+)
+# Where a word of Latin letters begins or ends with no blank: 每个GPT2MLP, TransformerBlock.
+_SEAM = re.compile(
+    r"(?<=[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])(?=[A-Za-z0-9])"
+    r"|(?<=[A-Za-z0-9])(?=[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
+    r"|(?<=[a-z0-9])(?=[A-Z][A-Za-z])|(?<=[A-Z])(?=[A-Z][a-z])"
+)
+_TOKENS = re.compile(r"\b(tok(en)?s?|word|vocab\w*|wte|V)\b(?!.?type)|词|詞|単語|토큰", re.IGNORECASE)
 
 
 @lru_cache(maxsize=4096)
 def tags_of(label: str) -> frozenset[str]:
     """What a label is about: the tags of `quantities`."""
-    label = _WITHOUT.sub(" ", label)
-    label = f"{label} {label.replace('_', ' ')}"
+    label = _WITH.sub(" ", _WITHOUT.sub(" ", label))
+    label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)}
     if {"q", "k", "v"} <= found or "qkv" in found:
         found = found - {"q", "k", "v"} | {"qkv"}
-    if "position" in found:
+    if {"qkv", "o"} <= found:
+        found = found - {"qkv", "o"} | {"attention"}
+    if {"up", "down"} <= found:
+        found = found - {"gate", "up", "down"} | {"mlp"}
+    if found & {"position", "segment", "pooler"} and not _TOKENS.search(label):
         found.discard("token")
     return frozenset(found)

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from tallystick.answers.quantities import Quantities, Quantity
 
 _PLAIN_WORDS = re.compile(
-    r"\b(?:self|multi.?head(?:ed)?|attention|experts?|positions?|positional|embeddings?|token|params|parameters|total|the|all|per"
-    r"|each|in|of|one|layers?|blocks?)\b",
+    r"\b(?:self|multi.?head(?:ed)?|attention|mlp|ffn?|feed.?forward|experts?|positions?|positional|embeddings?|token|params|parameters"
+    r"|w_?[qkvo]|[qkvo]|[qkvo]_proj|quer(?:y|ies)|keys?|values?|(?:gate|up|down)(?:_proj)?|projections?|lm.?head|output"
+    r"|total|the|all|per|each|in|of|one|layers?|blocks?)\b",
     re.IGNORECASE,
 )
 

@@ -41,6 +41,7 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "norm": (("q", r"(q|query)_?(layer)?norm"), ("k", r"(k|key)_?(layer)?norm")),
 }
 _WORDS["experts"] = _WORDS["mlp"]
+_DENSE = {"intermediate": "up", "output": "down"}  # BERT's intermediate.dense and output.dense
 _NUMBERED = {"w1": "gate", "w3": "up", "v1": "up", "w2": "down"}  # Llama's and DBRX's, where no sizes tell
 _OF_NO_STREAM = re.compile(r"(^|\.)indexer\.")  # DeepSeek's, which pick what attention sees
 
@@ -60,6 +61,8 @@ def projected(strands: Iterable[Strand]) -> list[Strand]:
 def _by_name(strand: Strand) -> str | None:
     if _OF_NO_STREAM.search(strand.name):
         return None
+    if strand.role == "mlp" and strand.word == "dense":
+        return _DENSE.get(strand.trunk.rpartition(".")[2])
     words = _WORDS.get(strand.role, ())
     return next((slot for slot, pattern in words if re.fullmatch(pattern, strand.word, re.IGNORECASE)), None)
 

@@ -11,10 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
+from math import log
 from typing import NamedTuple
 
 from tallystick.answers.labels import KINDS, tags_of
 from tallystick.answers.parts import kind_of
+from tallystick.answers.strand import Strand
+from tallystick.answers.strands import strands_of
+from tallystick.arithmetic import Value
 from tallystick.ledger import Entry, Ledger
 from tallystick.numbering import template_of
 
@@ -36,27 +40,16 @@ NAMED = {
     "router": "router",
     "norm": "norms",
     "final": "final norm",
+    "segment": "segment embedding",
+    "pooler": "pooler",
 }
 
 _ROLES = {"token_embedding": "token", "position_embedding": "position"}
+_PACKED = {"gate_up": ("gate", "up"), "qkv": ("q", "k", "v"), "kv": ("k", "v")}
 
-# What a module is to its block, by the last part of its name; c_proj is the output of attention and MLP both.
-_MODULES = {
-    "attention": {
-        "qkv": r"c_attn|qkv(_proj)?|Wqkv|query_key_value|in_proj",
-        "q": r"q_proj|W_query|q_attn|wq|query",
-        "k": r"k_proj|W_key|wk|key",
-        "v": r"v_proj|W_value|wv|value",
-        "o": r"o_proj|c_proj|out_proj|dense|wo|out",
-    },
-    "mlp": {
-        "gate_up": r"gate_up_proj(_bias)?",
-        "gate": r"gate_proj|w1|fc1(?=\.three)",
-        "up": r"up_proj|c_fc|fc1|fc_in|dense_h_to_4h|w3|0|fc2(?=\.three)",
-        "down": r"down_proj(_bias)?|c_proj|fc2|fc_out|dense_4h_to_h|w2|2|fc3",
-    },
-}
+VAGUE = Fraction(1, 20)  # a number of one digit, 7B, says less than what it is near to
 
+_SEGMENT = re.compile(r"token_type|segment")
 _PARTLY = re.compile(
     r"\b(?:only|approx\w*|dominant|mostly|main|matri\w+|weights?|per (?:head|token|expert))\b|[≈~]", re.IGNORECASE
 )
@@ -74,6 +67,8 @@ class Atom(NamedTuple):
     layers: int  # 1 outside of layers
     parameters: int  # unique ones
     final: bool  # a norm outside of the layers
+    experts: int = 1  # in each layer
+    active: Fraction = Fraction(1)  # of them, for one token
 
 
 class Quantity(NamedTuple):
@@ -93,6 +88,11 @@ class Quantity(NamedTuple):
         """What it is of, whatever the kind of tensor and the number of layers."""
         return self.tags - KINDS
 
+    @property
+    def is_projection(self) -> bool:
+        """Whether it is one matrix of attention or of an MLP, or some of them, and not all."""
+        return len(self.component) > 1 and len(self.component & {"attention", "mlp", "experts"}) == 1
+
 
 class Quantities:
     """All quantities of a ledger, found by their number."""
@@ -104,7 +104,7 @@ class Quantities:
         self.all: list[Quantity] = []
         self.whole: list[Quantity] = []  # over all layers
         self._by_number: dict[int, list[Quantity]] = {}
-        self._seen: set[tuple[frozenset[int], bool]] = set()
+        self._seen: set[tuple[frozenset[int], int]] = set()
         self._collect()
 
     def of(self, number: Fraction, spread: Fraction = Fraction(0)) -> list[Quantity]:
@@ -133,6 +133,26 @@ class Quantities:
             default=None,
         )
 
+    def stated(self, number: Value, labels: Sequence[str]) -> Quantity | None:
+        """What a number that stands alone says of the model: the best of what its label names, within its rounding.
+
+        None where the label names nothing, or nothing that has so many parameters.
+        """
+        about = next((tags for label in labels if (tags := tags_of(label))), frozenset())
+        if not about or number.high - number.low > VAGUE * abs(number.exact):
+            return None
+        found = [
+            quantity
+            for quantity in self.all
+            if number.low <= quantity.parameters <= number.high
+            and (quantity.component & about or not (quantity.component or about - KINDS))
+        ]
+        return max(found, key=lambda quantity: fit(quantity, labels), default=None)
+
+    def whole_model(self, number: Value) -> Quantity | None:
+        """The whole model, where a total says its number."""
+        return next((one for one in self.of(Fraction(self.total)) if number.low <= self.total <= number.high), None)
+
     def labelled(self, labels: Sequence[str]) -> list[Quantity]:
         """Whole quantities that are called so, whatever their number."""
         wanted = next((tags for label in labels if (tags := tags_of(label) - KINDS)), None)
@@ -144,7 +164,7 @@ class Quantities:
         Where it does not say in how many layers, it is what is nearer to `number`.
         """
         about = tags_of(label)
-        if not about - KINDS or _PARTLY.search(label):
+        if number <= 0 or not about - KINDS or _PARTLY.search(label):
             return None
         kinds = about & {"bias", "scale", "shift"}
         layers = {True} if "one" in about else {False} if "all" in about else {True, False}
@@ -156,7 +176,7 @@ class Quantities:
             and quantity.one_layer in layers
         ]
         largest = {quantity.one_layer: quantity for quantity in sorted(found, key=lambda found: found.parameters)}
-        return min(largest.values(), key=lambda quantity: abs(quantity.parameters - number), default=None)
+        return min(largest.values(), key=lambda quantity: abs(log(quantity.parameters) - log(number)), default=None)
 
     # -- which there are --------------------------------------------------------------------------
 
@@ -168,24 +188,24 @@ class Quantities:
         roles = {
             role: {place for place, atom in enumerate(atoms) if atom.role == role} for role in {a.role for a in atoms}
         }
-        norms, in_layers = (
-            roles.get("norm", set()),
-            {place for place, atom in enumerate(atoms) if atom.layers > 1 or "*" in atom.name},
-        )
-
+        norms = roles.get("norm", set())
+        in_layers = {place for place, atom in enumerate(atoms) if atom.layers > 1 or "*" in atom.name}
         self._put("the whole model", "", set(range(len(atoms))), ())
-        for tag in ("token", "position", "head"):
+        for tag in ("token", "position", "segment", "head", "pooler"):
             self._add(NAMED[tag], by_tag.get(tag, set()), {tag})
+        embeddings = set().union(*(by_tag.get(tag, set()) for tag in ("token", "position", "segment")))
+        below = {place for place in roles.get("norm", set()) - in_layers if "embed" in atoms[place].name}
         self._add(
-            "embeddings of tokens and positions",
-            by_tag.get("token", set()) | by_tag.get("position", set()),
-            {"token", "position"},
+            "embeddings of tokens and positions", embeddings - by_tag.get("segment", set()), {"token", "position"}
         )
+        self._add("embeddings", embeddings, {"token", "position", "segment"})
+        self._add("embeddings with their norm", embeddings | below, {"token", "position", "segment", "norm"})
         if by_tag.get("head"):  # and none of its own where it is tied
             self._add("token embedding and LM head", by_tag.get("token", set()) | by_tag["head"], {"token", "head"})
         self._add("attention", roles.get("attention", set()), {"attention"})
         self._add("MLP", roles.get("mlp", set()), {"mlp"})
         self._add("experts", roles.get("experts", set()), {"experts"})
+        self._experts(roles.get("experts", set()))
         self._add("router", roles.get("router", set()), {"router"})
         for tags, words in (
             ("o", NAMED["o"]), ("q k v", NAMED["qkv"]), ("q", NAMED["q"]), ("k", NAMED["k"]), ("v", NAMED["v"]),
@@ -205,14 +225,15 @@ class Quantities:
                 )
         self._add("norms", norms, {"norm"})
         self._add("norms", norms & in_layers, {"norm", "block"})
-        outside = norms - in_layers
-        one = len({atoms[place].name.rpartition(".")[0] for place in outside}) == 1
-        self._add("final norm" if one else "norms outside of the layers", outside, {"norm", "final"})
         for place in sorted(norms & in_layers):
             same = {
                 other for other in norms if atoms[other].name.rpartition(".")[0] == atoms[place].name.rpartition(".")[0]
             }
             self._add(f"norm {_module(atoms[place].name)}", same, {"norm", "block", "module"})
+        self._add("norm of the embeddings", below, {"norm", "token"})
+        outside = norms - in_layers - below
+        one = len({atoms[place].name.rpartition(".")[0] for place in outside}) == 1
+        self._add("final norm" if one else "norms outside of the layers", outside, {"norm", "final"})
         for tag in by_tag.keys() - NAMED.keys():
             self._add(tag, by_tag[tag], tags_of(tag))
         self._add(
@@ -229,6 +250,18 @@ class Quantities:
             places = {place for place in in_layers if atoms[place].kind in kinds}
             self._put("the blocks", words, places, {"block"})
         self._add("the model", set(range(len(atoms))), ())
+
+    def _experts(self, places: set[int]) -> None:
+        """One expert of one layer, and those that a token is sent to."""
+        shares = {self.atoms[place].layers * self.atoms[place].experts for place in places}
+        active = {self.atoms[place].active for place in places}
+        if len(shares) == len(active) == 1 and (share := shares.pop()):
+            self._register("one expert of one layer", places, {"experts", "one", "single"}, share=share)
+            layers = {self.atoms[place].layers for place in places}
+            if len(layers) == 1 and (used := active.pop()) and used < 1:
+                self._register(
+                    "active experts of one layer", places, {"experts", "one"}, share=int(layers.pop() / used)
+                )
 
     def _union(self, tags: list[str], words: str, by_tag: dict[str, set[int]], within: set[int], role: str) -> None:
         if all(by_tag.get(tag, set()) & within for tag in tags):
@@ -264,14 +297,14 @@ class Quantities:
             self._register(f"{phrase}{kind}", places, tags)
 
     def _register(self, what: str, places: set[int], tags: Iterable[str], *, share: int = 1) -> None:
-        key = (frozenset(places), share > 1)
+        key = (frozenset(places), share)
         parameters = sum(self.atoms[place].parameters for place in places)
         if not parameters or key in self._seen:
             return
         self._seen.add(key)
         factors: tuple[int, ...] = ()
-        if len(places) == 1:
-            atom = self.atoms[next(iter(places))]
+        atom = max((self.atoms[place] for place in places), key=lambda atom: atom.parameters)
+        if len({self.atoms[place].tag for place in places}) == 1 and len(places) <= 2:
             factors = tuple(sorted(size for size in (atom.copies // share, *atom.shape) if size != 1))
         names = tuple(dict.fromkeys(self.atoms[place].name for place in sorted(places)))
         quantity = Quantity(what, parameters // share, names, frozenset(places), frozenset(tags), factors, share > 1)
@@ -290,15 +323,25 @@ def _may_be(quantity: Quantity, about: frozenset[str]) -> bool:
 def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()) -> int:
     """How well a quantity is what the labels, nearest first, and the factors of a product say."""
     score = 0
+    said = False
     for weight, label in zip((12, 4, 2, 1), filter(None, labels), strict=False):
         wanted = tags_of(label)
         about = quantity.tags
         score += weight * (
-            2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - len((about - wanted) & KINDS)
+            2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about - wanted)
         )
-        if wanted - KINDS:
+        score += weight * ("module" in about and _module(quantity.names[0]).lower() in label.lower())
+        said = bool(wanted - KINDS)
+        if said:
             break
+    if not said and quantity.is_projection and not quantity.one_layer:
+        score -= 40  # without a word of it nobody counts one projection of all layers
     return score + 3 * (bool(factors) and quantity.factors == factors)
+
+
+def _unasked(tags: frozenset[str]) -> int:
+    """How far a quantity is from what is meant where nobody says these tags: biases alone, the last norm."""
+    return len(tags & KINDS) + len(tags & {"bias", "scale", "shift"}) + 3 * len(tags & {"final", "token"})
 
 
 # -- atoms ----------------------------------------------------------------------------------------
@@ -311,32 +354,52 @@ def _atoms(ledger: Ledger) -> list[Atom]:
         if entry.unique:
             shape = tuple(int(size) for size in entry.shape)
             stacks.setdefault((template_of(entry.name)[0].replace("{}", "*"), shape), []).append(entry)
-    names = {name for name, _ in stacks}
+    strands = _strands(ledger)
     found = []
     for (name, shape), entries in stacks.items():
         layers = sum(int(entry.axes[0].length) if entry.axes else 1 for entry in entries)
         parameters = sum(int(entry.unique) * entry.copies for entry in entries)
         copies, first = sum(entry.copies for entry in entries), entries[0]
-        tag = _tag(template_of(first.called)[0].replace("{}", "*"), first.role, names)
+        called = template_of(first.called)[0].replace("{}", "*")
+        tag = _tag(called, first.role, strands[name].slot)
         final = first.role == "norm" and "*" not in name
         whole = Atom(
-            tag, first.role, kind_of(first), name, shape, copies, layers if "*" in name else 1, parameters, final
+            tag,
+            first.role,
+            kind_of(first),
+            name,
+            shape,
+            copies,
+            layers if "*" in name else 1,
+            parameters,
+            final,
+            strands[name].experts,
+            Fraction(1) if first.active is None else Fraction(first.active),
         )
         found += _unpacked(whole, stacks)
     return found
 
 
-def _tag(name: str, role: str, names: set[str]) -> str:
-    module = _module(name)
-    kind = {"experts": "mlp"}.get(role, role)
-    if f"{name.rpartition('.')[0][: -len(module)]}fc3.weight" in names:
-        module += ".three"  # gate, up, down as the book's Llama numbers them
-    for tag, pattern in _MODULES.get(kind, {}).items():
-        if re.match(rf"(?:{pattern})(?:\.three)?$", module):
-            return tag
+def _strands(ledger: Ledger) -> dict[str, Strand]:
+    """The strand of each name, its projection left open where its tensors are not all the same."""
+    found: dict[str, Strand] = {}
+    for strand in strands_of(ledger.parameters):
+        name = template_of(strand.name)[0].replace("{}", "*")
+        before = found.setdefault(name, strand)
+        if before.slot != strand.slot:
+            found[name] = before._replace(slot=None)
+    return found
+
+
+def _tag(name: str, role: str, slot: str | None) -> str:
+    """What a tensor is of, by its projection, its role, or else the name of its module."""
+    if slot in NAMED or slot in _PACKED:
+        return str(slot)
     if role in _ROLES:
-        return _ROLES[role]
-    return role if role in ("head", "norm", "router") else module
+        return "segment" if _SEGMENT.search(name) else _ROLES[role]
+    if role in ("head", "norm", "router"):
+        return role
+    return "pooler" if "pooler" in name else _module(name)
 
 
 def _module(name: str) -> str:
@@ -348,16 +411,13 @@ def _module(name: str) -> str:
 
 def _unpacked(atom: Atom, stacks: dict[tuple[str, tuple[int, ...]], list[Entry]]) -> list[Atom]:
     """A packed projection as those that it packs, where its shape says how."""
-    tags: tuple[str, ...]
-    if atom.tag == "gate_up":
-        tags = ("gate", "up")
-    elif atom.tag == "qkv":
-        tags = ("q", "k", "v")
+    if atom.tag not in _PACKED:
+        return [atom]
+    tags = _PACKED[atom.tag]
+    if atom.tag == "qkv":
         weight = next((shape for name, shape in stacks if name == atom.name.rpartition(".")[0] + ".weight"), ())
         if len(weight) != 2 or max(weight) != 3 * min(weight):
             return [atom._replace(tag="q k v")]  # grouped heads: how many rows are whose is not told
-    else:
-        return [atom]
     share = len(tags)
     largest = max(range(len(atom.shape)), key=lambda place: (atom.shape[place] % share == 0, atom.shape[place]))
     shape = tuple(size // share if place == largest else size for place, size in enumerate(atom.shape))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from math import log2
 
 from tallystick.answers.claims import Claim, is_total, measures
 from tallystick.answers.equations import Judge
-from tallystick.answers.labels import tags_of
-from tallystick.derivation import Statement
+from tallystick.answers.labels import KINDS, tags_of
+from tallystick.derivation import TOTAL, Statement
 
 FAR = 2  # a sum of no earlier lines that misses the model by more than a half of it is not meant as the whole
 
@@ -28,7 +29,7 @@ def whole(judge: Judge) -> int | None:
         and _may_be(judge, place, statement, claim)
     }
     if not found:
-        return None
+        return _last_sum(judge)
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
         return (named or list(found))[-1]
@@ -41,16 +42,37 @@ def whole(judge: Judge) -> int | None:
     return min(found, key=rank)
 
 
+def _last_sum(judge: Judge) -> int | None:
+    """Of a text in which nothing is called the total: its last equation, where it adds and is the largest number."""
+    claims = [(place, claim) for place, claim in enumerate(judge.claims) if claim is not None]
+    if len(claims) < 2 or judge.quantities is not None:
+        return None
+    place, last = claims[-1]
+    statement = judge.derivation.statements[place]
+    largest = all(claim.stated < last.stated for _, claim in claims[:-1])
+    plain = _adds(last) and not measures(statement) and not tags_of(statement.label) - {"all", "block"}
+    return place if largest and plain else None
+
+
 def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim) -> bool:
-    about = tags_of(statement.label)
+    about = _about(statement)
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if _part(judge, claim):
         return is_model and _adds(claim)  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
     if is_model:
         return True
     if is_total(statement):
+        part = judge.quantities is None and not about and tags_of(statement.heading) - KINDS
+        if part and not (_collects(judge, place) and _adds(claim)):
+            return False
         return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
     return _adds(claim) and "one" not in about and (_collects(judge, place) or _near(judge, claim))
+
+
+def _about(statement: Statement) -> frozenset[str]:
+    """What a label is about: of "Total: embedding + 12 × block" the words before the colon."""
+    before, *colon = re.split(r"[:\uff1a]", statement.label, maxsplit=1)
+    return tags_of(before if colon and TOTAL.search(before) else statement.label)
 
 
 def _collects(judge: Judge, place: int) -> bool:

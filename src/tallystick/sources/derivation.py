@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tallystick.arithmetic import Expression, Name, Number, Operation
+from tallystick.arithmetic import Expression, Name, Number, Operation, alone, evaluate
 from tallystick.budget import OverBudget, current
 from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 from tallystick.errors import BadInput
@@ -31,12 +31,14 @@ _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a lin
 _CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
 _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
 _OWN_LABEL = re.compile(r"\s*+\+\s*+[^\W\d_]{3,}[^=≈]*\s\d[^=≈]*[=≈]")  # "+ pooler  768 × 768 + 768 = 590,592"
+_OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
-_CLAUSE = re.compile(r"[.;,]\s(?!\s*[-+*/=≈])|[。；，]")
+_SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
+_CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 ABOUT = frozenset(  # as people read them
     [
@@ -63,6 +65,8 @@ ABOUT = frozenset(  # as people read them
         "대략",
     ]
 )
+_CELLS = re.compile(r"\s{2,}")
+_SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")
 _CALLED = re.compile(r"[(（][^()（）]*$")
@@ -174,6 +178,8 @@ def _belongs(held: _Line, line: _Line) -> bool:
         return True
     if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
         return True
+    if _OWN_TIMES.match(line.plain) and not _RELATION.search(held.plain):
+        return False
     if _OWN_LABEL.match(line.plain) and _RELATION.search(held.plain):
         return False
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
@@ -326,14 +332,17 @@ class _Reader:
 
     def _totals(self, line: _Line) -> None:
         """The totals that a sentence states beside its equations: "in total 46.7B"."""
-        for clause in _CLAUSE.split(line.plain):
-            word = TOTAL.search(clause)
-            if word is None or _RELATION.search(clause):
-                continue
-            pieces = self._tokens(clause[word.end() :])
-            numbers = [piece.number for piece in pieces if piece.number is not None]
-            if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
-                self._add(line, clause[: word.end()], [(numbers[0], False)], clause=clause)
+        for sentence in _SENTENCES.split(line.plain):
+            said = ""
+            for clause in _CLAUSE.split(sentence):
+                before, said = said, f"{said}, {clause}"
+                word = TOTAL.search(clause)
+                if word is None or _RELATION.search(clause):
+                    continue
+                pieces = self._tokens(clause[word.end() :])
+                numbers = [piece.number for piece in pieces if piece.number is not None]
+                if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
+                    self._add(line, f"{before} {clause[: word.end()]}", [(numbers[0], False)], clause=clause)
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
@@ -341,17 +350,20 @@ class _Reader:
         columns = None if colon else _COLUMNS.fullmatch(text)
         if columns:
             words, rest = columns["label"], columns["value"]
-        pieces = self._tokens(rest)
+        value, *behind = _CELLS.split(rest.strip()) if columns else [rest]
+        pieces = self._tokens(value)
         number = _alone(pieces)
         if number is not None and (colon or columns or label):
             inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
-            product = prefix(self._tokens(inside[1]), self.known) if inside else None
-            behind = _PRODUCT_BEHIND.search(rest)  # "12 blocks:  85.0M   (7.08M × 12)"
-            if product is None and behind:
-                product = prefix(self._tokens(behind[1]), self.known)
+            after = _PRODUCT_BEHIND.search(value)  # "12 blocks:  85.0M   (7.08M × 12)"
+            found = [inside[1] if inside else "", after[1] if after else ""]
+            product = next((how for how in map(self._product, found) if how is not None), None)
+            if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
+                product = how
+            product = product or self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
             sides: list[tuple[Expression, bool]] = [(number, pieces[0].kind != "number")]
-            if product and isinstance(product[0], Operation):
-                sides.insert(0, (product[0], False))
+            if product is not None:
+                sides.insert(0, (product, False))
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:
             self._add(line, "", [(number, False)])
@@ -360,12 +372,34 @@ class _Reader:
             if len(numbers) == 1 and not any(piece.kind == "operator" for piece in pieces):
                 self._add(line, f"{label} {text}", [(numbers[0], False)])
 
+    def _product(self, text: str) -> Operation | None:
+        """The arithmetic that some words between two numbers begin with."""
+        found = prefix(self._tokens(text), self.known) if text else None
+        return found[0] if found and isinstance(found[0], Operation) else None
+
+    def _shapes(self, text: str, number: Number) -> Operation | None:
+        """The product of the sizes in "4 x (768, 768)", where it is the number: a shape may be of the weight alone."""
+        start = _SHAPE.search(text)
+        if start is None:
+            return None
+        written = _SHAPE.sub(lambda shape: "(" + re.sub(r"\s*,\s*(?=\d)", "*", shape[1]).rstrip(", ") + "*1)", text)
+        pieces = self._tokens(written)
+        found = prefix(pieces, ()) or suffix(pieces, ())
+        if found is None or not isinstance(found[0], Operation):
+            return None
+        value = alone(number, loose=True)
+        return found[0] if value is not None and evaluate(found[0], {}).meets(value) else None
+
     # -- tables -----------------------------------------------------------------------------------
 
     def _row(self, line: _Line) -> None:
         """A row "| label | product | value |"; a cell that holds an equation is read as a line of its own."""
         cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
         wholes = [self._whole(cell) for cell in cells]
+        numbered = [side for side in wholes if isinstance(side, Number)]
+        for place, cell in enumerate(cells):
+            if wholes[place] is None:
+                wholes[place] = next((how for number in numbered if (how := self._shapes(cell, number))), None)
         if isinstance(wholes[0], Number) and _WORD.search(cells[0]) and any(wholes[1:]):
             wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
         label = next(

@@ -27,6 +27,11 @@ _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)"
 # "wte = vocab * d  # 38,597,376" in code says what the line comes to.
 _RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
 
+# print(f"{total:,}") in code, before its result, is the variable.
+_PRINTED = re.compile(
+    r"\bprint\(\s*(?:f?[\"'][^\"'{}]{0,40}\{\s*)?([A-Za-z_]\w*)\s*(?:(?::[^{}\"']{0,20})?\}[^\"']{0,40}[\"'])?(?:,\s*[\"'][^\"']{0,40}[\"'])?\s*\)(?=\s*(?:#|//|=))"
+)
+
 # Commands whose argument is text or a style of it; braces within one another go from the inside out.
 _STYLE = re.compile(
     r"\\(?:text\w*|math(?:rm|bf|it|sf|tt|cal|normal)|operatorname\*?|boxed|emph|mbox|num|bm|boldsymbol)\s*\{([^{}]*)\}"
@@ -100,6 +105,8 @@ def plain(line: str) -> str:
     if line.count("=") > 2 or "\\" in line:
         line = once(line)
     line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
+    if "print(" in line:
+        line = _PRINTED.sub(r"\1", line)
     line = _RESULT.sub(" = ", line)
     if "\\" in line or "{" in line:
         line = _without_latex(line)
