@@ -9,20 +9,28 @@ from tallystick.arithmetic import Expression
 
 # How people call a total, in the languages in which they count.
 TOTAL = re.compile(
-    r"\b(?:totals?|totale[sn]?|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total)\b"
+    r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total)\b"
     r"|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|\w*param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"
     r"|^\W*(?:#\s*)?(?:model )?param(?:eter)?s?(?: count)?\W*$|总的参数"
-    r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和"
+    r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和|総パラメータ"
     r"|총합|총계|합계|전체|총\s",
     re.IGNORECASE,
 )
 
 
+class Side(NamedTuple):
+    """One side of a chain "a = b ≈ c"."""
+
+    expression: Expression
+    loose: bool = False  # ``≈`` or ``~`` stands before it
+    sure: bool = True  # no word or operator stands next to it, or in it, that may change what it says
+    unit: str = ""  # what it counts, where it says so: "parameters", "bytes" or "operations"
+
+
 class Statement(NamedTuple):
     """One chain "label: a = b ≈ c", or a labelled number with no relation at all.
 
-    `sides` that could not be read as arithmetic are left out. `loose` says of each side whether ``≈`` or ``~`` stands
-    before it.
+    `sides` that could not be read as arithmetic are left out.
     """
 
     line: int  # where it starts, the first line of the text being 1
@@ -32,8 +40,7 @@ class Statement(NamedTuple):
     label: str  # the words before it
     heading: str  # the words of the heading, or of the line that ends in a colon, above it
     name: str  # the variable that it defines or restates, or ""
-    sides: tuple[Expression, ...]
-    loose: tuple[bool, ...]
+    sides: tuple[Side, ...]
     clause: str = ""  # the words among its numbers, and those right behind them: its unit, where it has one
 
 

@@ -10,7 +10,7 @@ from tallystick.answers.terms import Term
 from tallystick.arithmetic import Value, exactly
 from tallystick.budget import current
 
-MOST_SUMMED = 500  # lines above a total that stands alone
+MOST_SUMMED = 200  # lines above a total that stands alone
 
 
 class Addends:

@@ -18,6 +18,7 @@ _MEASURES = re.compile(
 )
 
 _UNREAD = exactly(0)
+MOST_BEHIND = 2  # words behind "Total:" that leave its number the total
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,9 @@ class Claim:
 def is_total(statement: Statement) -> bool:
     """Whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
+    said = words.rpartition(":")[2]
+    if len(said.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", said):
+        words = said  # "Total: of these the matrix of the layer (64 × 10" is of the matrix
     return bool(TOTAL.search(words) or statement.name == "N") and not measures(statement)
 
 

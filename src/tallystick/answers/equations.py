@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import islice, pairwise, product
@@ -27,14 +27,17 @@ from tallystick.arithmetic import (
     evaluate,
     exactly,
 )
-from tallystick.derivation import Derivation, Statement, Unread
+from tallystick.derivation import Derivation, Side, Statement, Unread
 
 MOST_BEGUN = 12  # characters of a label that are looked for where a line begins
 MOST_COUNTED = 999  # of something that is its label
+MOST_APART = 100  # "Attention (4 matrices) = 0.65M × 4": its first number is no side of it
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
+MOST_BETWEEN = 2  # lines from one addend to the next: a rule, or a blank line, may stand between them
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 
 _TIMES_LABEL = re.compile(r"\s*[*×]\s*(\d{1,4})(?!\d)")  # "× 12 layers"
+_SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
 _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
@@ -75,10 +78,12 @@ class Judge:
 
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         asides = self.readings.asides(sides)
-        pairs = [
-            (left, right, self.readings.agree(left[0], right[0], loose=right[1], asides=asides))
-            for left, right in pairwise(sides)
-        ]
+        pairs = [(left, right, self.readings.agree(left, right, asides=asides)) for left, right in pairwise(sides)]
+        for number, (left, right, agree) in reversed(list(enumerate(pairs))):
+            if not agree and (why := self.readings.doubt(left, right, asides=asides)):
+                self.unread.append(Unread(statement.line, statement.text, why))
+                sides, pairs = sides[number + 1 :], pairs[number + 1 :]
+                break
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
         claim.defines = bool(statement.name) and claim.expression is None
         claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
@@ -87,7 +92,7 @@ class Judge:
         claim.term = self._term(claim, statement)
         claim.match = self._match(claim, statement) if pairs else None
         for number, (left, right, agree) in enumerate(pairs):
-            self._equation(statement, claim, left[0], right[0], agree, last=number == len(pairs) - 1)
+            self._equation(statement, claim, left.expression, right.expression, agree, last=number == len(pairs) - 1)
         if (times := _TIMES_LABEL.match(statement.plain)) and not pairs:
             self._implied_product(int(times[1]), statement, claim)
         elif claim.expression is None and place:
@@ -117,23 +122,37 @@ class Judge:
         self.refused.append((statement.line, why))
         self.unread.append(Unread(statement.line, statement.text, why))
 
-    def _sides(self, statement: Statement) -> list[tuple[Expression, bool]]:
+    def _sides(self, statement: Statement) -> list[Side]:
         """The sides that have a value. A variable that gets a new plain number is not one of them: it is defined anew."""
         found = []
-        for side, loose in zip(statement.sides, statement.loose, strict=True):
+        for side in statement.sides:
             try:
-                evaluate(side, self.stated)
+                evaluate(side.expression, self.stated)
             except Undefined:  # 5 / 0
                 self.unread.append(Unread(statement.line, statement.text))
                 continue
-            found.append((side, loose))
-        if _counts(statement, found) and self.readings.wrong(found[:2]):
+            found.append(side)
+        if len(found) > 1 and self.readings.wrong(found[:2]) and self._counts(statement, *found[:2]):
             found = found[1:]
-        if found and isinstance(found[0][0], Name) and (origin := self.origin.get(found[0][0].name)) is not None:
-            claim = self.claims[origin]
-            if claim is None or claim.defines or (len(found) > 1 and isinstance(found[1][0], Operation)):
+        first = found[0].expression if len(found) > 1 else None
+        if isinstance(first, Name):
+            origin = self.origin.get(first.name)
+            claim = None if origin is None else self.claims[origin]
+            anew = claim is None or claim.defines or isinstance(found[1].expression, Operation)
+            config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24", and not another model's
+            if (origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew:
                 return found[1:]
         return found
+
+    def _counts(self, statement: Statement, first: Side, second: Side) -> bool:
+        """Whether a chain begins with a number of something, which is its label: "12 blocks = 12 × 7,087,872"."""
+        count = first.expression
+        if not isinstance(count, Number) or count.value > MOST_COUNTED:
+            return False
+        word = re.escape(statement.label.rpartition(" ")[2])
+        behind_word = word[-1:].isalpha() and re.search(rf"{word} \d", statement.plain) is not None
+        far = abs(self.readings.value(second.expression, asides=False).exact) > MOST_APART * count.value
+        return behind_word or far or _COUNTED.match(statement.clause) is not None
 
     @contextmanager
     def _scope(self, sides: Sides) -> Iterator[None]:
@@ -141,7 +160,7 @@ class Judge:
 
         "With V = 50304 …" holds for a sentence; that V × d is 50257 × 768 later on says which V is meant.
         """
-        names = sorted({name for side, _ in sides for name in names_in(side)} & self.former.keys())
+        names = sorted({name for side in sides for name in names_in(side.expression)} & self.former.keys())
         if not names or len(sides) < 2 or self.readings.wrong(sides) == 0:
             yield
             return
@@ -162,16 +181,16 @@ class Judge:
             self.stated[name], self.true[name] = stated, true
 
     def _claim(self, sides: Sides, *, asides: bool, right: bool) -> Claim:
-        exact = (side for side, loose in reversed(sides) if is_whole(side) and not loose)
-        side = next(exact, sides[-1][0])
+        exact = (side for side in reversed(sides) if is_whole(side.expression) and not side.loose)
+        chosen = next(exact, sides[-1])
+        side = chosen.expression
         stated = self.readings.value(side, asides).exact
-        computed = next((side for side, _ in sides if isinstance(side, Operation)), None)
+        computed = next((one.expression for one in sides if isinstance(one.expression, Operation)), None)
         true = evaluate(computed or side, self.true, asides=asides, replaced=self._mended).exact
         carried = self.readings.value(computed or side, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
             true = stated  # the result is the model's: a number on the other side is mistyped
-        rounded = next(loose for one, loose in sides if one is side)
-        return Claim(stated, true, computed, side, asides, rounded=rounded, right=right, carried=carried)
+        return Claim(stated, true, computed, side, asides, rounded=chosen.loose, right=right, carried=carried)
 
     def _mended(self, number: Number) -> Value | None:
         """What a number that is the wrong result of an earlier line should be."""
@@ -291,7 +310,13 @@ class Judge:
         if "one" in tags_of(statement.label):
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
         known = self.quantities is not None and claim.stated == self.quantities.total
-        wrong = near and not known and not any(self.so_far.at(one).is_rounded for one in above) and not claim.is_rounded
+        wrong = (
+            near
+            and not known
+            and self._lists(above, statement)
+            and not any(self.so_far.at(one).is_rounded for one in above)
+            and not claim.is_rounded
+        )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             return
@@ -303,6 +328,11 @@ class Judge:
         # Where only the corrected lines add up to it, the slip above is not carried on.
         found = claim.true if fits and not sums.meets(claim.written) else sums.exact
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
+
+    def _lists(self, places: Sequence[int], statement: Statement) -> bool:
+        """Whether some statements and the one behind them stand line by line, as in a list or a table."""
+        lines = [*(self.derivation.statements[place] for place in places), statement]
+        return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
         """The number behind "× 12 layers" is the line above, times 12."""
@@ -320,7 +350,7 @@ class Judge:
         )
         claim.true, claim.right = (
             one.true * times,
-            self.readings.agree(product, claim.side, loose=claim.rounded, asides=False),
+            self.readings.agree(Side(product), Side(claim.side, claim.rounded), asides=False),
         )
         claim.match = self._match(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
@@ -353,15 +383,6 @@ class Judge:
 def _begins_line(statement: Statement) -> bool:
     """Whether its label is what its line begins with, as in a list or a table: not in the middle of a sentence."""
     return statement.plain.lstrip("|#*+-• ").startswith(statement.label[:MOST_BEGUN])
-
-
-def _counts(statement: Statement, sides: Sides) -> bool:
-    """Whether a chain may begin with a number of something, which is its label: "12 blocks = 12 × 7,087,872", "batch 1 = …"."""
-    if len(sides) < 2 or not isinstance(sides[0][0], Number) or sides[0][0].value > MOST_COUNTED:
-        return False
-    word = re.escape(statement.label.rpartition(" ")[2])
-    behind_word = word[-1:].isalpha() and re.search(rf"{word} \d", statement.plain) is not None
-    return behind_word or _COUNTED.match(statement.clause) is not None
 
 
 def _factors(term: Term | None) -> tuple[int, ...]:

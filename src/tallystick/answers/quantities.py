@@ -354,14 +354,15 @@ def _atoms(ledger: Ledger) -> list[Atom]:
         if entry.unique:
             shape = tuple(int(size) for size in entry.shape)
             stacks.setdefault((template_of(entry.name)[0].replace("{}", "*"), shape), []).append(entry)
-    strands = _strands(ledger)
+    strands = _strands(ledger.parameters)
     found = []
     for (name, shape), entries in stacks.items():
         layers = sum(int(entry.axes[0].length) if entry.axes else 1 for entry in entries)
         parameters = sum(int(entry.unique) * entry.copies for entry in entries)
         copies, first = sum(entry.copies for entry in entries), entries[0]
         called = template_of(first.called)[0].replace("{}", "*")
-        tag = _tag(called, first.role, strands[name].slot)
+        strand = strands.get(name) or strands[_open(name)]
+        tag = _tag(called, first.role, strand.slot)
         final = first.role == "norm" and "*" not in name
         whole = Atom(
             tag,
@@ -373,22 +374,29 @@ def _atoms(ledger: Ledger) -> list[Atom]:
             layers if "*" in name else 1,
             parameters,
             final,
-            strands[name].experts,
+            strand.experts,
             Fraction(1) if first.active is None else Fraction(first.active),
         )
         found += _unpacked(whole, stacks)
     return found
 
 
-def _strands(ledger: Ledger) -> dict[str, Strand]:
-    """The strand of each name, its projection left open where its tensors are not all the same."""
+def _strands(entries: Iterable[Entry]) -> dict[str, Strand]:
+    """The strand that each name runs through, by the name with all of its numbers left open and as `template_of` leaves them.
+
+    Its projection is left open where the strands of a name differ in it.
+    """
     found: dict[str, Strand] = {}
-    for strand in strands_of(ledger.parameters):
-        name = template_of(strand.name)[0].replace("{}", "*")
-        before = found.setdefault(name, strand)
-        if before.slot != strand.slot:
-            found[name] = before._replace(slot=None)
+    for strand in strands_of(entries):
+        for name in {_open(strand.name), template_of(strand.name.replace("{}", "0"))[0].replace("{}", "*")}:
+            before = found.setdefault(name, strand)
+            if before.slot != strand.slot:
+                found[name] = before._replace(slot=None)
     return found
+
+
+def _open(name: str) -> str:
+    return re.sub(r"(?<=\.)(?:\d+|\{\}|\*)(?=\.)", "*", name)
 
 
 def _tag(name: str, role: str, slot: str | None) -> str:

@@ -9,13 +9,18 @@ from typing import TypeAlias
 
 from tallystick.answers.claims import Claim
 from tallystick.arithmetic import Expression, Name, Number, Operation, Value, alone, evaluate, scaled, ungrouped
-from tallystick.derivation import Statement
+from tallystick.derivation import Side, Statement
 
 SCALED = (10**6, 10**9, 10**3)  # units that numbers may leave out, millions before others
 LITTLE = Fraction(1, 100)  # by so much two numbers that are written out may differ, and be about the same
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
-Sides: TypeAlias = "Sequence[tuple[Expression, bool]]"  # each with whether ≈ stands before it
+FAR = 12  # sides that are further apart, more than by a digit, are not meant as equal, unless by a factor left out
+LEAST_FAR = 100_000  # "4096 × 4096 … r = 16": a small number beside a large product may be a size
+SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
+BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that are MiB
+
+Sides: TypeAlias = "Sequence[Side]"
 
 
 class Readings:
@@ -27,36 +32,47 @@ class Readings:
     def wrong(self, sides: Sides) -> int:
         """How many links of a chain are wrong, parentheses read as they fit best."""
         asides = self.asides(sides)
-        pairs = pairwise(sides)
-        return sum(not self.agree(left, right, loose=loose, asides=asides) for (left, _), (right, loose) in pairs)
+        return sum(not self.agree(left, right, asides=asides) for left, right in pairwise(sides))
 
     def meant(self, statement: Statement, sides: Sides, before: Claim | None) -> Sides:
         """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288 for 12,288."""
         if len(sides) < 2 or not self.wrong(sides):
             return sides
-        last = sides[-1][0]
-        others: list[Sides] = [[(ungrouped(side), loose) for side, loose in sides]]
+        last = sides[-1].expression
+        others: list[Sides] = [[_with(side, ungrouped(side.expression)) for side in sides]]
         if isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE:
             for scale in SCALED:
-                others.append([(scaled(side, scale) if _may_lack(side) else side, loose) for side, loose in sides])
+                lacking = (
+                    scaled(one.expression, scale) if _may_lack(one.expression) else one.expression for one in sides
+                )
+                others.append([_with(one, expression) for one, expression in zip(sides, lacking, strict=True)])
         if statement.clause.lstrip().startswith("+") and before is not None:
-            goes_on = Operation(("+",), (Number(before.stated), sides[0][0]))  # "a + b = c. + d = e"
-            others.append([(goes_on, sides[0][1]), *sides[1:]])
-        if _symbolic(sides[0][0]) and len(sides) > 2:
+            goes_on = Operation(("+",), (Number(before.stated), sides[0].expression))  # "a + b = c. + d = e"
+            others.append([_with(sides[0], goes_on), *sides[1:]])
+        if symbolic(sides[0].expression) and len(sides) > 2:
             others.append(sides[1:])  # the words of the formula are others than its numbers
+        others.append(self._shifted(sides))
         return next((one for one in others if not self.wrong(one)), sides)
+
+    def _shifted(self, sides: Sides) -> Sides:
+        """A chain, the units put to its numbers that lack them: "= 15.7 G FLOPs", "= 384 MB" for MiB."""
+        found = [sides[0]]
+        for side in sides[1:]:
+            found.append(next((one for one in _in_units(side) if self.agree(found[-1], one, asides=False)), side))
+        return found
 
     def asides(self, sides: Sides) -> bool:
         """Whether parentheses after a number only comment on it: the reading under which less is wrong."""
-        if not any(_has_aside(side) for side, _ in sides):
+        if not any(_has_aside(side.expression) for side in sides):
             return False
 
         def wrong(asides: bool) -> tuple[int, Fraction]:
             pairs = list(pairwise(sides))
             apart = [
-                abs(self.value(left, asides).exact - self.value(right, asides).exact) for (left, _), (right, _) in pairs
+                abs(self.value(left.expression, asides).exact - self.value(right.expression, asides).exact)
+                for left, right in pairs
             ]
-            agree = [self.agree(left, right, loose=loose, asides=asides) for (left, _), (right, loose) in pairs]
+            agree = [self.agree(left, right, asides=asides) for left, right in pairs]
             return agree.count(False), sum(apart, Fraction(0))
 
         return wrong(True) <= wrong(False)
@@ -65,21 +81,52 @@ class Readings:
         """The value of a side; `asides` says that parentheses after a number only comment on it."""
         return evaluate(side, self.stated, loose=loose, asides=asides)
 
-    def agree(self, left: Expression, right: Expression, *, loose: bool, asides: bool) -> bool:
-        """Whether two neighbouring sides have one value, as far as their digits say; `loose` behind ≈."""
-        one = alone(left, loose=loose) or self.value(left, asides, loose=loose)
-        other = alone(right, loose=loose) or self.value(right, asides, loose=loose)
-        if one.meets(other):
+    def agree(self, one: Side, other: Side, *, asides: bool) -> bool:
+        """Whether two neighbouring sides have one value, as far as their digits say."""
+        left, right, loose = one.expression, other.expression, other.loose
+        first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
+        second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
+        if first.meets(second):
             return True
-        formula = loose and isinstance(left, Number) and isinstance(right, Operation)
-        if formula and abs(one.exact - other.exact) <= LITTLE * abs(one.exact):
+        apart = abs(first.exact - second.exact)
+        if loose and isinstance(left, Number) and isinstance(right, Operation) and apart <= LITTLE * abs(first.exact):
             return True  # "7,087,872 ≈ 12 × 768²": near, and said to be no more
+        if isinstance(left, Operation) and "/" in left.symbols and isinstance(right, Number) and apart < right.unit:
+            return True  # cut, not rounded
         ends, begins = _last_addend(left), _first_addend(right)
-        if ends is left and begins is right:
+        if ends is left and begins is right and _first_factor(right) is right:
             return False
+        if first.meets(alone(_first_factor(right), loose=loose) or self.value(_first_factor(right), asides)):
+            return True  # "a × b = c × d = e", where c is a × b
         # "a + b = c + d = e", where c is a + b and e is c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
         links = [(ends, begins), (left, begins), (ends, right)]
         return any(self.value(end, asides).exact == self.value(begin, asides).exact for end, begin in links)
+
+    def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
+        """Why two sides that do not agree are not judged all the same; "" where they are."""
+        if not (left.sure and right.sure):
+            return "words stand among its numbers"
+        low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
+        numbers = isinstance(left.expression, Operation) and not any(True for _ in names_in(left.expression))
+        if numbers and (high < LEAST_FAR or low >= LEAST_REFERENCE):
+            return ""  # "92 × 4 × 4 = 32" says nothing but numbers
+        ratio = high / low if low else 0
+        factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
+        left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
+        return "its sides are too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""
+
+
+def _in_units(side: Side) -> Iterator[Side]:
+    """A side, and its number in the units that may be left out."""
+    yield side
+    number = side.expression
+    if isinstance(number, Number):
+        for unit in (*BINARY, *SHIFTS) if side.unit == "bytes" else SHIFTS:
+            yield _with(side, Number(number.value * unit, number.unit * unit, rounded=True))
+
+
+def _with(side: Side, expression: Expression) -> Side:
+    return side._replace(expression=expression)
 
 
 def _may_lack(side: Expression) -> bool:
@@ -89,7 +136,7 @@ def _may_lack(side: Expression) -> bool:
     return side.symbols[0] in "+-" or any(isinstance(part, Number) and part.unit < 1 for part in side.parts)
 
 
-def _symbolic(side: Expression) -> bool:
+def symbolic(side: Expression) -> bool:
     """Whether a side has variables, and no number but small ones."""
     names = any(True for _ in names_in(side))
     return names and all(number.value < LEAST_REFERENCE for number in _numbers(side))
@@ -114,6 +161,10 @@ def names_in(expression: Expression) -> Iterator[str]:
 
 def _first_addend(side: Expression) -> Expression:
     return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "+" else side
+
+
+def _first_factor(side: Expression) -> Expression:
+    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "*" else side
 
 
 def _last_addend(side: Expression) -> Expression:

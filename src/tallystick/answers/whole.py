@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from math import log2
 
 from tallystick.answers.claims import Claim, is_total, measures
 from tallystick.answers.equations import Judge
 from tallystick.answers.labels import KINDS, tags_of
+from tallystick.answers.readings import names_in, symbolic
 from tallystick.derivation import TOTAL, Statement
 
 FAR = 2  # a sum of no earlier lines that misses the model by more than a half of it is not meant as the whole
@@ -20,19 +22,21 @@ def whole(judge: Judge) -> int | None:
     a model with and without its head, it is the one nearest to the model; without a model the last that says so.
     """
     statements = judge.derivation.statements
+    collected = _collected(judge)
     found = {
         place: claim
         for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
         if claim is not None
         and not measures(statement)
         and claim.stated > 0
-        and _may_be(judge, place, statement, claim)
+        and not (symbolic(claim.side) and judge.origin.keys().isdisjoint(names_in(claim.side)))
+        and _may_be(judge, place, statement, claim, collected)
     }
     if not found:
         return _last_sum(judge)
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
-        return (named or list(found))[-1]
+        return max(named or list(found), key=lambda place: (found[place].stated, place))
     total = judge.quantities.total
 
     def rank(place: int) -> tuple[float, bool, int]:
@@ -54,7 +58,7 @@ def _last_sum(judge: Judge) -> int | None:
     return place if largest and plain else None
 
 
-def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim) -> bool:
+def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collected: frozenset[int]) -> bool:
     about = _about(statement)
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if _part(judge, claim):
@@ -62,11 +66,11 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim) -> boo
     if is_model:
         return True
     if is_total(statement):
-        part = judge.quantities is None and not about and tags_of(statement.heading) - KINDS
-        if part and not (_collects(judge, place) and _adds(claim)):
+        part = not about and tags_of(statement.heading) - KINDS and not _near(judge, claim)
+        if part and not _adds(claim):
             return False
         return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
-    return _adds(claim) and "one" not in about and (_collects(judge, place) or _near(judge, claim))
+    return _adds(claim) and "one" not in about and (place in collected or _near(judge, claim))
 
 
 def _about(statement: Statement) -> frozenset[str]:
@@ -75,9 +79,10 @@ def _about(statement: Statement) -> frozenset[str]:
     return tags_of(before if colon and TOTAL.search(before) else statement.label)
 
 
-def _collects(judge: Judge, place: int) -> bool:
-    """Whether a sum goes on from two earlier lines at least."""
-    return sum(place in claim.users for claim in judge.claims if claim is not None) > 1
+def _collected(judge: Judge) -> frozenset[int]:
+    """The sums that go on from two earlier lines at least."""
+    users = Counter(user for claim in judge.claims if claim is not None for user in set(claim.users))
+    return frozenset(place for place, lines in users.items() if lines > 1)
 
 
 def _near(judge: Judge, claim: Claim) -> bool:
@@ -86,10 +91,12 @@ def _near(judge: Judge, claim: Claim) -> bool:
 
 
 def _adds(claim: Claim) -> bool:
-    return claim.term is not None and len(claim.term.parts) > 1
+    """Whether it is a sum; what a difference leaves is no whole."""
+    parts = claim.term.parts if claim.term is not None else ()
+    return len(parts) > 1 and all(part.value > 0 for part in parts)
 
 
 def _part(judge: Judge, claim: Claim) -> bool:
     """Whether a larger number of parameters goes on from it: what restates it, or says its bytes, is none."""
     users = ((judge.derivation.statements[place], judge.so_far.at(place)) for place in claim.users)
-    return any(user.stated != claim.stated and not measures(statement) for statement, user in users)
+    return any(user.stated > claim.stated and not measures(statement) for statement, user in users)

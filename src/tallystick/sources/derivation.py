@@ -14,9 +14,19 @@ from typing import NamedTuple
 
 from tallystick.arithmetic import Expression, Name, Number, Operation, alone, evaluate
 from tallystick.budget import OverBudget, current
-from tallystick.derivation import TOTAL, Derivation, Statement, Unread
+from tallystick.derivation import TOTAL, Derivation, Side, Statement, Unread
 from tallystick.errors import BadInput
-from tallystick.sources.expression import Token, computes, is_variable, prefix, suffix, tokens, writes_dots
+from tallystick.sources.expression import (
+    Token,
+    computes,
+    is_sure,
+    is_variable,
+    prefix,
+    suffix,
+    tokens,
+    unit_of,
+    writes_dots,
+)
 from tallystick.sources.files import open_regular
 from tallystick.sources.markup import plain, readable
 
@@ -25,12 +35,14 @@ MOST_STATEMENTS = 3_000
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer one is data, or a picture
 LEAST_SUM = 1000  # a smaller number on a line of its own is a page, or a list's
+LEAST_PROSE = 20  # words with numbers among them in which nothing is to be judged; a shorter text is a mistake
 MOST_SHOWN = 300  # characters of a statement's text
 
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
 _CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
 _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
-_OWN_LABEL = re.compile(r"\s*+\+\s*+[^\W\d_]{3,}[^=≈]*\s\d[^=≈]*[=≈]")  # "+ pooler  768 × 768 + 768 = 590,592"
+# "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm = 384"
+_OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
 _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
@@ -65,6 +77,9 @@ ABOUT = frozenset(  # as people read them
         "대략",
     ]
 )
+_NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # such as a count has
+_QUOTE = re.compile(r"[\"'`]")
+_STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
 _CELLS = re.compile(r"\s{2,}")
 _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
@@ -126,7 +141,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
             reader.refuse(line, str(error))
     if reader.refused and not reader.statements:
         raise BadInput(f"{source}, line {reader.refused[0][0]}: {reader.refused[0][1]}")
-    if len(reader.statements) < 2 and not any(len(one.sides) > 1 or one.name for one in reader.statements):
+    if not reader.statements and (len(text.split()) < LEAST_PROSE or not _NUMBERS.search(text)):
         raise BadInput(f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376")
     return Derivation(source, tuple(reader.statements), tuple(reader.unread))
 
@@ -149,8 +164,9 @@ class _Line(NamedTuple):
 
 def _lines(text: str) -> Iterator[_Line]:
     for number, written in enumerate(re.split(r"\r\n|\r|\n", text), 1):
-        for part in plain(written).split("\n") if len(written) <= MOST_LINE else [""]:
-            yield _Line(number, number, written.strip(), part)
+        for piece in _STRING_BREAK.split(written) if "\\n" in written and _QUOTE.search(written) else [written]:
+            for part in plain(piece).split("\n") if len(written) <= MOST_LINE else [""]:
+                yield _Line(number, number, written.strip(), part)
 
 
 def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
@@ -178,9 +194,8 @@ def _belongs(held: _Line, line: _Line) -> bool:
         return True
     if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
         return True
-    if _OWN_TIMES.match(line.plain) and not _RELATION.search(held.plain):
-        return False
-    if _OWN_LABEL.match(line.plain) and _RELATION.search(held.plain):
+    held_relates = _RELATION.search(held.plain) is not None
+    if _OWN_LABEL.match(line.plain) if held_relates else _OWN_TIMES.match(line.plain):
         return False
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
         return False
@@ -242,12 +257,10 @@ class _Reader:
         if self.unread[-1:] != [missed]:
             self.unread.append(missed)
 
-    def _add(
-        self, line: _Line, label: str, sides: Sequence[tuple[Expression, bool]], *, name: str = "", clause: str = ""
-    ) -> None:
-        if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0][0])):
+    def _add(self, line: _Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "") -> None:
+        if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
             return
-        first = sides[0][0]
+        first = sides[0].expression
         if isinstance(first, Name):
             name = first.name
         statement = Statement(
@@ -258,8 +271,7 @@ class _Reader:
             label.strip(" :-*#.,;→|")[-MOST_SHOWN:],
             self.heading,
             name,
-            tuple(side for side, _ in sides),
-            tuple(loose for _, loose in sides),
+            tuple(sides),
             clause or line.plain,
         )
         self.statements.append(statement)
@@ -287,7 +299,17 @@ class _Reader:
                 begin = self._begin(line, text, segment, label)
                 continue
             if found is not None:
-                begin.sides.append((found[0], loose))
+                read = segment[: found[1]]
+                end = found[1] if following < len(pieces) else _numbers_end(read)
+                sure = is_sure(segment, 0, end, self.known)
+                side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
+                if begin.sides and _is_share(read, begin.sides[-1]):
+                    pass  # "= 512 parameters = 12.5% of W"
+                elif begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
+                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                    begin = _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
+                else:
+                    begin.sides.append(side)
             elif computes(segment):
                 self._miss(line)
             if found is not None:
@@ -316,14 +338,22 @@ class _Reader:
                 words = text[:start]
             # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text says of the model.
             argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
-            return _Beginning(f"{label} {words}", "", [(found[0], False)], start, argument)
+            sure = is_sure(pieces, found[1], len(pieces), self.known)
+            return _Beginning(f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces))], start, argument)
         if computes(pieces):
             self._miss(line)
         stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
         after = pieces[stops[-1] + 1 :] if stops else pieces
         name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""
-        if not after or after[-1].kind != "word" or (len(after) > 1 and after[-2].kind not in ("word", "number")):
+        before = after[-2] if len(after) > 1 else None
+        if (
+            not after
+            or after[-1].kind != "word"
+            or (before is not None and before.kind not in ("word", "number", "open"))
+        ):
             name = ""
+        if before is not None and before.kind == "number" and len(after[-1].text) == 1:
+            name = ""  # "12 d² + 13 d = …" gives d no value
         words = text[pieces[0].start : pieces[-1].end]
         if computes(pieces):  # of "total 32 × (attention + …) =" the words before the first number
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
@@ -342,7 +372,7 @@ class _Reader:
                 pieces = self._tokens(clause[word.end() :])
                 numbers = [piece.number for piece in pieces if piece.number is not None]
                 if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
-                    self._add(line, f"{before} {clause[: word.end()]}", [(numbers[0], False)], clause=clause)
+                    self._add(line, f"{before} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
@@ -361,16 +391,16 @@ class _Reader:
             if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
                 product = how
             product = product or self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
-            sides: list[tuple[Expression, bool]] = [(number, pieces[0].kind != "number")]
+            sides = [Side(number, loose=pieces[0].kind != "number")]
             if product is not None:
-                sides.insert(0, (product, False))
+                sides.insert(0, Side(product))
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:
-            self._add(line, "", [(number, False)])
+            self._add(line, "", [Side(number)])
         elif TOTAL.search(text):
             numbers = [piece.number for piece in pieces if piece.number is not None]
-            if len(numbers) == 1 and not any(piece.kind == "operator" for piece in pieces):
-                self._add(line, f"{label} {text}", [(numbers[0], False)])
+            if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
+                self._add(line, f"{label} {text}", [Side(numbers[0])])
 
     def _product(self, text: str) -> Operation | None:
         """The arithmetic that some words between two numbers begin with."""
@@ -419,11 +449,13 @@ class _Reader:
         elif self.how in numbers and len(numbers) > 1:  # a product of one factor
             products = [self.how]
             numbers.remove(self.how)
-        sides = {place: (side, cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None}
+        sides = {
+            place: Side(side, loose=cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None
+        }
         behind = [place for place in numbers if products and place > products[0]]
         value = behind[0] if behind else numbers[0] if products else numbers[-1]
         row = [*products[:1], value]
-        if products and sides[products[0]][1]:  # "| ≈ 12d² | 7,087,872 |" is the number, and about what
+        if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |" is the number, and about what
             row.reverse()
         self._add(line, label, [sides[place] for place in row])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": in one layer, and in all
@@ -434,6 +466,24 @@ class _Reader:
         pieces = self._tokens(cell.lstrip("≈~ "))
         found = prefix(pieces, self.known)
         return found[0] if found and found[1] == len(pieces) else None
+
+
+def _numbers_end(pieces: Sequence[Token]) -> int:
+    """Where some pieces end but for the words behind: at the end of a line they change nothing."""
+    end = len(pieces)
+    while end > 1 and pieces[end - 1].kind == "word":
+        end -= 1
+    return end
+
+
+def _is_share(pieces: Sequence[Token], before: Side) -> bool:
+    """Whether a percentage stands where no quotient does: a share of something, and no side."""
+    quotient = isinstance(before.expression, Operation) and "/" in before.expression.symbols
+    return (
+        pieces[-1].text.endswith("%")
+        and not quotient
+        and not (isinstance(before.expression, Number) and before.expression.value <= 1)
+    )
 
 
 def _is_sum(side: Expression) -> bool:
@@ -463,7 +513,7 @@ class _Beginning(NamedTuple):
 
     label: str
     name: str
-    sides: list[tuple[Expression, bool]]
+    sides: list[Side]
     start: int
     argument: bool = False
 

@@ -24,11 +24,12 @@ _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2*
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, where a text writes so
 _GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
-_COMMA = r"\d+,\d{1,2}(?=\s?(?:[KMBT%]|million|billion|Mio|Mrd)(?!\w))"  # 38,6M
+_COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hj]|bil[hl]|mio|mrd|тыс|млн|млрд)))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
-_POWER = r"(?P<power>[eE][+-]?\d{1,4}(?![\w.]))?"
+_POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbT]|mn|bn)(?!\w)|\s(?P<spaced>[KMB])(?!\w)|\s?(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    r"(?P<scale>[KkMmBbTG]|mn|bn)(?!\w)|\s(?P<spaced>[KMBG])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?)"
+    r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
     r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
@@ -42,6 +43,26 @@ _OPERATORS = {"**": "^", "//": "/"}
 
 # More than one dot in a number is no decimal point: who writes 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
+
+# What may stand behind a number and change nothing.
+_UNIT = re.compile(
+    r"(?:per[-_]?)?(?:layers?|blocks?|param\w*|weights?|bias(?:es)?|heads?|tokens?|experts?|dims?|dimensions?|elements?|entries"
+    r"|values?|floats?|numbers?|each|in|total|positions?|words?|vectors?|matri\w+|projections?|rows?|col(?:umn)?s?|copies"
+    r"|modules?|neurons?|bytes?|[kmgt]?i?b|\w*flops?|macs?|targets?|norms?"
+    r"|schicht\w*|blöcke|bl[oö]ck\w*|gewicht\w*|couches?|blocs?|poids|capas?|bloques?|blocos?|camadas?|pesos?|octets?|[kmgt]o"
+    r"|parám\w*|parâm\w*|param\w*|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
+    re.IGNORECASE,
+)
+_COUNTED = {
+    "bytes": re.compile(
+        r"(?<![^\W\d_])(?:[KMGT]i?B|[KMGT]o|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트", re.IGNORECASE
+    ),
+    "operations": re.compile(r"FLOP|MACs?\b|\bops\b", re.IGNORECASE),
+    "parameters": re.compile(
+        r"\b(?:param|parâm|parám|weights?\b|floats?\b|gewichte|poids|pesos|параметр)|参数|參數|パラメータ|파라미터",
+        re.IGNORECASE,
+    ),
+}
 
 _JOINS = frozenset(
     [
@@ -154,6 +175,8 @@ def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) 
 def _scale_of(suffix: re.Match[str]) -> Fraction:
     if suffix["percent"]:
         return Fraction(1, 100)
+    if suffix["flops"]:
+        return Fraction({**_BYTES, "p": 10**15}[suffix["flops"].lower()])
     if suffix["bytes"]:
         return Fraction(_BYTES[suffix["bytes"].lower()])
     return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]).lower()])
@@ -237,6 +260,49 @@ def is_unit(token: Token) -> bool:
     """Whether a word can stand after a number as its unit: parameters, layers."""
     word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
     return token.kind == "word" and len(word) > 2 and word.isalpha() and word.lower() not in _JOINS
+
+
+def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
+    """Whether the expression of some pieces is read beyond doubt: no operator before it, and of words only units and labels.
+
+    A label stands before an addend, "+ final norm 1,536", a unit behind a number, "12 layers", a remark in parentheses.
+    """
+    if end - start == 1 and not start:
+        return True
+    before = start
+    while before and pieces[before - 1].kind == "word" and start - before < MOST_WORDS:
+        before -= 1
+    if before and before < start and pieces[before - 1].kind == "operator":
+        return False
+    depth = 0
+    for place in range(start, end):
+        piece = pieces[place]
+        depth += (piece.kind == "open") - (piece.kind == "close")
+        if piece.kind != "word" or piece.text in known or depth:
+            continue
+        if not (_UNIT.fullmatch(piece.text) or _is_label(pieces, place, start)):
+            return False
+    return True
+
+
+def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
+    """Whether a word stands between a plus sign, or the beginning, and a number."""
+    while place > start and pieces[place].kind == "word":
+        place -= 1
+    return pieces[place].text in "+-" or (place == start and pieces[start].kind == "word")
+
+
+def unit_of(pieces: Sequence[Token]) -> str:
+    """What the last number of an expression counts, by the words behind it: "parameters", "bytes", "operations" or ""."""
+    if len(pieces) == 1 and pieces[0].text[-1:].isdigit():
+        return ""
+    last = max((place for place, piece in enumerate(pieces) if piece.number is not None), default=None)
+    if last is None:
+        return ""
+    text = " ".join(
+        [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
+    )
+    return next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
 
 
 def _can_start(pieces: Sequence[Token], start: int, known: Collection[str]) -> bool:
@@ -376,8 +442,8 @@ class _Reader:
         while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
             place += 1
         named = any(len(piece.text) > 1 for piece in self.pieces[first:place])
-        if named and self._is(place, "number"):
-            self.position = place
+        if (named and self._is(place, "number")) or (counted and place == first + 1 and self._is(place, "open")):
+            self.position = place  # of "A(16 × 4096) + B(4096 × 16)" the letter is a label too
 
     def _is_apart(self, place: int) -> bool:
         """Whether there is a blank between two tokens: "0.6B-Base" is a name."""
@@ -420,8 +486,10 @@ class _Reader:
 
 def _scientific(left: Expression, right: Expression) -> Number | None:
     """1.5 × 10^9 as one number, rounded where its last digit is."""
-    if isinstance(left, Number) and left.unit < 1 and isinstance(right, Operation) and right.symbols == ("^",):
+    if isinstance(left, Number) and left.unit <= 1 and isinstance(right, Operation) and right.symbols == ("^",):
         base, exponent = right.parts
+        if left.unit == 1 and (left.value > 10 or not isinstance(exponent, Number) or exponent.value < 3):
+            return None  # 12 × 10²
         if isinstance(base, Number) and base.value == 10 and isinstance(exponent, Number) and exponent.unit == 1:
             if exponent.value > MOST_DIGITS:
                 raise BadInput(f"a number of more than {MOST_DIGITS} digits: no count of parameters")

@@ -108,6 +108,8 @@ def plain(line: str) -> str:
     if "print(" in line:
         line = _PRINTED.sub(r"\1", line)
     line = _RESULT.sub(" = ", line)
+    if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, and no mathematics between them
+        line = line.replace("\\(", "(").replace("\\)", ")")
     if "\\" in line or "{" in line:
         line = _without_latex(line)
     line = _BOLD.sub(r"\2", line)
