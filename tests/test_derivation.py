@@ -229,3 +229,17 @@ def test_a_number_of_something_at_the_start_of_a_row_is_its_label():
     row = "| 32 layers | 32 × (67,108,864 + 135,266,304 + 8,192) | 6,476,267,520 |\n"
     assert (labels(row), equations(row)) == (["32 layers"], [(6_476_267_520, 6_476_267_520, True)])
     assert equations(row.replace("7,520", "7,521")) == [(6_476_267_520, 6_476_267_521, False)]
+
+
+@pytest.mark.parametrize("term", ["589,824", r"768 \times 768", "589{,}824"])
+def test_a_sum_of_equal_terms_is_no_formula_copied_three_times(term):
+    """Queries, keys, values and output; and with a fifth term."""
+    four = " + ".join([term] * 4)
+    assert equations(rf"\[ {four} = 2,359,296 \]") == [(4 * 768**2, 2_359_296, True)]
+    assert equations(rf"\[ 768 + {four} = 2,360,064 \]") == [(4 * 768**2 + 768, 2_360_064, True)]
+    assert equations(rf"\( {four} = 2,359,297 \)") == [(4 * 768**2, 2_359_297, False)]
+
+
+def test_a_short_formula_copied_three_times():
+    text = "With L=12L = 12L=12 layers of width d=768d = 768d=768:\n\n"
+    assert equations(text + "L × d = 9,216") == [(9_216, 9_216, True)]
