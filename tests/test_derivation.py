@@ -240,6 +240,13 @@ def test_a_sum_of_equal_terms_is_no_formula_copied_three_times(term):
     assert equations(rf"\( {four} = 2,359,297 \)") == [(4 * 768**2, 2_359_297, False)]
 
 
+@pytest.mark.parametrize("comma", ["{,}", r"\,", " "])
+def test_a_term_that_begins_as_three_equal_ones_before_it(comma):
+    numbers = [1152**2, 1152**2, 1152**2, 15_579_648]
+    terms = " + ".join(f"{number:,}".replace(",", comma) for number in numbers)
+    assert equations(rf"\text{{One layer}} = {terms} = 19560960") == [(sum(numbers), 19_560_960, True)]
+
+
 def test_a_short_formula_copied_three_times():
     text = "With L=12L = 12L=12 layers of width d=768d = 768d=768:\n\n"
     assert equations(text + "L × d = 9,216") == [(9_216, 9_216, True)]

@@ -27,6 +27,7 @@ _SHOWN = {
 }
 _PIECE = re.compile(r"(?P<colour>\\color\s*\{\w+\})|\\(?P<command>[A-Za-z]+)|\\.|.", re.DOTALL)
 _SAME = str.maketrans({"*": "×", "⋅": "×", "·": "×", "−": "-", "–": "-"})
+_MARKS = re.compile(r"[\s{}^_$\\]+")
 _SHORT = re.compile(r"([^\W\d]\w?=\d{1,2})\1\1")  # L=12L = 12L=12
 _COMPUTES = re.compile(r"\d.*[=×+≈^/]|[=×+≈/].*\d")
 
@@ -81,5 +82,5 @@ def _thrice(text: str, places: list[int], line: str) -> list[int] | None:
 
 def _alike(line: str, places: list[int]) -> bool:
     """Whether all three are written alike: none of them is the source of the others."""
-    first, second, third = (line[start:end].strip() for start, end in pairwise(places))
+    first, second, third = (_MARKS.sub("", line[start:end]) for start, end in pairwise(places))
     return first == second == third
