@@ -126,6 +126,7 @@ def test_keys_of_the_config_have_their_values_under_each_of_their_names():
         "Total: (38,597,376\n + 786,432) = 39,383,808",
         "\\begin{align*}\nN &= 38{,}597{,}376 + 786{,}432 \\\\\n  &= 39{,}383{,}808\n\\end{align*}",
         "$$\n38597376 + 786432\n$$\n$$\n= 39383808\n$$",
+        "\\begin{align}\nN &= 38,597,376 + 786,432 \\\\\n  &= 39,383,808\n\\end{align}",
     ],
 )
 def test_an_equation_over_several_lines(text):

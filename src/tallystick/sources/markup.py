@@ -101,7 +101,7 @@ def plain(line: str) -> str:
         line = once(line)
     line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
     line = _RESULT.sub(" = ", line)
-    if "\\" in line or "{" in line:
+    if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)
     line = _BOLD.sub(r"\2", line)
     line = _ITALIC.sub(r"\1", line)
