@@ -362,7 +362,10 @@ class Judge:
         claim.true, claim.right = claim.term.value, fits
         claim.match = self._match(claim, statement)
         # Where only the corrected lines add up to it, the slip above is not carried on.
-        found = claim.true if fits and not _meet(sums, claim.written) else sums.exact
+        goes_on = _meet(sums, claim.written)
+        found = claim.true if fits and not goes_on else sums.exact
+        if fits and goes_on:
+            claim.carried = sum((self.claim_at(one).error for one in above), Fraction(0))
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
