@@ -251,3 +251,10 @@ def test_a_term_that_begins_as_three_equal_ones_before_it(comma):
 def test_a_short_formula_copied_three_times():
     text = "With L=12L = 12L=12 layers of width d=768d = 768d=768:\n\n"
     assert equations(text + "L × d = 9,216") == [(9_216, 9_216, True)]
+
+
+@pytest.mark.parametrize("unseen", "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202c\u202e\u2060\u2066\u2069\ufeff")
+def test_characters_that_are_not_seen(unseen):
+    """Soft hyphens, zero-width joiners, marks of the direction of writing: a page has them, and who copies it does not know."""
+    line = unseen.join(["Token embedding:", " 50", "257 ×", " 768", " = ", "38,", "597,376", ""])
+    assert equations(line) == [RIGHT]
