@@ -45,8 +45,10 @@ def test_a_total_of_some_of_the_lines(seed):
     products = [product for product in total.products if one.chance.random() < 0.7] or total.products
     products += one.chance.sample(total.products, one.chance.randrange(2))
     answer = tallystick.check(one.text([*lines, total._replace(products=products)]), against=one.config)
-    assert answer.total_claimed is not None
-    assert adds_up(answer), answer
+    if answer.total_claimed is None:
+        assert one.style == "equations"  # "35,949,696 = 35,949,696", and no word that it is the total
+    else:
+        assert adds_up(answer), answer
 
 
 @DRAWN
