@@ -308,3 +308,23 @@ def test_files_and_models_that_are_not_there(capsys, tmp_path):
     assert "name it with --against" in refused(capsys, str(BY_HAND), "--set", "n_layer=3")
     with pytest.raises(BadInput, match="No such file"):
         tallystick.check("none.md")
+
+
+def test_a_part_under_the_name_of_an_equal_one_is_not_counted_twice():
+    """The head is as large as the embedding; the total lacks the last norm alone."""
+    text = (
+        "Token embedding: 32000 × 4096 = 131,072,000\n"
+        "All layers: 32 × (4 × 4096² + 3 × 4096 × 11008 + 2 × 4096) = 6,476,267,520\n"
+        "A map back to the vocabulary: 4096 × 32000 = 131,072,000\n"
+        "Total: 131,072,000 + 6,476,267,520 + 131,072,000 = 6,738,411,520\n"
+    )
+    assert corrections(tallystick.check(text, against="llama-2-7b")) == {"final norm": 4096}
+
+
+def test_a_slip_above_a_total_that_stands_alone_is_carried_and_not_rounded():
+    text = "\n".join(f"- {label}: {value}" for label, value in WHOLE.items())
+    text = text.replace("= 786,432", "= 787,392") + "\n\nTotal: 124,440,768 parameters"
+    answer = tallystick.check(text, against="gpt2")
+    assert [(e.right, e.should_be) for e in answer.equations if not e.correct] == [(787_392, 786_432)]
+    assert (answer.arithmetic, answer.rounding, answer.omissions) == (-960, 0, ())
+    assert answer.equations[-1].carried == 960

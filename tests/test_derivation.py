@@ -126,6 +126,7 @@ def test_keys_of_the_config_have_their_values_under_each_of_their_names():
         "Total: (38,597,376\n + 786,432) = 39,383,808",
         "\\begin{align*}\nN &= 38{,}597{,}376 + 786{,}432 \\\\\n  &= 39{,}383{,}808\n\\end{align*}",
         "$$\n38597376 + 786432\n$$\n$$\n= 39383808\n$$",
+        "\\begin{align}\nN &= 38,597,376 + 786,432 \\\\\n  &= 39,383,808\n\\end{align}",
     ],
 )
 def test_an_equation_over_several_lines(text):
@@ -229,3 +230,31 @@ def test_a_number_of_something_at_the_start_of_a_row_is_its_label():
     row = "| 32 layers | 32 × (67,108,864 + 135,266,304 + 8,192) | 6,476,267,520 |\n"
     assert (labels(row), equations(row)) == (["32 layers"], [(6_476_267_520, 6_476_267_520, True)])
     assert equations(row.replace("7,520", "7,521")) == [(6_476_267_520, 6_476_267_521, False)]
+
+
+@pytest.mark.parametrize("term", ["589,824", r"768 \times 768", "589{,}824"])
+def test_a_sum_of_equal_terms_is_no_formula_copied_three_times(term):
+    """Queries, keys, values and output; and with a fifth term."""
+    four = " + ".join([term] * 4)
+    assert equations(rf"\[ {four} = 2,359,296 \]") == [(4 * 768**2, 2_359_296, True)]
+    assert equations(rf"\[ 768 + {four} = 2,360,064 \]") == [(4 * 768**2 + 768, 2_360_064, True)]
+    assert equations(rf"\( {four} = 2,359,297 \)") == [(4 * 768**2, 2_359_297, False)]
+
+
+@pytest.mark.parametrize("comma", ["{,}", r"\,", " "])
+def test_a_term_that_begins_as_three_equal_ones_before_it(comma):
+    numbers = [1152**2, 1152**2, 1152**2, 15_579_648]
+    terms = " + ".join(f"{number:,}".replace(",", comma) for number in numbers)
+    assert equations(rf"\text{{One layer}} = {terms} = 19560960") == [(sum(numbers), 19_560_960, True)]
+
+
+def test_a_short_formula_copied_three_times():
+    text = "With L=12L = 12L=12 layers of width d=768d = 768d=768:\n\n"
+    assert equations(text + "L × d = 9,216") == [(9_216, 9_216, True)]
+
+
+@pytest.mark.parametrize("unseen", "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202c\u202e\u2060\u2066\u2069\ufeff")
+def test_characters_that_are_not_seen(unseen):
+    """Soft hyphens, zero-width joiners, marks of the direction of writing: a page has them, and who copies it does not know."""
+    line = unseen.join(["Token embedding:", " 50", "257 ×", " 768", " = ", "38,", "597,376", ""])
+    assert equations(line) == [RIGHT]

@@ -110,7 +110,7 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     arithmetic = rounding = unexplained = Fraction(0)
     if claim is not None:
         off = claim.true - claim.stated
-        arithmetic = -claim.carried if claim.right else off
+        arithmetic = -claim.error
         rounding = off - arithmetic
         if ledger is not None and judge.quantities is not None:
             term = claim.term or Term(claim.true)

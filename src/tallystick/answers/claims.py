@@ -68,6 +68,11 @@ class Claim:
         return self.rounded or not is_whole(self.side)
 
     @property
+    def error(self) -> Fraction:
+        """By how much errors of arithmetic, its own and earlier ones, make it too large."""
+        return self.carried if self.right else self.stated - self.true
+
+    @property
     def used(self) -> bool:
         """Whether a later statement goes on from it."""
         return bool(self.users)

@@ -62,6 +62,9 @@ def omissions(total: Term, quantities: Quantities) -> tuple[Omission, ...] | Non
         if match.quantity.parameters != match.term.value
     ]
     for term in spare:
+        if (other := _misnamed(term, covered, quantities)) is not None:
+            covered |= other.atoms
+            continue
         omission, atoms = _surplus(term, covered, quantities)
         covered |= atoms
         found.append(omission)
@@ -130,6 +133,13 @@ def _make_room(
 
 def _factors(term: Term) -> tuple[int, ...]:
     return tuple(sorted(factor for factor in term.factors if factor != 1))
+
+
+def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Quantity | None:
+    """What has exactly as many parameters and is not counted yet: the head, where its line speaks of the vocabulary."""
+    same = (quantity for quantity in quantities.of(term.value) if not quantity.one_layer)
+    free = [quantity for quantity in same if quantity.atoms and not quantity.atoms & covered]
+    return max(free, key=lambda quantity: fit(quantity, term.labels, _factors(term)), default=None)
 
 
 def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tuple[Omission, frozenset[int]]:

@@ -313,7 +313,7 @@ class Judge:
         wrong = (
             near
             and not known
-            and self._lists(above, statement)
+            and self._lists(above)
             and not any(self.so_far.at(one).is_rounded for one in above)
             and not claim.is_rounded
         )
@@ -326,12 +326,15 @@ class Judge:
         claim.true, claim.right = claim.term.value, fits
         claim.match = self._match(claim, statement)
         # Where only the corrected lines add up to it, the slip above is not carried on.
-        found = claim.true if fits and not sums.meets(claim.written) else sums.exact
+        goes_on = sums.meets(claim.written)
+        found = claim.true if fits and not goes_on else sums.exact
+        if fits and goes_on:
+            claim.carried = sum((self.so_far.at(one).error for one in above), Fraction(0))
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
-    def _lists(self, places: Sequence[int], statement: Statement) -> bool:
-        """Whether some statements and the one behind them stand line by line, as in a list or a table."""
-        lines = [*(self.derivation.statements[place] for place in places), statement]
+    def _lists(self, places: Sequence[int]) -> bool:
+        """Whether the statements from the first of some to the one at hand stand line by line, as in a list or a table."""
+        lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:

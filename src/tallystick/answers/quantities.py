@@ -49,6 +49,9 @@ _PACKED = {"gate_up": ("gate", "up"), "qkv": ("q", "k", "v"), "kv": ("k", "v")}
 
 VAGUE = Fraction(1, 20)  # a number of one digit, 7B, says less than what it is near to
 
+_SEVERAL = re.compile(
+    r"\b(?:two|both|2|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두", re.IGNORECASE
+)
 _SEGMENT = re.compile(r"token_type|segment")
 _PARTLY = re.compile(
     r"\b(?:only|approx\w*|dominant|mostly|main|matri\w+|weights?|per (?:head|token|expert))\b|[≈~]", re.IGNORECASE
@@ -330,6 +333,7 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
         score += weight * (
             2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about - wanted)
         )
+        score -= 4 * weight * ("module" in about and _SEVERAL.search(label) is not None)
         score += weight * ("module" in about and _module(quantity.names[0]).lower() in label.lower())
         said = bool(wanted - KINDS)
         if said:

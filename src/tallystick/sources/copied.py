@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 LEAST, MOST = 5, 400  # characters of a formula that is looked for; a shorter one may stand there thrice by itself
 LONGEST = 1_500  # characters of a line that is looked through
@@ -26,6 +27,8 @@ _SHOWN = {
 }
 _PIECE = re.compile(r"(?P<colour>\\color\s*\{\w+\})|\\(?P<command>[A-Za-z]+)|\\.|.", re.DOTALL)
 _SAME = str.maketrans({"*": "×", "⋅": "×", "·": "×", "−": "-", "–": "-"})
+_MARKS = re.compile(r"[\s{}^_$\\]+")
+_SHORT = re.compile(r"([^\W\d]\w?=\d{1,2})\1\1")  # L=12L = 12L=12
 _COMPUTES = re.compile(r"\d.*[=×+≈^/]|[=×+≈/].*\d")
 
 
@@ -33,12 +36,10 @@ def once(line: str) -> str:
     """The line with each formula that stands there thrice as it was written, once."""
     for _ in range(20):
         shown = list(_characters(line))
-        found = _thrice("".join(character for character, _ in shown))
+        found = _thrice("".join(character for character, _ in shown), [place for _, place in shown], line)
         if found is None:
             return line
-        start, length = found
-        places = [place for _, place in shown] + [len(line)]
-        first, second, third, end = (places[start + times * length] for times in range(4))
+        first, second, third, end = found
         line = f"{line[:first]} {line[second:third]} {line[end:]}"
     return line
 
@@ -55,9 +56,14 @@ def _characters(line: str) -> Iterator[tuple[str, int]]:
             yield piece[0].removeprefix("\\").translate(_SAME), piece.start()
 
 
-def _thrice(text: str) -> tuple[int, int] | None:
-    """Where the longest formula begins that stands in a text three times in a row, and its length."""
+def _thrice(text: str, places: list[int], line: str) -> list[int] | None:
+    """Where in a line the longest formula stands three times in a row: the three beginnings, and the end."""
     best: tuple[int, int] | None = None
+    places = [*places, len(line)]
+
+    def at(start: int, length: int) -> list[int]:
+        return [places[start + times * length] for times in range(4)]
+
     for start in range(len(text) - 3 * LEAST + 1) if len(text) <= LONGEST else ():
         again = start + (LEAST if best is None else best[1] + 1) - 1
         for _ in range(MOST_TRIED):
@@ -66,5 +72,15 @@ def _thrice(text: str) -> tuple[int, int] | None:
                 break
             length, one = again - start, text[start:again]
             if text.startswith(one, again) and text.startswith(one, again + length) and _COMPUTES.search(one):
+                if "=" not in one and _alike(line, at(start, length)):
+                    continue  # "589,824 + 589,824 + 589,824 + 589,824" adds four
                 best = start, length
-    return best
+    if best is None and len(text) <= LONGEST and (short := _SHORT.search(text)) is not None:
+        best = short.start(), len(short[1])
+    return None if best is None else at(*best)
+
+
+def _alike(line: str, places: list[int]) -> bool:
+    """Whether all three are written alike: none of them is the source of the others."""
+    first, second, third = (_MARKS.sub("", line[start:end]) for start, end in pairwise(places))
+    return first == second == third

@@ -34,6 +34,7 @@ LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer one is data, or a picture
+LONGEST_ROW = 1_000  # characters of a row whose columns are apart by blanks; a longer one is prose
 LEAST_SUM = 1000  # a smaller number on a line of its own is a page, or a list's
 LEAST_PROSE = 20  # words with numbers among them in which nothing is to be judged; a shorter text is a mistake
 MOST_SHOWN = 300  # characters of a statement's text
@@ -377,7 +378,7 @@ class _Reader:
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
         words, colon, rest = text.rpartition(":")
-        columns = None if colon else _COLUMNS.fullmatch(text)
+        columns = _COLUMNS.fullmatch(text) if not colon and len(text) <= LONGEST_ROW else None
         if columns:
             words, rest = columns["label"], columns["value"]
         value, *behind = _CELLS.split(rest.strip()) if columns else [rest]

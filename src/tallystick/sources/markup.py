@@ -84,7 +84,7 @@ _SILENT = frozenset(
 _CHARACTERS = str.maketrans({
     **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→",
     **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
-    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys("\u200b\u2060\ufeff", ""),
+    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # not seen
 })  # fmt: skip
 _SCALED_OUTSIDE = re.compile(
     r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
@@ -110,7 +110,7 @@ def plain(line: str) -> str:
     line = _RESULT.sub(" = ", line)
     if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, and no mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
-    if "\\" in line or "{" in line:
+    if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)
     line = _BOLD.sub(r"\2", line)
     line = _ITALIC.sub(r"\1", line)
