@@ -87,6 +87,13 @@ def test_a_terminal_shows_no_markup(width):
     assert all(cell_len(line) <= width for line in printed.splitlines()[1:])
 
 
+def test_a_table_is_shown_without_its_empty_cells_and_folded_by_characters_of_two_columns():
+    text = "| 部分 | | 参数 |\n|---|---|---|\n| 总计 | | 50257 × 768 = 38,596,416 |\n"
+    printed = in_terminal(tallystick.check(text), 30)
+    assert "总计 | 50257 × 768 = 38,596,416" in " ".join(printed.split())
+    assert all(cell_len(line) <= 30 for line in printed.splitlines()[1:])
+
+
 def test_a_dash_is_not_shown_as_the_arrow_that_it_is_read_as():
     assert "Positions — 1024 × 768 = 786,432" in in_terminal(tallystick.check("Positions — 1024 × 768 = 786,432"))
 

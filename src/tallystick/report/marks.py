@@ -20,6 +20,7 @@ from tallystick.sources.markup import plain, readable
 LONG = 300  # characters from which a statement's text was cut
 _BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
 _DASH = re.compile(r"\A(?!.*(?:→|⇒|⟹|➜|\\to\b|\\[rR]ightarrow|\\implies)).*—", re.DOTALL)
+_EMPTY = re.compile(r"(?: \|){2,}")  # cells of a table with nothing in them
 _POWER = re.compile(r"\^\(?(\d{1,2})\)?(?![\d.,(])")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -169,5 +170,5 @@ def written(number: float, *, sign: str = "") -> str:
 
 def shown(text: str) -> str:
     """A line without its bullet, powers raised: ``- W_q: 768^2`` is ``W_q: 768²``."""
-    text = _BULLET.sub("", text).rstrip("| ")
+    text = _EMPTY.sub(" |", _BULLET.sub("", text)).rstrip("| ")
     return _POWER.sub(lambda power: power[1].translate(_SUPERSCRIPTS), text)
