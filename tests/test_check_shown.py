@@ -68,7 +68,7 @@ def test_a_number_is_quoted_as_the_text_has_it():
     assert "38.4M should be 38,597,376" in in_terminal(tallystick.check("50257 × 768 = 38.4M"))
 
 
-def test_a_mistyped_factor_is_told_from_a_wrong_result():
+def test_a_mistyped_factor_is_no_wrong_result():
     text = BY_HAND.read_text(encoding="utf-8").replace("12 × 7,077,888 =", "12 × 7,078,888 =")
     printed = in_terminal(tallystick.check(text, against="gpt2"), 120)
     assert f"the left side is {12 * 7_078_888:,}, not 84,934,656" in printed

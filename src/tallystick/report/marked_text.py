@@ -83,7 +83,7 @@ def _is_blank(line: str) -> bool:
 
 
 def _judged(block: _Block, lines: Sequence[str]) -> str:
-    """Lines with their mark, and beside or below them what is said of them."""
+    """Lines with their mark, and what is said of them at their side or below."""
     kind = _KINDS[block.mark]
     sentences = dict.fromkeys(sentence for part in block.parts for sentence in part.sentences)
     notes = dict.fromkeys(note for part in block.parts for note in part.notes)
