@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -10,12 +11,14 @@ from starlette.testclient import TestClient
 import tallystick
 from tallystick.cli.main import main
 from tallystick.presets import PRESETS
+from tallystick.report.marked_text import marked_text
 from tallystick.web.answers import answers
 from tallystick.web.app import app
 from tallystick.web.controls import controls
 from tallystick.web.guard import MOST_BYTES
 from tallystick.web.process import Worker
 
+ROOT = Path(__file__).parent.parent
 TOKEN = "a-token-of-the-tests"
 HOME = "http://127.0.0.1:8000"
 
@@ -61,6 +64,46 @@ def test_the_command_line_and_the_python_that_are_shown_give_the_same_answer(nam
     names = {}
     exec(said["python"], names)
     assert json.loads(json.dumps(names["answer"].to_dict())) == answer
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_positions": 2048}])
+def test_a_derivation_is_checked_as_the_command_line_does(settings, capsys, tmp_path, monkeypatch):
+    text = (ROOT / "examples" / "gpt2_by_hand.md").read_text(encoding="utf-8")
+    (tmp_path / "derivation.md").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    request = {"model": {"name": "gpt2"}, "set": settings, "wanted": ["check"], "text": text}
+    said = answers(request, None)["check"]
+    assert main([*shlex.split(said["command"])[1:], "--format", "json"]) == 1
+    answer = json.loads(json.dumps(said["answer"])) | {"source": "derivation.md"}
+    assert json.loads(capsys.readouterr().out) == answer
+    assert (answer["total_claimed"], answer["arithmetic"]) == (123_550_272, 960)
+    names = {}
+    exec(said["python"], names)
+    assert json.loads(json.dumps(names["answer"].to_dict())) == answer
+    assert "<del" in said["html"]
+    drawn = marked_text(tallystick.check(text, against=tallystick.count("gpt2", **settings)))
+    assert drawn.removesuffix("</div>") in said["html"]
+
+
+@pytest.mark.parametrize(
+    "text", ["/etc/passwd", "derivation.md", "-", "../x", "", "hello", "\x00", "<script>", 7, None]
+)
+def test_a_text_of_one_line_is_no_file_of_this_machine(text, tmp_path, monkeypatch):
+    (tmp_path / "derivation.md").write_text("50257 × 768 = 38,597,376\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    error = answers({"model": {"name": "gpt2"}, "wanted": ["check"], "text": text}, None)["check"]["error"]
+    assert "has no equation in it" in error or "expected text" in error
+
+
+def test_a_text_that_is_too_long_or_is_markup_gets_a_line_or_is_escaped():
+    def asked(text):
+        return answers({"model": {"name": "gpt2"}, "wanted": ["check"], "text": text}, None)["check"]
+
+    assert "1,000,001 characters" in asked("x" * 1_000_001)["error"]
+    html = asked("<img src=x onerror=alert(1)> \ud800 50257 × 768 = 38,596,416")["html"]
+    assert "<img" not in html
+    assert "&lt;img" in html
+    json.dumps(html).encode()
 
 
 def test_the_server_gives_the_count(client):

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -221,6 +222,43 @@ def test_a_claim_is_reconciled(opened):
     assert total(page) == 124_439_808
 
 
+BY_HAND = (Path(__file__).parent.parent / "examples" / "gpt2_by_hand.md").read_text(encoding="utf-8")
+
+
+def test_a_derivation_is_checked_against_the_model_that_is_shown(opened):
+    page = opened()
+    page.fill("#text", BY_HAND)
+    settled(page, page.click, "#texts button")
+    assert page.inner_text("#check del") == "38,596,416"
+    assert page.inner_text("#check ins").strip() == "38,597,376"
+    assert page.locator("#check .judged.right").count() == 5
+    assert page.locator("#check .judged.carried").count() == 1
+    assert "124,439,808" in page.inner_text("#check tfoot")
+    struck = page.locator("#check del").evaluate("one => getComputedStyle(one).textDecorationLine")
+    assert struck == "line-through"
+    settled(page, page.uncheck, "#set-tie_word_embeddings")
+    assert "163,037,184" in page.inner_text("#check tfoot")
+    assert "--against gpt2" in page.inner_text('.away[data-name="check"] pre >> nth=0')
+    page.wait_for_function("() => decodeURIComponent(location.hash).includes('tie_word_embeddings')")
+    other = opened(page.evaluate("location.hash"))
+    assert other.input_value("#text") == BY_HAND
+    assert other.inner_text("#check") == page.inner_text("#check")
+    page.fill("#text", " ")
+    settled(page, page.click, "#texts button")
+    assert page.inner_text("#check") == ""
+
+
+def test_of_a_derivation_nothing_runs_and_what_is_none_is_said(opened):
+    page = opened()
+    page.fill("#text", "<img src=x onerror='document.title=1'><script>document.title=2</script> 2 × 3 = 7\n")
+    settled(page, page.click, "#texts button")
+    assert page.locator("#check img, #check script").count() == 0
+    assert "<script>" in page.inner_text("#check .text")
+    page.fill("#text", "hello")
+    settled(page, page.click, "#texts button")
+    assert "has no equation in it" in page.inner_text("#check .bad")
+
+
 def test_a_config_is_pasted(opened):
     page = opened()
     page.click("#paste")
@@ -344,11 +382,12 @@ def test_a_keyboard_is_enough(opened):
         "other",
         "pin",
         "claim",
+        "text",
         "link",
     } <= reached
 
 
-EVERYTHING = {"other": {"name": "gpt2-medium"}, "claim": "163M", "run": {"device": "h100"}}
+EVERYTHING = {"other": {"name": "gpt2-medium"}, "claim": "163M", "text": BY_HAND, "run": {"device": "h100"}}
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -380,6 +419,7 @@ VIEWS = {
     "memory": ({**LLAMA, "run": {"mode": "training", "device": "h100"}}, "#h-memory", "light"),
     "compare": ({"model": {"name": "llama-2-7b"}, "other": LLAMA["model"]}, "#h-compare", "dark"),
     "reconcile": ({"claim": "162M"}, "#h-reconcile", "light"),
+    "check": ({"text": BY_HAND}, "#check", "light"),
 }
 
 

@@ -28,6 +28,7 @@ READS_WORDS = {
     "sources/expression.py",
     "sources/markup.py",
     "sources/copied.py",
+    "report/spotted.py",
 }
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"
 COMMANDS = [

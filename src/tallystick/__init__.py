@@ -256,6 +256,7 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
     from tallystick.answers.check import nearest
     from tallystick.answers.keys import sizes
     from tallystick.budget import one_source
+    from tallystick.derivation import lines_of
     from tallystick.sources.derivation import open_text, read_derivation
     from tallystick.sources.stated import models
 
@@ -265,7 +266,8 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
     def judged(ledger: Ledger | None) -> Check:
         keys = sizes(ledger) if ledger is not None else {}
         with one_source():  # the text: the model has been read
-            return judge(read_derivation(content, source=source, known=keys), ledger, keys)
+            derivation = read_derivation(content, source=source, known=keys)
+            return judge(derivation._replace(lines=lines_of(content)), ledger, keys)
 
     if ledger is not None:
         return judged(ledger)

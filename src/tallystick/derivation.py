@@ -58,3 +58,9 @@ class Derivation(NamedTuple):
     source: str
     statements: tuple[Statement, ...]
     unread: tuple[Unread, ...]
+    lines: tuple[str, ...] = ()  # all of the text, as written
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of a text, the first of which is line 1."""
+    return tuple(re.split(r"\r\n|\r|\n", text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, log2
 from typing import Any
@@ -42,6 +42,7 @@ class Check:
     unexplained: int | float = 0
     unread: tuple[Unread, ...] = ()
     convention: str | None = None  # the way of counting under which the total, its arithmetic corrected, is the model's
+    lines: tuple[str, ...] = field(default=(), repr=False)  # of the text, as written; no part of the JSON
 
     @property
     def correct(self) -> bool:
@@ -132,6 +133,7 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         unexplained=as_number(unexplained),
         unread=tuple(sorted(judge.unread)),
         convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger),
+        lines=judge.derivation.lines,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick import check
-from tallystick.cli.options import add_command, add_format, add_settings, print_json, settings_of
+from tallystick.cli.options import add_command, add_format, add_settings, print_json, print_page, settings_of
 from tallystick.errors import BadInput
 
 EXAMPLES = """\
@@ -16,6 +16,7 @@ examples:
   tallystick check paper.tex --against config.json --format json
   tallystick check notes.txt                        the arithmetic alone
   pbpaste | tallystick check - --against gpt2
+  tallystick check notes.md --against gpt2 --format html > notes.html   the text, marked up
 """
 
 
@@ -27,7 +28,7 @@ def add(commands: Any) -> None:
         "--against", metavar="SOURCE", help="the model that it is about: what `tallystick count` takes"
     )
     add_settings(command, "--set", "config keys to set over those of the model: --set n_layer=24", to="settings")
-    add_format(command, "table", "json", "markdown")
+    add_format(command, "table", "json", "markdown", "html")
     command.set_defaults(run=_run)
 
 
@@ -37,6 +38,10 @@ def _run(options: argparse.Namespace) -> int:
     answer = check(Path(options.file), against=options.against, **settings_of(options.settings))
     if options.format == "json":
         print_json(answer.to_dict())
+    elif options.format == "html":
+        from tallystick.report.page import check_page
+
+        print_page(check_page(answer))
     else:
         from tallystick.report.check import show_check
         from tallystick.report.table import console

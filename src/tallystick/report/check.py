@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-import re
-
 from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.check import Check
 from tallystick.answers.claims import Equation
+from tallystick.report.margin import show_lines
+from tallystick.report.marks import correction, shown, written
 from tallystick.report.table import Column, Table, draw
 
-_BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
-WIDEST = 64  # characters of a line of the text
+WIDEST = 64  # characters of a line of the text in a table
 
 
 def show_check(answer: Check, out: Console, *, style: str = "table") -> None:
-    """The verdict in a sentence, each equation, and how the text's total becomes the model's."""
+    """The verdict in a sentence, the lines of the text with marks, and how the text's total becomes the model's.
+
+    In ``markdown`` the lines are a table; in ``html`` they are left to `marked_text`.
+    """
     out.print(Text(f"{answer.source}: {_sentence(answer)}", style="bold green" if answer.correct else "bold red"))
-    if answer.equations:
+    if style == "table":
+        show_lines(answer, out)
+    elif style == "markdown" and answer.equations:
         out.print()
         draw(_equations(answer), out, style=style)
     if answer.total_true is not None and answer.total_claimed is not None:
         out.print()
         draw(_sum(answer), out, style=style)
-    lead = "- " if style == "markdown" else "  "
+    if style == "markdown":
+        _list_unread(answer, out)
+
+
+def _list_unread(answer: Check, out: Console) -> None:
     if answer.unread:
         out.print()
     for unread in answer.unread:
         why = f" ({unread.why})" if unread.why else ""
-        out.print(Text(f"{lead}not judged, line {unread.line}: {_cut(unread.text)}{why}", style="dim"))
+        out.print(Text(f"- not judged, line {unread.line}: {_cut(unread.text)}{why}"))
 
 
 def _sentence(answer: Check) -> str:
@@ -51,7 +59,7 @@ def _sentence(answer: Check) -> str:
     if gap:
         corrected = "with its arithmetic corrected it is" if answer.arithmetic else "it is"
         counted = f": {corrected} {answer.against} {answer.convention}" if answer.convention else ""
-        off = f"{_written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against} has"
+        off = f"{written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against} has"
         return f"{said}; its total is {off}{counted}"
     return f"{said}; its total is that of {answer.against}"
 
@@ -86,10 +94,8 @@ def _in_model(equation: Equation) -> str:
 
 def _verdict(equation: Equation) -> str:
     if equation.should_be is None:
-        return f"right, but carries {equation.carried:+,}" if equation.carried else "right"
-    if equation.should_be == equation.right:
-        return f"wrong: the left side is {_written(equation.left)}"
-    return f"wrong: {_written(equation.should_be)}, off by {equation.right - equation.should_be:+,}"
+        return f"right, but carries {written(equation.carried, sign='+')}" if equation.carried else "right"
+    return f"wrong: {correction(equation)}"
 
 
 def _sum(answer: Check) -> Table:
@@ -121,10 +127,6 @@ def _at(line: int | None) -> str:
     return "" if line is None else f", {_line(line)}"
 
 
-def _written(number: float) -> str:
-    return f"{number:,}"
-
-
 def _cut(text: str) -> str:
-    text = _BULLET.sub("", text).rstrip("| ")
+    text = shown(text)
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
+from tallystick.answers.check import Check
 from tallystick.answers.compare import Comparison
 from tallystick.answers.compute import Compute
 from tallystick.answers.formula import Formula, formula
@@ -13,10 +14,12 @@ from tallystick.answers.memory import Memory
 from tallystick.answers.reconcile import Reconciliation
 from tallystick.ledger import Ledger
 from tallystick.report.bars import draw_comparison, draw_explanation, draw_memory
+from tallystick.report.check import show_check
 from tallystick.report.compare import show_compare
 from tallystick.report.compute import show_compute
 from tallystick.report.count import show_count
 from tallystick.report.formula import show_formula
+from tallystick.report.marked_text import marked_text
 from tallystick.report.mathml import typeset
 from tallystick.report.memory import show_memory
 from tallystick.report.reconcile import show_reconciliation
@@ -75,6 +78,17 @@ def compare_section(answer: Comparison, *, width: int = WIDTH) -> str:
 def reconcile_section(answer: Reconciliation, *, width: int = WIDTH) -> str:
     """The simplest explanation of a claim as steps, then each as a sum."""
     return section(show_reconciliation, answer, picture=draw_explanation(answer, answer.explanations[0], width=width))
+
+
+def check_section(answer: Check) -> str:
+    """The text with its marks, and how its total becomes the model's."""
+    return section(show_check, answer, picture=marked_text(answer))
+
+
+def check_page(answer: Check) -> str:
+    """A derivation judged, as one file."""
+    title = answer.source if answer.against is None else f"{answer.source}, against {answer.against}"
+    return page(title, {"Line by line": check_section(answer)})
 
 
 def count_page(ledger: Ledger, *, by: str = "role") -> str:

@@ -20,6 +20,7 @@ RUN: dict[str, type] = {
     "attention": str, "recompute": str, "loss": str, "lora": int, "dp": int, "zero": int, "tp": int, "pp": int, "ep": int,
     "device": str,
 }  # fmt: skip
+TEXT = "derivation.md"  # what the lines to take away call the text
 SIZES = ("batch", "sequence")  # what `compute` takes of them
 
 
@@ -117,6 +118,21 @@ def _reconcile(asked: Asked) -> dict[str, Any]:
     }
 
 
+def _check(asked: Asked) -> dict[str, Any]:
+    from tallystick import check
+    from tallystick.report.page import check_section
+
+    # With a line break it is the text itself: the page names no file of this machine.
+    answer = check(f"{asked.text}\n", asked.ledger())
+    settings = asked.settings()
+    return {
+        "answer": answer.to_dict(),
+        "html": check_section(answer),
+        "command": command("check", TEXT, sets={"--set": settings}, against=asked.word()),
+        "python": python("check", TEXT, (asked.word(), settings)),
+    }
+
+
 def _lines(name: str, asked: Asked, **options: Any) -> dict[str, str]:
     """The lines for a terminal and for Python that give the same answer."""
     settings = asked.settings()
@@ -135,4 +151,5 @@ ANSWERS: dict[str, Callable[[Asked], dict[str, Any]]] = {
     "compute": _compute,
     "compare": _compare,
     "reconcile": _reconcile,
+    "check": _check,
 }

@@ -11,6 +11,7 @@ from tallystick.config import LARGEST
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 from tallystick.presets import PRESETS
+from tallystick.sources.derivation import LARGEST_TEXT
 
 MOST_CONFIG = 1_000_000  # characters of a pasted config: real ones have some thousands
 MOST_NAME = 200
@@ -77,6 +78,11 @@ class Asked:
     def claim(self) -> str:
         """A claimed count."""
         return _text(self._values, "claim", MOST_NAME)
+
+    @property
+    def text(self) -> str:
+        """A derivation."""
+        return _text(self._values, "text", LARGEST_TEXT - 1)
 
     @property
     def width(self) -> int:

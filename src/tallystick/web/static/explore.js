@@ -7,7 +7,7 @@ import { ask, fragment, remember, restore, state } from "./state.js";
 
 const at = (id) => document.getElementById(id);
 const ALWAYS = ["count", "formula", "memory", "compute"];
-const NAMES = [...ALWAYS, "compare", "reconcile"];
+const NAMES = [...ALWAYS, "compare", "reconcile", "check"];
 const NARROWEST = 280, WIDEST = 1100; // pixels of a picture
 let start, answers = {}, busy = false, again = false;
 
@@ -22,7 +22,8 @@ async function refresh() {
   busy = true;
   do {
     again = false;
-    const wanted = [...ALWAYS, ...(state.other ? ["compare"] : []), ...(state.claim ? ["reconcile"] : [])];
+    const asked = { compare: state.other, reconcile: state.claim, check: state.text };
+    const wanted = [...ALWAYS, ...Object.keys(asked).filter((name) => asked[name])];
     const width = Math.max(NARROWEST, Math.min(WIDEST, Math.floor(at("count").clientWidth)));
     show(await ask(wanted, width));
   } while (again);
@@ -104,7 +105,7 @@ async function copy(text) {
 function fill() {
   at("name").value = state.model.name ?? state.model.file ?? "";
   at("other").value = state.other ? state.other.name ?? state.other.file : "";
-  for (const id of ["by", "layout", "claim"]) at(id).value = state[id];
+  for (const id of ["by", "layout", "claim", "text"]) at(id).value = state[id];
   showRun(at("run"), start.choices, state.run, refresh);
 }
 
@@ -140,6 +141,7 @@ function listen() {
   });
   click("alone", () => { state.other = null; at("other").value = ""; refresh(); });
   submit("claims", () => { state.claim = at("claim").value.trim(); refresh(); });
+  submit("texts", () => { state.text = at("text").value.trim() ? at("text").value : ""; refresh(); });
   click("link", () => copy(location.origin + location.pathname + fragment()));
   document.addEventListener("pointermove", (event) => {
     const title = event.target.closest?.("svg.picture rect")?.querySelector("title");

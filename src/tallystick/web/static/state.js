@@ -2,10 +2,11 @@
 
 export const state = {
   model: { name: "" }, set: {}, // what `count` takes
-  other: null, other_set: {}, claim: "", // what it is set beside
+  other: null, other_set: {}, claim: "", text: "", // what it is set beside
   by: "role", layout: "treemap", run: {}, // how it is drawn and run
 };
 const LONGEST_HEADER = 50_000; // characters of a dropped header in a link; the file itself can be dropped again
+const LONGEST_TEXT = 50_000; // and of a derivation
 
 export function restore(fragment) {
   if (fragment.length < 2) return false;
@@ -26,7 +27,8 @@ export function restore(fragment) {
 export function fragment() {
   const { header, ...rest } = state.model;
   const model = header === undefined || header.length < LONGEST_HEADER ? state.model : rest;
-  return "#" + encodeURIComponent(JSON.stringify({ ...state, model }));
+  const text = state.text.length < LONGEST_TEXT ? state.text : "";
+  return "#" + encodeURIComponent(JSON.stringify({ ...state, model, text }));
 }
 
 let waiting;
