@@ -7,11 +7,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
-from tallystick.blueprint import Architecture, Chooser, Model, Sibling, Tower
+from tallystick.blueprint import Architecture, Model, Sibling
 from tallystick.budget import current
 from tallystick.config import LARGEST, TIE, Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
+from tallystick.layout import lay_out, read
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import (
     alike,
@@ -84,21 +84,22 @@ def ledger_from_config(
     config = recipe.config(settings, where=source, aliases=aliases)
     dtype = config.dtype or next((found for part in inside if (found := config.part(part).dtype)), "float32")
     model = recipe.model(config)
+    layout = read(model, dtype=dtype)
     ledger = Ledger(
-        lay_out(model, dtype=dtype),
+        layout.entries,
         source=source,
         kind=kind,
         architecture=family.name,
         symbols=config.symbols,
         notes=(*notes, *note_of(settings, family)),
-        attending=attending(model),
-        recurring=recurring(model),
-        mixing=mixing(model),
+        attending=layout.attending,
+        recurring=layout.recurring,
+        mixing=layout.mixing,
         irregular=model.irregular,
-        towers=under(model, Tower),
-        unlearned=under(model, Chooser),
+        towers=layout.towers,
+        unlearned=layout.unlearned,
         recipe=recipe._replace(values=config.in_force(recipe.keys), dtype=dtype),
-        parts=parts(model),
+        parts=layout.parts,
     )
     ledger.positions = positions_in(stated)
     if layers := mtp.stated(settings):
