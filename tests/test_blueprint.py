@@ -63,10 +63,10 @@ def test_one_walk_reads_everything():
     """Tensors, heads, scans and parts are read together, however many questions are asked of the tree."""
     whole = block(Group, RMSNorm(32), RMSNorm(32), RMSNorm(32))
     children = Counted(whole.children)
-    layout = read(whole.replace(children=children), dtype="float32")
+    entries, model = read(whole.replace(children=children), dtype="float32")
     assert children.times == 1
-    assert (len(layout.entries), [one.name for one in layout.attending]) == (9, ["h.{}.attn"])
-    assert layout.parts == parts(whole)
+    assert (len(entries), [one.name for one in model.attending]) == (9, ["h.{}.attn"])
+    assert model.parts == parts(whole)
 
 
 NODES = [

@@ -9,12 +9,11 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tallystick.dims import Dim
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.ledger import Entry
 
 T = TypeVar("T")
 
@@ -285,21 +284,6 @@ def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> di
 
 def _below(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
     return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
-
-
-class Recipe(Protocol):
-    """What a config laid a ledger out from: it can be laid out anew with other values."""
-
-    @property
-    def family(self) -> str:
-        """The model type."""
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Each key that changes a tensor of the family, with the value in force."""
-
-    def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
-        """The entries under other values, rolled up; `BadInput` where they make no model."""
 
 
 def _whole(value: Any) -> int | None:

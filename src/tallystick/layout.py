@@ -34,33 +34,22 @@ from tallystick.blueprint import (
     Tensor,
     Tower,
 )
+from tallystick.description import ModelDescription
 from tallystick.dims import expression_of
 from tallystick.ledger import Axis, Entry
 
 G = TypeVar("G", bound=Group)
 
 
-class Layout(NamedTuple):
-    """What a blueprint holds."""
-
-    entries: list[Entry]
-    attending: tuple[Attending, ...]
-    recurring: tuple[Recurring, ...]
-    mixing: tuple[Mixing, ...]
-    parts: tuple[Part, ...]
-    towers: tuple[str, ...]
-    unlearned: tuple[str, ...]
-
-
-def read(model: Model, *, dtype: str) -> Layout:
-    """Everything that a blueprint holds, by one walk; stacks rolled up, in printing order."""
+def read(model: Model, *, dtype: str) -> tuple[list[Entry], ModelDescription]:
+    """The tensors of a blueprint, and what its layers do, by one walk; stacks rolled up, in printing order."""
     sites = list(walk(model))
-    return Layout(
-        entries=_entries(model, sites, dtype),
+    return _entries(model, sites, dtype), ModelDescription(
         attending=tuple(_attending(sites)),
         recurring=tuple(_recurring(sites)),
         mixing=tuple(_mixing(sites)),
         parts=_parts(sites),
+        irregular=model.irregular,
         towers=_prefixes(sites, Tower),
         unlearned=_prefixes(sites, Chooser),
     )

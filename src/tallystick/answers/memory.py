@@ -292,7 +292,7 @@ def _unpacked(ledger: Ledger) -> str:
 
 
 def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) -> list[Line]:
-    attending = (ledger.described or ledger).attending
+    attending = ledger.model.attending
     if form in CACHED and any(one.heads.latent is not None for one in attending):
         raise BadInput(
             f"{ledger.source} caches one latent vector for all keys and values, which no implementation quantises to"
@@ -316,7 +316,7 @@ def _cached(one: Kept, form: str, computed: str, batch: int) -> Line:
 
 def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
     """What layers keep whatever the length, which nobody quantises."""
-    for one in carried((ledger.described or ledger).recurring):
+    for one in carried(ledger.model.recurring):
         for what, elements, dtype in (
             ("last inputs of convolutions", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
             ("states of recurrent layers", one.keeps.state, "float32" if one.keeps.wide else form),
@@ -335,14 +335,11 @@ def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
 
 def _per_token(ledger: Ledger, form: str, computed: str) -> int | None:
     """Bytes that one more token of one sequence adds while no window is full."""
-    described = ledger.described or ledger
-    if not (described.attending or described.recurring):
+    model = ledger.model
+    if not (model.attending or model.recurring):
         return None
     first, second = (
-        {
-            wide: sum(one.total for one in kept(described.attending, tokens) if one.wide == wide)
-            for wide in (False, True)
-        }
+        {wide: sum(one.total for one in kept(model.attending, tokens) if one.wide == wide) for wide in (False, True)}
         for tokens in (1, 2)
     )
     wide = cache_bytes(second[True] - first[True], "float32", computed)
@@ -350,15 +347,15 @@ def _per_token(ledger: Ledger, form: str, computed: str) -> int | None:
 
 
 def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:
-    described = ledger.described or ledger
-    if not (described.attending or described.recurring):
+    model = ledger.model
+    if not (model.attending or model.recurring):
         return ["no cache is counted: the source does not tell how the model attends (a config of a native type does)"]
     notes = []
     if form in CACHED:
         notes.append(f"the last tokens generated, fewer than 128, wait in {computed} until they are quantised")
-    if any(not one.heads.causal for one in described.attending):
+    if any(not one.heads.causal for one in model.attending):
         notes.append("nothing is cached: each position sees those behind it too, so all change with every token")
-    windowed = any(window is not None for one in described.attending for window in one.windows())
-    if (form in CACHED or scales_of_tensors(1, form)) and (windowed or described.recurring):
+    windowed = any(window is not None for one in model.attending for window in one.windows())
+    if (form in CACHED or scales_of_tensors(1, form)) and (windowed or model.recurring):
         notes.append(f"transformers holds no cache in {form} for layers that see a window or carry a state")
     return notes

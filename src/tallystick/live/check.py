@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
-from tallystick.ledger import worst
+from tallystick.evidence import worst
 from tallystick.live.advice import cost, remedy
 from tallystick.live.meant import meant_groups
 from tallystick.live.relation import compared, meaning

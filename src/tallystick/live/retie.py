@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Compared, worst
+from tallystick.evidence import Compared, worst
 from tallystick.live.meant import meant_groups
 from tallystick.live.relation import compared, differences, same
 from tallystick.sources.places import Places, assign, known_name, places_of, registered_by

@@ -80,7 +80,7 @@ def reconcile_section(answer: Reconciliation, *, width: int = WIDTH) -> str:
 def count_page(ledger: Ledger, *, by: str = "role") -> str:
     """A count as one file."""
     sections = {"Where the parameters are": count_section(ledger, by=by)}
-    if (ledger.described or ledger).symbols:
+    if ledger.model.symbols:
         sections["By which formula"] = formula_section(formula(ledger))
     return page(f"{ledger.source}: {ledger.total:,} parameters", sections)
 

@@ -67,7 +67,7 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
         name = word.lower()
         ledger = ledger_of_config(PRESETS[name], overrides, source=name, kind="preset")
         if Path(name).exists():
-            ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
+            return ledger.with_notes(f"the preset was counted; for the path of that name write ./{name}")
         return ledger
     refuse_python(word)
     path = Path(word)
@@ -144,8 +144,7 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
 
     path = model_in(path)
     ledger = _from_folder(path, overrides, str(path))
-    ledger.notes += row_notes(path, ledger)
-    return ledger
+    return ledger.with_notes(*row_notes(path, ledger))
 
 
 def _from_elsewhere(address: str, overrides: Mapping[str, Any]) -> Ledger:
@@ -155,9 +154,7 @@ def _from_elsewhere(address: str, overrides: Mapping[str, Any]) -> Ledger:
     place = elsewhere(address)
     read_place = _from_file if _names_a_file(place.name) else _from_folder
     ledger = read_place(place, overrides, str(place))
-    ledger.fetched = place.store.tally.fetched
-    ledger.notes += (str(ledger.fetched),)
-    return ledger
+    return ledger.with_fetched(place.store.tally.fetched)
 
 
 def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
@@ -183,8 +180,7 @@ def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> L
     if checkpoint is None and CONFIG not in names:
         raise BadInput(f"{name} holds neither a {CONFIG} nor weights{_inside(folder, names)}")
     ledger = _from_file(checkpoint or folder / CONFIG, overrides, name)
-    ledger.notes += _unread(folder) if checkpoint is None else ()
-    return ledger
+    return ledger.with_notes(*_unread(folder)) if checkpoint is None else ledger
 
 
 # What diffusers calls the list of a pipeline's parts, each a model in a folder of its own.

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.budget import current, one_source
 from tallystick.config import TIE
+from tallystick.description import ModelDescription
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted, shown, visible
+from tallystick.evidence import Evidence
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
 from tallystick.sources.adapters import adapter_notes, is_adapter
@@ -108,7 +110,7 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
     else:
         ledger = checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
     if path.name.endswith(".json") and not isinstance(path, Remote):  # an index elsewhere is fetched once
-        ledger.notes += claim_notes(path, contents.stated, ledger)
+        ledger = ledger.with_notes(*claim_notes(path, contents.stated, ledger))
     return ledger
 
 
@@ -217,20 +219,22 @@ class _Checkpoint(NamedTuple):
             self.values.pairs = expected_pairs(entries) if meant is None else ()
         notes += packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method"))
         return Ledger(
-            entries,
+            tuple(entries),
             source=self.source,
             kind=self.contents.kind,
-            architecture=told.described.architecture if told else self.contents.architecture,
-            notes=list(map(visible, notes)),
-            relations={**self._overlaps(), **(told.relations if told else {})},
-            stored=_stored(self.contents),
-            described=told.described if told else None,
-            mismatches=told.mismatches if told else None,
-            meant=meant,
-            unread=self.beside.unread,
-            doubts=doubts,
-            values=self.values,
-            ask=ask,
+            notes=tuple(map(visible, notes)),
+            model=told.described.model if told else ModelDescription(self.contents.architecture),
+            evidence=Evidence(
+                described=told.described if told else None,
+                mismatches=told.mismatches if told else {},
+                declared=meant,
+                unread=self.beside.unread,
+                doubts=doubts,
+                relations={**self._overlaps(), **(told.relations if told else {})},
+                stored=_stored(self.contents),
+                values=self.values,
+                ask=ask,
+            ),
         )
 
     def _overlaps(self) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -84,28 +85,20 @@ def ledger_from_config(
     config = recipe.config(settings, where=source, aliases=aliases)
     dtype = config.dtype or next((found for part in inside if (found := config.part(part).dtype)), "float32")
     model = recipe.model(config)
-    layout = read(model, dtype=dtype)
-    ledger = Ledger(
-        layout.entries,
-        source=source,
-        kind=kind,
+    entries, description = read(model, dtype=dtype)
+    description = replace(
+        description,
         architecture=family.name,
         symbols=config.symbols,
-        notes=(*notes, *note_of(settings, family)),
-        attending=layout.attending,
-        recurring=layout.recurring,
-        mixing=layout.mixing,
-        irregular=model.irregular,
-        towers=layout.towers,
-        unlearned=layout.unlearned,
+        positions=positions_in(stated),
         recipe=recipe._replace(values=config.in_force(recipe.keys), dtype=dtype),
-        parts=layout.parts,
     )
-    ledger.positions = positions_in(stated)
+    notes = (*notes, *note_of(settings, family))
+    ledger = Ledger(tuple(entries), source=source, kind=kind, notes=notes, model=description)
     if layers := mtp.stated(settings):
-        ledger.notes += (_further_note(layers, ledger if mtp.LAYERS in family.running else None),)
+        ledger = ledger.with_notes(_further_note(layers, ledger if mtp.LAYERS in family.running else None))
     if family.name.startswith("book_") and TIE not in settings:
-        ledger.notes += (_book_note(ledger),)
+        ledger = ledger.with_notes(_book_note(ledger))
     return ledger
 
 

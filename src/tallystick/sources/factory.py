@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,13 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
         except BadInput as refused:
             why = str(refused)
         else:
-            if ledger.values:
-                ledger.values = LaterValues(ledger.values, lambda: build(name, target, arguments))
-            ledger.notes += (ON_META,)
-            return ledger
+            if values := ledger.evidence.values:
+                later = LaterValues(values, lambda: build(name, target, arguments))
+                ledger = replace(ledger, evidence=replace(ledger.evidence, values=later))
+            return ledger.with_notes(ON_META)
     ledger = ledger_from_module(_built_again(name, target, arguments, why), source=name, keep=True)
     if why:
-        ledger.notes += (f"could not be built on the meta device ({why}): built in real memory",)
+        return ledger.with_notes(f"could not be built on the meta device ({why}): built in real memory")
     return ledger
 
 

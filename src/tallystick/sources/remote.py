@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Fetched
+from tallystick.evidence import Fetched
 from tallystick.sources.allowance import MOST_REQUESTS, Allowance
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Compared
+from tallystick.evidence import Compared
 from tallystick.sources.contents import NOWHERE
 from tallystick.sources.files import open_regular
 from tallystick.sources.remote import Location

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tallystick.description import ModelDescription
 from tallystick.dims import Dim, Expression, evaluate, keys
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.extras import needed
@@ -254,11 +255,11 @@ def _assembled(builds: Builds, explained: _Explained) -> Ledger:
     where = _headline(builds, explained.stacks)
     everywhere = [where, *builds.built, *builds.elsewhere]
     return Ledger(
-        [_entry(stack, where, everywhere) for stack in explained.stacks],
+        tuple(_entry(stack, where, everywhere) for stack in explained.stacks),
         source=builds.name,
         kind="module",
-        symbols={argument: int(value) for argument, value in where.point.items()},
-        notes=_notes(builds, explained),
+        notes=tuple(_notes(builds, explained)),
+        model=ModelDescription(symbols={argument: int(value) for argument, value in where.point.items()}),
     )
 
 
