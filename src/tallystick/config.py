@@ -125,7 +125,7 @@ class Config:
 
     def refuse(self, why: str) -> BadInput:
         """The error for values that contradict each other, `why` beginning with a key; the caller raises it."""
-        return BadInput(f"{self._where}: {self._within}{why}")
+        return BadInput(f"{self._where}: {self._within}{why}", code="bad-value")
 
     def refuse_own_sizes(self, but: Container[str] = ()) -> None:
         """Refuse transformers' `per_layer_config` where it changes other keys than these: it builds no such model either."""
@@ -271,7 +271,7 @@ def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> di
     for name, value in values.items():
         if name in parts and value is not None:
             if not isinstance(value, Mapping):
-                raise BadInput(f"{where}: {name} is {shown(value)}, expected an object")
+                raise BadInput(f"{where}: {name} is {shown(value)}, expected an object", code="bad-value")
             out[name] = {}
             out |= {f"{name}.{key}": inner for key, inner in value.items()}
         else:
@@ -308,7 +308,7 @@ def merged(
     out = dict(values)
     for named, value in overrides.items():
         if named not in known:
-            raise BadInput(f"{where} has no key {quoted(named)} to set{nearest(named, known)}")
+            raise BadInput(f"{where} has no key {quoted(named)} to set{nearest(named, known)}", code="unknown-key")
         # An alias and its key are one thing: the override must win over whichever the config holds.
         key = aliases.get(named, named)
         for alias in [alias for alias, target in aliases.items() if target == key]:

@@ -209,7 +209,9 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """Every single tensor, buffers included."""
         if sum(entry.copies for entry in self.rolled) > MOST_LISTED:
-            raise BadInput(f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one")
+            raise BadInput(
+                f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one", code="too-large"
+            )
         return tuple(_in_printing_order(self.rolled))
 
     @cached_property
@@ -297,7 +299,7 @@ class Ledger:
                 return {role: counts[role] for role in ROLES if role in counts}
             return counts
         if what not in ("layer", "tensor"):
-            raise BadInput(f"cannot count by {what!r}: choose role, layer, tensor or dtype")
+            raise BadInput(f"cannot count by {what!r}: choose role, layer, tensor or dtype", code="bad-value")
         for entry in self.entries:
             if not entry.buffer:
                 key = entry.name if what == "tensor" else layer_of(entry.name)

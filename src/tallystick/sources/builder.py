@@ -120,7 +120,7 @@ class _Builder:
             self._asked = time.monotonic()
         if reply is None:
             self.end()
-            return {"error": self._why(), "last": True}
+            return {"error": self._why(), "code": "too-large", "last": True}
         read = cast(dict[str, Any], json.loads(reply))
         if read.get("last"):
             self.end()
@@ -217,15 +217,16 @@ def _reply(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
         return {"answer": getattr(building, question)(**arguments)}
     except BadInput as error:
-        return {"error": str(error)}
+        return {"error": str(error), "code": error.code}
     except Refused as refused:
-        why = f"transformers would {refused} to build it; nothing in a config may make it do so"
+        code, why = "unsafe", f"transformers would {refused} to build it; nothing in a config may make it do so"
     except MemoryError:
-        why = f"transformers takes more than {MEMORY:,} bytes of memory to build it"
+        code, why = "too-large", f"transformers takes more than {MEMORY:,} bytes of memory to build it"
     except RecursionError:
-        return {"error": f"{arguments.get('source', 'transformers')} is nested too deeply to be a config"}
+        why = f"{arguments.get('source', 'transformers')} is nested too deeply to be a config"
+        return {"error": why, "code": "too-large"}
     except ImportError as error:
-        why = f"transformers cannot be loaded: {' '.join(str(error).split())[:200]}"
+        code, why = "missing-package", f"transformers cannot be loaded: {' '.join(str(error).split())[:200]}"
     except Exception:
         return {"bug": traceback.format_exc()}
-    return {"error": why, "last": True}  # modules may be half imported
+    return {"error": why, "code": code, "last": True}  # modules may be half imported

@@ -133,6 +133,8 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
 class TooMany(BadInput):
     """More equations than a derivation has."""
 
+    code = "too-large"
+
 
 class _Line(NamedTuple):
     """One or more lines of the text that are read together."""

@@ -37,6 +37,8 @@ LFS_POINTER = b"version https://git-lfs"
 class NotJSON(BadInput):
     """A text that is none, and may be something else."""
 
+    code = "malformed"
+
 
 def exists(path: Location) -> bool:
     """Whether there is such a file or folder; never raises, as `Path.exists` does for a name that is too long."""

@@ -30,6 +30,8 @@ MOST_KEPT = 64  # beginnings of files, for whoever opens one again: an index may
 class NotThere(BadInput):
     """There is no such file."""
 
+    code = "not-found"
+
 
 class Piece(NamedTuple):
     """Some bytes of a file, and what is learnt of it with them."""
