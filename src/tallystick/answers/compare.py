@@ -82,7 +82,8 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
         if pairs and not in_common(pairs):
             raise BadInput(
                 f"{label_a} ({a.total:,} parameters) and {label_b} ({b.total:,}) have nothing in common: no tensor of one"
-                " has a counterpart in the other by its name, or by what it is for"
+                " has a counterpart in the other by its name, or by what it is for",
+                code="no-answer",
             )
         side_a = Side.of(label_a, strands_a, [strand for pair in pairs if pair.b for strand in pair.a], _meant(a))
         side_b = Side.of(label_b, strands_b, [strand for pair in pairs if pair.a for strand in pair.b], _meant(b))

@@ -217,7 +217,7 @@ def compute(
         ),
     ]
     if not products:
-        raise BadInput(f"{ledger.source} holds no matrix: there is nothing to multiply")
+        raise BadInput(f"{ledger.source} holds no matrix: there is nothing to multiply", code="no-answer")
     products.sort(key=lambda product: PARTS.index(product.part))
     answer = Compute(
         ledger.source,

@@ -173,7 +173,10 @@ def memory(
     _one_of("recompute", recompute, RECOMPUTE)
     _one_of("loss", loss, LOSS)
     if targets and lora is None:
-        raise BadInput("targets are the modules that LoRA's adapters stand beside: say the rank with lora")
+        raise BadInput(
+            "targets are the modules that LoRA's adapters stand beside: say the rank with lora",
+            code="conflicting-options",
+        )
     form = None if dtype is None else format_named(dtype)
     asked = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
@@ -183,7 +186,9 @@ def memory(
     entries = list(part.parameters) if lora is None else with_adapters(part, lora, targets)
     if mode == "training":
         if asked:
-            raise BadInput("training keeps no cache of keys and values: kv_dtype is for inference")
+            raise BadInput(
+                "training keeps no cache of keys and values: kv_dtype is for inference", code="conflicting-options"
+            )
         how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
         computed = how.products
         run = {"attention": attention, "recompute": recompute, "precision": precision}
@@ -192,7 +197,10 @@ def memory(
         notes += _packed_notes(ledger, how.weights)
     else:
         if zero:
-            raise BadInput("zero shares what training keeps: inference spreads a model with tp, pp and ep")
+            raise BadInput(
+                "zero shares what training keeps: inference spreads a model with tp, pp and ep",
+                code="conflicting-options",
+            )
         computed = _computed(ledger, form)
         notes += [*_packed_notes(ledger, form), *_cache_notes(ledger, asked or computed, computed)]
     cached = asked or computed
@@ -234,7 +242,9 @@ def _packed_notes(ledger: Ledger, form: str | None) -> list[str]:
 def _one_of(what: str, word: str, known: Iterable[str]) -> None:
     known = tuple(known)
     if word not in known:
-        raise BadInput(f"{what} is {quoted(word)}, expected one of {', '.join(known)}{nearest(str(word), known)}")
+        raise BadInput(
+            f"{what} is {quoted(word)}, expected one of {', '.join(known)}{nearest(str(word), known)}", code="bad-value"
+        )
 
 
 # -- training -------------------------------------------------------------------------------------
@@ -296,7 +306,8 @@ def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) 
     if form in CACHED and any(one.heads.latent is not None for one in attending):
         raise BadInput(
             f"{ledger.source} caches one latent vector for all keys and values, which no implementation quantises to"
-            f" {form}: say kv_dtype fp8, or 16 bits"
+            f" {form}: say kv_dtype fp8, or 16 bits",
+            code="unsupported",
         )
     return [_cached(one, "float32" if one.wide else form, computed, batch) for one in kept(attending, sequence)]
 

@@ -51,28 +51,42 @@ def checked(shards: Shards, ledger: Ledger) -> Shards:
         least, most = (0, 3) if what == "zero" else (1, 1_000_000)
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
             raise BadInput(
-                f"{what} is {shown(number)}, expected {'0 to 3' if what == 'zero' else 'a positive integer'}"
+                f"{what} is {shown(number)}, expected {'0 to 3' if what == 'zero' else 'a positive integer'}",
+                code="bad-value",
             )
     if shards.zero and shards.data == 1:
-        raise BadInput(f"zero {shards.zero} shares among data parallel ranks: say how many with dp")
+        raise BadInput(
+            f"zero {shards.zero} shares among data parallel ranks: say how many with dp", code="conflicting-options"
+        )
     for one in ledger.model.attending if shards.tp > 1 else ():
         for what, heads in (("query heads", one.heads.queries), ("key and value heads", one.heads.keys)):
             if int(heads) % shards.tp:
                 raise BadInput(
-                    f"{ledger.source} has {int(heads):,} {what}, which {shards.tp} tensor parallel ranks do not divide"
+                    f"{ledger.source} has {int(heads):,} {what}, which {shards.tp} tensor parallel ranks do not divide",
+                    code="indivisible",
                 )
     entries = [stacked(entry) for entry in ledger.parameters]
     layers = layers_of(entries)
     if shards.pp > 1 and (not layers or layers % shards.pp):
-        raise BadInput(f"{ledger.source} has {layers:,} layers, which {shards.pp} pipeline stages do not divide")
+        raise BadInput(
+            f"{ledger.source} has {layers:,} layers, which {shards.pp} pipeline stages do not divide",
+            code="indivisible",
+        )
     experts = _experts(entries)
     if shards.ep > 1 and (not experts or shards.ep > experts):
-        raise BadInput(f"{ledger.source} has {experts or 'no'} experts, too few for {shards.ep} expert parallel ranks")
+        raise BadInput(
+            f"{ledger.source} has {experts or 'no'} experts, too few for {shards.ep} expert parallel ranks",
+            code="indivisible",
+        )
     if shards.ep > 1 and experts % shards.ep:
-        raise BadInput(f"{ledger.source} has {experts} experts, which {shards.ep} expert parallel ranks do not divide")
+        raise BadInput(
+            f"{ledger.source} has {experts} experts, which {shards.ep} expert parallel ranks do not divide",
+            code="indivisible",
+        )
     if shards.dp > 1 and shards.dp % shards.ep:
         raise BadInput(
-            f"{shards.ep} expert parallel ranks are some of the data parallel ones: dp {shards.dp} must be a multiple of ep"
+            f"{shards.ep} expert parallel ranks are some of the data parallel ones: dp {shards.dp} must be a multiple of ep",
+            code="indivisible",
         )
     return shards
 

@@ -28,7 +28,8 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
         return SEQUENCE, [f"a sequence of {SEQUENCE:,} tokens was taken: no learned positions say how long one is"]
     if most is not None and sequence > most:
         raise BadInput(
-            f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned"
+            f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned",
+            code="bad-value",
         )
     return sequence, []
 
@@ -37,7 +38,7 @@ def positive(what: str, number: object) -> None:
     """Refuse what is no positive integer, or one that no size can be."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LARGEST:
         limit = " below 2^63" if isinstance(number, int) and number > LARGEST else ""
-        raise BadInput(f"{what} is {shown(number)}, expected a positive integer{limit}")
+        raise BadInput(f"{what} is {shown(number)}, expected a positive integer{limit}", code="bad-value")
 
 
 def positions(ledger: Ledger) -> int | None:
