@@ -59,15 +59,15 @@ def ask(question: str, **arguments: Any) -> Any:
     try:
         message = json.loads(json.dumps({"question": question, "arguments": arguments}, default=_plain))
     except RecursionError:
-        raise BadInput(f"{source} is nested too deeply to be a config") from None
+        raise BadInput(f"{source} is nested too deeply to be a config", code="too-large") from None
     except ValueError as error:  # an integer of thousands of digits
-        raise BadInput(f"{source} holds what no config.json can hold: {error}") from None
+        raise BadInput(f"{source} holds what no config.json can hold: {error}", code="bad-value") from None
     with _turn:
         reply = _running().ask(message)
     if "bug" in reply:
         raise RuntimeError(reply["bug"])
     if "error" in reply:
-        raise BadInput(f"{source}: {reply['error']}" if reply.get("last") else reply["error"])
+        raise BadInput(f"{source}: {reply['error']}" if reply.get("last") else reply["error"], code=reply["code"])
     return reply["answer"]
 
 
@@ -77,7 +77,7 @@ def _plain(value: object) -> Any:
         return item()
     if type(value).__module__ == "torch":  # a dtype
         return str(value).removeprefix("torch.")
-    raise BadInput(f"{shown(value)} is no value that a config.json can hold")
+    raise BadInput(f"{shown(value)} is no value that a config.json can hold", code="bad-value")
 
 
 # -- the process that asks ------------------------------------------------------------------------

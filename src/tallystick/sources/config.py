@@ -63,7 +63,9 @@ def ledger_from_config(
         published: use the names of published files (experts one by one), not those of transformers 5 (experts fused).
     """
     if not isinstance(values, Mapping):
-        raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
+        raise BadInput(
+            f"{source} holds {shown(values)}, expected a config: an object with a model_type", code="not-a-config"
+        )
     notes: tuple[str, ...] = ()
     if other := translated(values, overrides, source):
         values, overrides, notes = other
@@ -124,7 +126,7 @@ def layouts(values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: 
 def refuse_too_many(ledgers: Sequence[Ledger], source: str) -> None:
     """Refuse a config of more tensors than can be laid beside real ones, name by name."""
     if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
-        raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors")
+        raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors", code="too-large")
 
 
 class _Recipe(NamedTuple):
@@ -212,7 +214,7 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     stated = values.get("model_type")
     if stated is not None:
         if not isinstance(stated, str) or not 0 < len(stated) <= _LONGEST_TYPE:
-            raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2")
+            raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2", code="bad-value")
         return stated if architectures.find(stated) else alike(values) or stated
     for name, needed in DIALECTS:
         if needed <= values.keys():
@@ -220,12 +222,16 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     if named := named_type(values):
         return named
     if classes_of(values) or any(isinstance(values.get(part), Mapping) for part in TEXT_PARTS):
-        raise BadInput(f"{source}: model_type is missing; say which it is with --set model_type=llama or another")
+        raise BadInput(
+            f"{source}: model_type is missing; say which it is with --set model_type=llama or another",
+            code="not-a-config",
+        )
     keys = [key for _, needed in DIALECTS for key in needed]
     misspelt = filter(None, (_misspelt(key, keys) for key in islice(values, _MOST_COMPARED)))
     raise BadInput(
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
-        f" (emb_dim, or block_size and n_embd){''.join(islice(misspelt, 3))}"
+        f" (emb_dim, or block_size and n_embd){''.join(islice(misspelt, 3))}",
+        code="not-a-config",
     )
 
 
@@ -254,7 +260,7 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
     parts = {f"{name}.{TIE}": part[TIE] for name, part in values.items() if isinstance(part, Mapping) and TIE in part}
     for name, flag in {**parts, **values}.items():
         if str(name).rpartition(".")[2] == TIE and not isinstance(flag, bool):
-            raise BadInput(f"{source}: {name} is {shown(flag)}, expected true or false")
+            raise BadInput(f"{source}: {name} is {shown(flag)}, expected true or false", code="bad-value")
 
 
 def _misspelt(key: object, known: list[str]) -> str:

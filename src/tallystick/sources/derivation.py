@@ -82,7 +82,7 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
     name = str(path)
     if name == "-":
         if sys.stdin is None:
-            raise BadInput("standard input is closed: give the text there, or name its file")
+            raise BadInput("standard input is closed: give the text there, or name its file", code="unreadable")
         name, content = "standard input", sys.stdin.buffer.read(LARGEST_TEXT + 1)
     else:
         file, size = open_regular(path)
@@ -90,14 +90,15 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
             content = file.read(min(size, LARGEST_TEXT + 1))
     if len(content) > LARGEST_TEXT:
         raise BadInput(
-            f"{name} is larger than {LARGEST_TEXT:,} bytes: too long for a derivation; give the part that derives"
+            f"{name} is larger than {LARGEST_TEXT:,} bytes: too long for a derivation; give the part that derives",
+            code="too-large",
         )
     if b"\0" in content:
-        raise BadInput(f"{name} is binary, expected text: Markdown, LaTeX or plain")
+        raise BadInput(f"{name} is binary, expected text: Markdown, LaTeX or plain", code="malformed")
     try:
         return name, content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{name} is not text: byte {error.start} is not UTF-8") from None
+        raise BadInput(f"{name} is not text: byte {error.start} is not UTF-8", code="malformed") from None
 
 
 def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Derivation:
@@ -110,20 +111,23 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
     """
     if len(text) > LARGEST_TEXT:
         raise BadInput(
-            f"{source} is longer than {LARGEST_TEXT:,} characters: too long for a derivation; give the part that derives"
+            f"{source} is longer than {LARGEST_TEXT:,} characters: too long for a derivation; give the part that derives",
+            code="too-large",
         )
     reader = _Reader(set(known), dots=writes_dots(text))
     for line in _joined(_lines(text)):
         try:
             reader.read(line)
         except (OverBudget, TooMany) as error:
-            raise BadInput(f"{source}, line {line.first}: {error}") from None
+            raise BadInput(f"{source}, line {line.first}: {error}", code=error.code) from None
         except BadInput as error:
             reader.refuse(line, str(error))
     if reader.refused and not reader.statements:
-        raise BadInput(f"{source}, line {reader.refused[0][0]}: {reader.refused[0][1]}")
+        raise BadInput(f"{source}, line {reader.refused[0][0]}: {reader.refused[0][1]}", code="too-large")
     if len(reader.statements) < 2 and not any(len(one.sides) > 1 or one.name for one in reader.statements):
-        raise BadInput(f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376")
+        raise BadInput(
+            f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376", code="no-answer"
+        )
     return Derivation(source, tuple(reader.statements), tuple(reader.unread))
 
 

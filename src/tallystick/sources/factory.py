@@ -112,17 +112,23 @@ def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
 
     if not isinstance(target, nn.Module):
         if not callable(target):
-            raise BadInput(f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one")
+            raise BadInput(
+                f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one",
+                code="user-code",
+            )
         try:
             target = target(**arguments)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, GeneratorExit, or one of the user's own
-            raise BadInput(f"{name} raised {described(error)}") from error
+            raise BadInput(f"{name} raised {described(error)}", code="user-code") from error
     elif arguments:
-        raise BadInput(f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to")
+        raise BadInput(
+            f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to",
+            code="unknown-key",
+        )
     if not isinstance(target, nn.Module):
-        raise BadInput(f"{name} returned a {type(target).__name__}, expected an nn.Module")
+        raise BadInput(f"{name} returned a {type(target).__name__}, expected an nn.Module", code="user-code")
     return target
 
 
@@ -134,22 +140,26 @@ def _find(module_name: str, path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise BadInput(
-                f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})"
+                f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})",
+                code="not-found",
             ) from None
         line = missing_line(error, f"importing {module_name}")
-        raise BadInput(line or f"importing {module_name} raised {described(error)}") from error
+        raise BadInput(
+            line or f"importing {module_name} raised {described(error)}",
+            code="missing-package" if line else "user-code",
+        ) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a script without a main guard exits when it is imported
-        raise BadInput(f"importing {module_name} raised {described(error)}") from error
+        raise BadInput(f"importing {module_name} raised {described(error)}", code="user-code") from error
     for part in path.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
             known = [name for name in dir(found) if not name.startswith("_")]
-            raise BadInput(f"{module_name} has no {quoted(path)}{nearest(part, known)}") from None
+            raise BadInput(f"{module_name} has no {quoted(path)}{nearest(part, known)}", code="unknown-name") from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a module's own __getattr__, a property
-            raise BadInput(f"{module_name}:{path} raised {described(error)}") from error
+            raise BadInput(f"{module_name}:{path} raised {described(error)}", code="user-code") from error
     return found

@@ -113,7 +113,8 @@ def built_by_transformers(
         raise BadInput(
             f"{source}: the model type {quoted(model_type)} is not known natively"
             f"{nearest(model_type, architectures.known())}; to have transformers build it:"
-            f" {pip_install('transformers')}"
+            f" {pip_install('transformers')}",
+            code="unknown-model-type",
         )
     require("torch", "transformers", to=f"to build {quoted(model_type)}, which it does not know natively")
     reply = _ask(
@@ -149,7 +150,9 @@ def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
         with sealed():
             return getattr(building, question)(model_type=model_type, **arguments)
     except Refused as refused:
-        raise BadInput(f"{model_type} would {refused} as it is built, which no config may make it do") from None
+        raise BadInput(
+            f"{model_type} would {refused} as it is built, which no config may make it do", code="unsafe"
+        ) from None
     finally:
         logging.set_verbosity(verbosity)
 

@@ -140,7 +140,7 @@ def _entries(found: list[Found]) -> list[Entry]:
         storage, unique = taken[position]
         dtype = str(item.tensor.dtype).removeprefix("torch.")
         if dtype not in BITS:
-            raise BadInput(f"{item.name} has the dtype {dtype}, whose size is not known")
+            raise BadInput(f"{item.name} has the dtype {dtype}, whose size is not known", code="unsupported")
         entries.append(
             Entry(
                 name=item.name,

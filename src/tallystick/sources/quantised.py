@@ -77,7 +77,7 @@ def _named(source: str) -> Iterator[None]:
     try:
         yield
     except BadInput as error:
-        raise BadInput(f"{source}: {KEY}: {error}") from None
+        raise BadInput(f"{source}: {KEY}: {error}", code=error.code) from None
 
 
 _NO_DTYPE = "the config states no dtype: float32 is assumed; --set dtype=bfloat16 says another"

@@ -152,6 +152,6 @@ def _blocks(stored: _Stored, size: int) -> Iterator[bytearray]:
             if len(buffer) > left:
                 del buffer[left:]
             if file.readinto(buffer) != len(buffer):
-                raise BadInput(f"{stored.path} became shorter while it was read")
+                raise BadInput(f"{stored.path} became shorter while it was read", code="changed")
             left -= len(buffer)
             yield buffer
