@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tallystick.dims import Dim
 from tallystick.dtypes import BITS
-from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.errors import BadInput, Code, nearest, quoted, shown
 
 T = TypeVar("T")
 
@@ -112,7 +112,9 @@ class Config:
         default = key.default if isinstance(key, Key) else key
         stated = self._values.get(name)
         if isinstance(stated, list | tuple) and len(stated) > MOST_LISTED:
-            raise self.refuse(f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one")
+            raise self.refuse(
+                f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one", code="too-large"
+            )
         if isinstance(default, bool):  # which is an integer too
             return self._flag(name, key if isinstance(key, Key) else Key(key))
         if isinstance(key, Key) and key.listed and isinstance(stated, list | tuple):
@@ -123,9 +125,9 @@ class Config:
             return self._integers(name, key) if isinstance(key, tuple) else self._number(name, key)
         return self._values.get(name, key)
 
-    def refuse(self, why: str) -> BadInput:
+    def refuse(self, why: str, *, code: Code = "bad-value") -> BadInput:
         """The error for values that contradict each other, `why` beginning with a key; the caller raises it."""
-        return BadInput(f"{self._where}: {self._within}{why}", code="bad-value")
+        return BadInput(f"{self._where}: {self._within}{why}", code=code)
 
     def refuse_own_sizes(self, but: Container[str] = ()) -> None:
         """Refuse transformers' `per_layer_config` where it changes other keys than these: it builds no such model either."""
@@ -165,7 +167,7 @@ class Config:
         value, divisor = getattr(self, name), getattr(self, by)
         if int(value) % int(divisor):
             name, by = self._written.get(name, name), self._written.get(by, by)
-            raise self.refuse(f"{name} = {int(value)} is not divisible by {by} = {int(divisor)}")
+            raise self.refuse(f"{name} = {int(value)} is not divisible by {by} = {int(divisor)}", code="indivisible")
 
     @property
     def dtype(self) -> str | None:
