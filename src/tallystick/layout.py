@@ -72,12 +72,12 @@ class Site(NamedTuple):
     """One node, and where it stands in the tree."""
 
     node: Node
-    name: str = ""
-    role: str = "other"  # of the tensors inside
-    active: Fraction | None = None  # the share of them that one token uses; None is all
-    storage: str = ""  # the name that first used the storage
-    axes: tuple[Axis, ...] = ()  # the numbers in the name
-    around: tuple[Group | Stack, ...] = ()  # what it is inside of, outermost first
+    name: str
+    role: str  # of the tensors inside
+    active: Fraction | None  # the share of them that one token uses; None is all
+    storage: str  # the name that first used the storage
+    axes: tuple[Axis, ...]  # the numbers in the name
+    around: tuple[Group | Stack, ...]  # what it is inside of, outermost first
 
     @property
     def layers(self) -> Axis:
@@ -97,29 +97,35 @@ class Site(NamedTuple):
 def walk(node: Node) -> Iterator[Site]:
     """Every node of a tree, each before what is inside of it, in printing order."""
 
-    def below(site: Site) -> Iterator[Site]:
-        node = site.node
+    def below(
+        node: Node,
+        name: str,
+        role: str,
+        active: Fraction | None,
+        storage: str,
+        axes: tuple[Axis, ...],
+        around: tuple[Group | Stack, ...],
+    ) -> Iterator[Site]:
+        role = node.role or role
         if isinstance(node, Tensor):
-            yield site._replace(role=node.role or site.role)
+            yield Site(node, name, role, active, storage, axes, around)
             return
-        storage = node.of if isinstance(node, Shared) else site.storage
-        site = site._replace(role=node.role or site.role, active=node.active or site.active, storage=storage)
-        yield site
-        around = (*site.around, node)
+        active = node.active or active
+        storage = node.of if isinstance(node, Shared) else storage
+        yield Site(node, name, role, active, storage, axes, around)
+        around = (*around, node)
         if isinstance(node, Group):
-            for name, child in node.children.items():
-                named = site._replace(name=_within(site.name, name), storage=_within(storage, name))
-                yield from below(named._replace(node=child, around=around))
+            for child, inner in node.children.items():
+                yield from below(inner, _within(name, child), role, active, _within(storage, child), axes, around)
             return
         start = 0
         for count, block in node.runs:
             if count:
-                numbered = site._replace(name=f"{site.name}.{{}}", storage=f"{storage}.{{}}")
-                axes = (*site.axes, Axis(start, count))
-                yield from below(numbered._replace(node=block, around=around, axes=axes))
+                numbers = (*axes, Axis(start, count))
+                yield from below(block, f"{name}.{{}}", role, active, f"{storage}.{{}}", numbers, around)
             start += int(count)
 
-    return below(Site(node))
+    return below(node, "", "other", None, "", (), ())
 
 
 def _within(name: str, child: str) -> str:
