@@ -27,7 +27,7 @@ from tallystick.blueprint import (
     rebuilt,
 )
 from tallystick.dims import Dim
-from tallystick.layout import parts
+from tallystick.layout import parts, read
 
 
 def block(kind, inside, before, after):
@@ -47,6 +47,26 @@ def test_a_norm_reads_heads_only_where_it_is_in_an_attention():
     one = RMSNorm(32)
     inner = {part.name: part.what.inner for part in parts(block(Group, one, one, one)) if "norm" in part.name}
     assert inner == {"h.{}.norm_1": False, "h.{}.attn.q_norm": True, "h.{}.norm_2": False}
+
+
+class Counted(dict):
+    """Children that count how often they are gone through."""
+
+    times = 0
+
+    def items(self):
+        self.times += 1
+        return super().items()
+
+
+def test_one_walk_reads_everything():
+    """Tensors, heads, scans and parts are read together, however many questions are asked of the tree."""
+    whole = block(Group, RMSNorm(32), RMSNorm(32), RMSNorm(32))
+    children = Counted(whole.children)
+    entries, model = read(whole.replace(children=children), dtype="float32")
+    assert children.times == 1
+    assert (len(entries), [one.name for one in model.attending]) == (9, ["h.{}.attn"])
+    assert model.parts == parts(whole)
 
 
 NODES = [

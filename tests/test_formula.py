@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import configs
 import tallystick
 from drawing import drawn, some
+from tallystick.description import ModelDescription
 from tallystick.dims import Dim, ceil, floor
 from tallystick.ledger import Entry, Ledger
 from tallystick.presets import PRESETS
@@ -153,7 +154,7 @@ def test_sizes_computed_in_any_way_have_a_formula_that_python_can_read(sizes):
     value = math.prod(map(int, sizes))
     assume(value)
     entry = Entry("weight", tuple(sizes), "mlp", "float32", "weight", value)
-    formula = tallystick.formula(Ledger([entry], source="drawn", kind="config", symbols=KEYS))
+    formula = tallystick.formula(Ledger([entry], source="drawn", kind="config", model=ModelDescription(symbols=KEYS)))
     assert eval(formula.expression, {}, dict(KEYS)) == formula.value == value
 
 

@@ -1,5 +1,6 @@
 """The ledger's own arithmetic, on ledgers small enough to count by hand."""
 
+import dataclasses
 from fractions import Fraction
 
 import pytest
@@ -8,6 +9,7 @@ import tallystick
 from tallystick import BadInput, Entry, Ledger
 from tallystick.blueprint import Embedding, Experts, Group, Head, Linear, Model, Repeat, Shared, Stack, Tensor
 from tallystick.dims import Dim, write
+from tallystick.evidence import Evidence
 from tallystick.layout import lay_out
 from tallystick.ledger import Axis
 
@@ -42,6 +44,33 @@ def test_totals_by_hand(small):
         "buffers": 0,
         "bytes": 120,
     }
+
+
+def test_nothing_writes_to_a_ledger(small):
+    for field in ("rolled", "source", "kind", "notes", "model", "evidence", "fetched", "something"):
+        with pytest.raises(AttributeError):
+            setattr(small, field, None)
+    ledger = tallystick.count("gpt2")
+    for held in (ledger.model.symbols, ledger.evidence.relations, ledger.mismatches):
+        with pytest.raises(TypeError):
+            held["new"] = 1
+    with pytest.raises(AttributeError):
+        ledger.model.positions = 7
+    with pytest.raises(AttributeError):
+        ledger.evidence.doubts = ()
+    other = ledger.with_notes("by hand")
+    assert (other.notes, ledger.notes) == ((*ledger.notes, "by hand"), ledger.notes)
+    assert (other == ledger, dataclasses.replace(other, notes=ledger.notes) == ledger) == (False, True)
+
+
+def test_a_list_is_taken_as_it_is_now():
+    entries = [Entry("w", (3,), "mlp", "float32", "w", 3)]
+    ledger = Ledger(
+        entries, source="t", kind="config", evidence=Evidence(mismatches={"missing": ["v"], "unexpected": []})
+    )
+    before = hash(ledger)
+    entries.clear()
+    assert (ledger.total, hash(ledger), ledger.mismatches) == (3, before, {"missing": ("v",)})
 
 
 def test_single_tensors_come_in_printing_order(small):

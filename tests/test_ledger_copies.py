@@ -100,6 +100,23 @@ def test_a_folder_reads_its_values_again(tmp_path, copied):
     assert tallystick.ties(other).to_dict() == tallystick.ties(ledger).to_dict()
 
 
+def test_a_folder_is_described_as_its_config_is(tmp_path):
+    """Heads, sizes and what runs are those of the config, whatever the model was read from."""
+    config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 11, "n_positions": 3}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    alone = tallystick.count(config)
+    save_file(
+        {entry.name: torch.zeros(entry.shape) for entry in alone.entries if entry.unique},
+        tmp_path / "model.safetensors",
+    )
+    ledger = tallystick.count(str(tmp_path))
+    assert ledger.kind == "safetensors"
+    assert ledger.model == ledger.described.model == alone.model
+    assert pickled(ledger).model == alone.model
+    assert alone.as_described is alone
+    assert ledger.as_described is ledger.described
+
+
 def test_another_process_reads_it(tmp_path):
     (tmp_path / "ledger").write_bytes(pickle.dumps(tallystick.count("gpt2")))
     code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).total, 'torch' in sys.modules)"

@@ -295,6 +295,19 @@ def test_a_stage_that_one_run_of_equal_layers_fills_may_be_the_fullest():
     assert held(config, pp=4) == held(untold, pp=4) == third
 
 
+@pytest.mark.parametrize("ways", [{}, {"dp": 2}, {"tp": 2}])
+def test_a_rank_knows_what_is_no_text(ways):
+    """Learned positions of a tower number no tokens: a step keeps 16 ids of 8 bytes, and no positions, which turn."""
+    text = {**EVEN, "head_dim": 8}
+    vision = {
+        "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28,
+        "patch_size": 14,
+    }  # fmt: skip
+    config = {"text_config": text, "vision_config": vision, "architectures": ["Gemma3ForConditionalGeneration"]}
+    answer = tallystick.memory({"model_type": "gemma3", **config}, mode="training", sequence=16, **ways)
+    assert [line.bytes for line in answer.lines if line.what == "token ids and positions"] == [16 * 8]
+
+
 @pytest.mark.parametrize(
     ("ways", "words"),
     [

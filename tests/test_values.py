@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 import tallystick
 from tallystick.answers.ties import Group, Problem, Ties
-from tallystick.ledger import Compared, Entry, Ledger, worst
+from tallystick.evidence import Compared, Evidence, worst
+from tallystick.ledger import Entry, Ledger
 from tallystick.live import NotTied, assert_tied, retie, watch
 from tallystick.report.table import console
 from tallystick.report.ties import show_ties
@@ -79,9 +81,11 @@ def test_names_that_a_file_leaves_out_are_no_copies(tmp_path):
         entries,
         source="x",
         kind="safetensors",
-        meant=[names],
-        relations={names[0]: "unknown"},
-        values=StoredValues([(path, read_header(path))]),
+        evidence=Evidence(
+            declared=[names],
+            relations={names[0]: "unknown"},
+            values=StoredValues([(path, read_header(path))]),
+        ),
     )
     answer = tallystick.ties(ledger)
     (group,) = answer.groups
@@ -89,7 +93,7 @@ def test_names_that_a_file_leaves_out_are_no_copies(tmp_path):
     assert answer.problems[0].message.startswith("lm_head.weight is stored beside the equal shared.weight,")
 
     save_file({"other": values()}, path)  # and where none of them is stored, nothing is known
-    ledger.values = StoredValues([(path, read_header(path))])
+    ledger = replace(ledger, evidence=replace(ledger.evidence, values=StoredValues([(path, read_header(path))])))
     answer = tallystick.ties(ledger)
     assert (answer.groups[0].relation, answer.problems, answer.verdict) == ("unknown", (), "unknown")
 

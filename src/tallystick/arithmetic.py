@@ -216,4 +216,4 @@ def _bounded(number: Fraction) -> None:
 
 
 def _too_large() -> BadInput:
-    return BadInput("a number of more than 600 digits: no count of parameters")
+    return BadInput("a number of more than 600 digits: no count of parameters", code="too-large")

@@ -31,6 +31,8 @@ _LOOK = 20_000  # steps between two looks at the clock
 class OverBudget(BadInput):
     """Reading a source takes more than it may: nothing more of it is read."""
 
+    code = "too-large"
+
 
 class Budget:
     """What is left of the steps, bytes and seconds of one source."""

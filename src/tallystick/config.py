@@ -9,12 +9,11 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tallystick.dims import Dim
 from tallystick.dtypes import BITS
-from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.ledger import Entry
+from tallystick.errors import BadInput, Code, nearest, quoted, shown
 
 T = TypeVar("T")
 
@@ -113,7 +112,9 @@ class Config:
         default = key.default if isinstance(key, Key) else key
         stated = self._values.get(name)
         if isinstance(stated, list | tuple) and len(stated) > MOST_LISTED:
-            raise self.refuse(f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one")
+            raise self.refuse(
+                f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one", code="too-large"
+            )
         if isinstance(default, bool):  # which is an integer too
             return self._flag(name, key if isinstance(key, Key) else Key(key))
         if isinstance(key, Key) and key.listed and isinstance(stated, list | tuple):
@@ -124,9 +125,9 @@ class Config:
             return self._integers(name, key) if isinstance(key, tuple) else self._number(name, key)
         return self._values.get(name, key)
 
-    def refuse(self, why: str) -> BadInput:
+    def refuse(self, why: str, *, code: Code = "bad-value") -> BadInput:
         """The error for values that contradict each other, `why` beginning with a key; the caller raises it."""
-        return BadInput(f"{self._where}: {self._within}{why}")
+        return BadInput(f"{self._where}: {self._within}{why}", code=code)
 
     def refuse_own_sizes(self, but: Container[str] = ()) -> None:
         """Refuse transformers' `per_layer_config` where it changes other keys than these: it builds no such model either."""
@@ -166,7 +167,7 @@ class Config:
         value, divisor = getattr(self, name), getattr(self, by)
         if int(value) % int(divisor):
             name, by = self._written.get(name, name), self._written.get(by, by)
-            raise self.refuse(f"{name} = {int(value)} is not divisible by {by} = {int(divisor)}")
+            raise self.refuse(f"{name} = {int(value)} is not divisible by {by} = {int(divisor)}", code="indivisible")
 
     @property
     def dtype(self) -> str | None:
@@ -272,7 +273,7 @@ def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> di
     for name, value in values.items():
         if name in parts and value is not None:
             if not isinstance(value, Mapping):
-                raise BadInput(f"{where}: {name} is {shown(value)}, expected an object")
+                raise BadInput(f"{where}: {name} is {shown(value)}, expected an object", code="bad-value")
             out[name] = {}
             out |= {f"{name}.{key}": inner for key, inner in value.items()}
         else:
@@ -285,21 +286,6 @@ def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> di
 
 def _below(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
     return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
-
-
-class Recipe(Protocol):
-    """What a config laid a ledger out from: it can be laid out anew with other values."""
-
-    @property
-    def family(self) -> str:
-        """The model type."""
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Each key that changes a tensor of the family, with the value in force."""
-
-    def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
-        """The entries under other values, rolled up; `BadInput` where they make no model."""
 
 
 def _whole(value: Any) -> int | None:
@@ -324,7 +310,7 @@ def merged(
     out = dict(values)
     for named, value in overrides.items():
         if named not in known:
-            raise BadInput(f"{where} has no key {quoted(named)} to set{nearest(named, known)}")
+            raise BadInput(f"{where} has no key {quoted(named)} to set{nearest(named, known)}", code="unknown-key")
         # An alias and its key are one thing: the override must win over whichever the config holds.
         key = aliases.get(named, named)
         for alias in [alias for alias, target in aliases.items() if target == key]:

@@ -56,6 +56,8 @@ class Judgement:
 class _NotComparedError(BadInput):
     """Why an answer is no number of parameters, in one line."""
 
+    code = "user-code"
+
 
 def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement:
     """Whether a function of a model's sizes gives the number of its parameters.
@@ -75,10 +77,13 @@ def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement
     name = str(model).replace("-", "_")
     family = find(name) if name in TEACHING else None
     if family is None:
-        raise BadInput(f"no model {shown(model)} in the course{nearest(name, TEACHING)}; it has {', '.join(TEACHING)}")
+        raise BadInput(
+            f"no model {shown(model)} in the course{nearest(name, TEACHING)}; it has {', '.join(TEACHING)}",
+            code="unknown-name",
+        )
     known = [key for key, default in family.keys.items() if isinstance(default, bool)]
     for flag in set(flags).difference(known):
-        raise BadInput(f"{name} has no flag {flag}; it has {', '.join(known) or 'none'}")
+        raise BadInput(f"{name} has no flag {flag}; it has {', '.join(known) or 'none'}", code="unknown-key")
     try:
         taken = _arguments(name, answer, family.keys)
         drawn = _drawn(family.keys, _names(name, family.keys, taken))

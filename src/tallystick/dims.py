@@ -67,7 +67,7 @@ class Dim(int):
 
     def __truediv__(self, other: int) -> Dim:
         if other == 0 or int(self) % int(other):
-            raise BadInput(f"{_named(self)} is not divisible by {_named(other)}")
+            raise BadInput(f"{_named(self)} is not divisible by {_named(other)}", code="indivisible")
         return _apply("/", self, other)
 
     def _forgets(self, *_: Any) -> NoReturn:

@@ -1,21 +1,72 @@
-"""The one error that a user can cause, and the suggestion that goes with it."""
+"""The one error that a user can cause, its code for programs, and the suggestion that goes with it."""
 
 from collections.abc import Iterable
+from typing import Literal, TypeAlias, get_args
 
 LONGEST_NUMBER = 200  # bits of an integer that is shown
 LONGEST_WORD = 100  # characters of a word that is compared with known ones, which takes their square
+
+# What kind of error it is. docs/errors.md says when each is raised; codes are added to and never renamed.
+Code: TypeAlias = Literal[
+    # what was asked for
+    "bad-value",
+    "unknown-key",
+    "unknown-name",
+    "conflicting-options",
+    "ambiguous",
+    # where it should be
+    "not-found",
+    "unreadable",
+    "unreachable",
+    "changed",
+    "unwritable",
+    # what a file holds
+    "unsupported",
+    "malformed",
+    "truncated",
+    "overlap",
+    "incomplete",
+    "too-large",
+    "unsafe",
+    # what it means
+    "not-a-config",
+    "unknown-model-type",
+    "mismatch",
+    "indivisible",
+    "cannot-tie",
+    "no-answer",
+    # what runs
+    "missing-package",
+    "user-code",
+    # none of these
+    "bad-input",
+]
+CODES: tuple[Code, ...] = get_args(Code)
 
 
 class BadInput(ValueError):
     """What the user gave cannot be read or makes no sense.
 
     The message is one line in the user's own words: what is wrong, where, and what to do.
-    The command line prints it after ``tallystick:`` and exits with 2.
+    The command line prints it after ``tallystick:`` and exits with 2. Programs read `code`, one of `CODES`.
     """
 
-    def __init__(self, message: str) -> None:
+    code: Code = "bad-input"
+
+    def __init__(self, message: str, *, code: Code | None = None) -> None:
         # A path or another library's error may hold line breaks, and what a terminal obeys.
         super().__init__(visible(message))
+        if code is not None:
+            self.code = code
+
+
+def code_of(error: OSError) -> Code:
+    """The code of a file that the system does not open.
+
+    >>> code_of(FileNotFoundError()), code_of(PermissionError())
+    ('not-found', 'unreadable')
+    """
+    return "not-found" if isinstance(error, FileNotFoundError | NotADirectoryError) else "unreadable"
 
 
 def visible(text: str) -> str:

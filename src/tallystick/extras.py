@@ -35,6 +35,8 @@ _SPELLED = {"torch": "PyTorch"}
 class MissingExtra(BadInput, ImportError):
     """A library that is not installed: what needs it, and the command that installs it."""
 
+    code = "missing-package"
+
 
 def pip_install(library: str, extra: str | None = None) -> str:
     """The command that brings a library, with all else of its extra.

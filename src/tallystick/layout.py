@@ -9,15 +9,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tallystick import anatomy
 from tallystick.anatomy import Attending, Heads, Mixing, Part, Recurring, Scanning
 from tallystick.blueprint import (
     MLP,
     Attention,
+    Chooser,
     ExpertStack,
     Group,
     Mixer,
@@ -33,52 +34,133 @@ from tallystick.blueprint import (
     Tensor,
     Tower,
 )
+from tallystick.description import ModelDescription
 from tallystick.dims import expression_of
 from tallystick.ledger import Axis, Entry
 
 G = TypeVar("G", bound=Group)
 
 
+def read(model: Model, *, dtype: str) -> tuple[list[Entry], ModelDescription]:
+    """The tensors of a blueprint, and what its layers do, by one walk; stacks rolled up, in printing order."""
+    sites = list(walk(model))
+    return _entries(model, sites, dtype), ModelDescription(
+        attending=tuple(_attending(sites)),
+        recurring=tuple(_recurring(sites)),
+        mixing=tuple(_mixing(sites)),
+        parts=_parts(sites),
+        irregular=model.irregular,
+        towers=_prefixes(sites, Tower),
+        unlearned=_prefixes(sites, Chooser),
+    )
+
+
 def lay_out(model: Model, *, dtype: str) -> list[Entry]:
     """Every tensor of a model as an `Entry`, stacks rolled up, in printing order."""
+    return _entries(model, walk(model), dtype)
 
-    def walk(
-        node: Node, name: str, role: str, active: Fraction | None, axes: tuple[Axis, ...], storage: str
-    ) -> Iterator[Entry]:
+
+def parts(model: Model) -> tuple[Part, ...]:
+    """What runs, stacks rolled up, in printing order; nothing where MLPs or scans do not say how they run."""
+    return _parts(list(walk(model)))
+
+
+# -- the walk -------------------------------------------------------------------------------------
+
+
+class Site(NamedTuple):
+    """One node, and where it stands in the tree."""
+
+    node: Node
+    name: str
+    role: str  # of the tensors inside
+    active: Fraction | None  # the share of them that one token uses; None is all
+    storage: str  # the name that first used the storage
+    axes: tuple[Axis, ...]  # the numbers in the name
+    around: tuple[Group | Stack, ...]  # what it is inside of, outermost first
+
+    @property
+    def layers(self) -> Axis:
+        """The layers that have it: the numbers of the outermost stack around it."""
+        return self.axes[0] if self.axes else Axis(0, 1)
+
+    @property
+    def parent(self) -> Group | Stack | None:
+        """What holds it."""
+        return self.around[-1] if self.around else None
+
+    def inside(self, *kinds: type[Group | Stack]) -> bool:
+        """Whether something around it is of one of these kinds."""
+        return any(isinstance(one, kinds) for one in self.around)
+
+
+def walk(node: Node) -> Iterator[Site]:
+    """Every node of a tree, each before what is inside of it, in printing order."""
+
+    def below(
+        node: Node,
+        name: str,
+        role: str,
+        active: Fraction | None,
+        storage: str,
+        axes: tuple[Axis, ...],
+        around: tuple[Group | Stack, ...],
+    ) -> Iterator[Site]:
+        role = node.role or role
         if isinstance(node, Tensor):
-            storage = model.ties.get(name, storage)
-            tied = storage not in (name, _numbered(name, axes))
-            yield Entry(
-                name=name,
-                shape=node.shape,
-                role=node.role or role,
-                dtype=dtype,
-                storage=storage,
-                unique=0 if tied else int(math.prod(node.shape)),
-                trainable=node.trainable,
-                buffer=node.buffer,
-                active=active,
-                axes=axes,
-            )
+            yield Site(node, name, role, active, storage, axes, around)
             return
-        role, active = node.role or role, node.active or active
+        active = node.active or active
         storage = node.of if isinstance(node, Shared) else storage
+        yield Site(node, name, role, active, storage, axes, around)
+        around = (*around, node)
         if isinstance(node, Group):
-            for child, below in node.children.items():
-                yield from walk(below, _within(name, child), role, active, axes, _within(storage, child))
+            for child, inner in node.children.items():
+                yield from below(inner, _within(name, child), role, active, _within(storage, child), axes, around)
             return
         start = 0
         for count, block in node.runs:
             if count:
                 numbers = (*axes, Axis(start, count))
-                yield from walk(block, f"{name}.{{}}", role, active, numbers, f"{storage}.{{}}")
+                yield from below(block, f"{name}.{{}}", role, active, f"{storage}.{{}}", numbers, around)
             start += int(count)
 
-    return list(walk(model, "", "other", None, (), ""))
+    return below(node, "", "other", None, "", (), ())
 
 
 def _within(name: str, child: str) -> str:
     return f"{name}.{child}" if name else child
+
+
+def _outermost(sites: Iterable[Site], kind: type[G]) -> Iterator[tuple[Site, G]]:
+    """The groups of a kind that are inside no other of that kind, and inside no tower."""
+    for site in sites:
+        if isinstance(site.node, kind) and not site.inside(kind, Tower):
+            yield site, site.node
+
+
+# -- its tensors ----------------------------------------------------------------------------------
+
+
+def _entries(model: Model, sites: Iterable[Site], dtype: str) -> list[Entry]:
+    return [_entry(model, site, site.node, dtype) for site in sites if isinstance(site.node, Tensor)]
+
+
+def _entry(model: Model, site: Site, tensor: Tensor, dtype: str) -> Entry:
+    storage = model.ties.get(site.name, site.storage)
+    tied = storage not in (site.name, _numbered(site.name, site.axes))
+    return Entry(
+        name=site.name,
+        shape=tensor.shape,
+        role=site.role,
+        dtype=dtype,
+        storage=storage,
+        unique=0 if tied else int(math.prod(tensor.shape)),
+        trainable=tensor.trainable,
+        buffer=tensor.buffer,
+        active=site.active,
+        axes=site.axes,
+    )
 
 
 def _numbered(name: str, axes: tuple[Axis, ...]) -> str:
@@ -88,96 +170,70 @@ def _numbered(name: str, axes: tuple[Axis, ...]) -> str:
     return name
 
 
-def attending(model: Model) -> tuple[Attending, ...]:
-    """The attention of every layer, stacks rolled up, in printing order."""
-    return tuple(
-        Attending(name, axis.start, axis.length, node.heads)
-        for name, axis, node in _found(model, Attention)
-        if node.heads
-    )
-
-
-def recurring(model: Model) -> tuple[Recurring, ...]:
-    """The scan of every layer that has one, stacks rolled up, in printing order."""
-    return tuple(Recurring(name, axis.start, axis.length, node.keeps) for name, axis, node in _found(model, Scan))
-
-
-def mixing(model: Model) -> tuple[Mixing, ...]:
-    """What every layer multiplies beside its tensors and its attention, stacks rolled up, in printing order."""
-    return tuple(
-        Mixing(name, int(axis.start), int(axis.length), int(node.multiplications))
-        for name, axis, node in _found(model, Mixer)
-    )
-
-
-def under(model: Model, kind: type[Group]) -> tuple[str, ...]:
+def _prefixes(sites: Iterable[Site], kind: type[Group]) -> tuple[str, ...]:
     """How the names of all tensors begin that are in groups of a kind."""
-    return tuple(f"{name}." for name, _, _ in _found(model, kind))
+    return tuple(f"{site.name}." for site, _ in _outermost(sites, kind))
 
 
-def _found(whole: Group, kind: type[G]) -> Iterator[tuple[str, Axis, G]]:
-    """The groups of a kind inside another, by name, and in which layers they are."""
-
-    def walk(node: Node, name: str, axis: Axis | None) -> Iterator[tuple[str, Axis, G]]:
-        if isinstance(node, kind):
-            yield name, axis or Axis(0, 1), node
-        elif isinstance(node, Group) and not isinstance(node, Tower):
-            for child, below in node.children.items():
-                yield from walk(below, _within(name, child), axis)
-        elif isinstance(node, Stack):
-            start = 0
-            for count, block in node.runs:
-                if count:
-                    yield from walk(block, f"{name}.{{}}", axis or Axis(start, count))
-                start += int(count)
-
-    return walk(whole, "", None)
+# -- what its layers do ---------------------------------------------------------------------------
 
 
-def parts(model: Model) -> tuple[Part, ...]:
-    """What runs, stacks rolled up, in printing order; nothing where MLPs or scans do not say how they run."""
-
-    def walk(
-        node: Node, name: str, layers: int, start: int | None, again: bool = False, within: bool = False
-    ) -> Iterator[Part]:
-        if isinstance(node, Tensor | ExpertStack | Tower):
-            return
-        if isinstance(node, Stack):
-            first = 0
-            for count, block in node.runs:
-                if count:
-                    yield from walk(block, f"{name}.{{}}", layers * int(count), first)
-                first += int(count)
-            return
-        if what := _runs(node):
-            yield Part(name, layers, what, start, again)
-        if isinstance(node, Scan):
-            return  # its projections and its norm are parts of it
-        for child, inside in node.children.items():
-            part_of = within or isinstance(node, Attention | MLP)
-            if isinstance(inside, Projection) and part_of:
-                continue  # a part of what that one runs
-            shared = isinstance(node, Parallel) and _reads_again(node, child)
-            yield from walk(_placed(inside, node), _within(name, child), layers, start, shared, part_of)
-
-    told = any(mlp.runs for *_, mlp in _found(model, MLP)) or any(router.runs for *_, router in _found(model, Router))
-    scans = all(isinstance(one.keeps.runs, Scanning) for one in recurring(model))
-    return tuple(walk(model, "", 1, None)) if told and scans else ()
+def _attending(sites: Iterable[Site]) -> Iterator[Attending]:
+    """The attention of every layer."""
+    for site, node in _outermost(sites, Attention):
+        if node.heads:
+            yield Attending(site.name, site.layers.start, site.layers.length, node.heads)
 
 
-def _placed(node: Node, parent: Group) -> Node:
-    """A norm inside an attention reads its heads; the same norm outside reads the token."""
-    if isinstance(node, Norm) and isinstance(parent, Attention):
-        return node.replace(runs=node.runs._replace(inner=True))
-    return node
+def _recurring(sites: Iterable[Site]) -> Iterator[Recurring]:
+    """The scan of every layer that has one."""
+    for site, node in _outermost(sites, Scan):
+        yield Recurring(site.name, site.layers.start, site.layers.length, node.keeps)
 
 
-def _runs(node: Group) -> Any:
+def _mixing(sites: Iterable[Site]) -> Iterator[Mixing]:
+    """What every layer multiplies beside its tensors and its attention."""
+    for site, node in _outermost(sites, Mixer):
+        start, length = map(int, site.layers)
+        yield Mixing(site.name, start, length, int(node.multiplications))
+
+
+def _parts(sites: list[Site]) -> tuple[Part, ...]:
+    feeds = any(mlp.runs for _, mlp in _outermost(sites, MLP))
+    feeds = feeds or any(router.runs for _, router in _outermost(sites, Router))
+    scans = all(isinstance(one.keeps.runs, Scanning) for one in _recurring(sites))
+    if not (feeds and scans):
+        return ()
+    return tuple(_part(site, what) for site in sites if _runs_itself(site) and (what := _runs(site)))
+
+
+def _part(site: Site, what: Any) -> Part:
+    layers = math.prod(int(axis.length) for axis in site.axes)
+    return Part(site.name, layers, what, site.axes[-1].start if site.axes else None, _reads_again(site))
+
+
+def _runs_itself(site: Site) -> bool:
+    """Whether a group is no part of what a group around it runs."""
+    if not isinstance(site.node, Group) or isinstance(site.node, Tower) or site.inside(Tower, ExpertStack, Scan):
+        return False
+    return not (isinstance(site.node, Projection) and _in_block(site).inside(Attention, MLP))
+
+
+def _in_block(site: Site) -> Site:
+    """The same, with what is around it inside of its numbered block."""
+    stacks = [place for place, one in enumerate(site.around) if isinstance(one, Stack)]
+    return site._replace(around=site.around[stacks[-1] + 1 :]) if stacks else site
+
+
+def _runs(site: Site) -> Any:
     """How a group runs by itself, None where only its children do."""
+    node = site.node
     if isinstance(node, Attention) and node.heads:
         return _reading(node, node.heads)
     if isinstance(node, Scan):
         return node.keeps.runs
+    if isinstance(node, Norm) and isinstance(site.parent, Attention):
+        return node.runs._replace(inner=True)  # reads heads there; the same norm outside reads the token
     return getattr(node, "runs", None)
 
 
@@ -186,7 +242,7 @@ def _reading(node: Attention, heads: Heads) -> anatomy.Reading:
 
     One, the output, reads what all heads give. Of the others, those that read as much as the first read the token.
     """
-    reads = [projection.runs.reads for _, _, projection in _found(node, Projection)]
+    reads = [projection.runs.reads for _, projection in _outermost(walk(node), Projection)]
     given = heads.queries * heads.value_size
     likeness = [(width == given, expression_of(width) == expression_of(given)) for width in reads]
     reads.pop(likeness.index(max(likeness)))
@@ -195,7 +251,11 @@ def _reading(node: Attention, heads: Heads) -> anatomy.Reading:
     return anatomy.Reading(heads, token, len(reads) - len(waists), waists)
 
 
-def _reads_again(block: Parallel, name: str) -> bool:
-    """Whether another child reads the same: the first norm, or the attention where both are behind one norm."""
+def _reads_again(site: Site) -> bool:
+    """Whether another child of a parallel block reads the same: the first norm, or the attention where both are behind one norm."""
+    block = site.parent
+    if not isinstance(block, Parallel):
+        return False
     norms = [child for child, node in block.children.items() if isinstance(node, Norm)]
-    return name in norms[1:] or (isinstance(block.children[name], MLP) and len(norms) == 1)
+    name = site.name.rpartition(".")[2]
+    return name in norms[1:] or (isinstance(site.node, MLP) and len(norms) == 1)

@@ -6,24 +6,24 @@ Sources write it, answers read it. It is plain data: no file format, no torch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallystick.anatomy import Attending, Mixing, Part, Recurring
+from tallystick.anatomy import Attending, Recurring
+from tallystick.description import ModelDescription
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput
+from tallystick.evidence import Evidence, Fetched
 from tallystick.extras import needing
 from tallystick.numbering import layer_of
 from tallystick.packed_names import model_name
 
 if TYPE_CHECKING:
     import pandas
-
-    from tallystick.config import Recipe
 
 ROLES = (
     "token_embedding",
@@ -118,127 +118,90 @@ class Tie(NamedTuple):
     parameters: int  # elements that sharing saves: those of all names, less the distinct ones
 
 
-# From the best to the worst. What is not known may turn out to be copied or untied: so of several pairs, one that is
-# unknown takes it back that all are equal, and one that differs settles it whatever the others are.
-RELATIONS = ("tied", "aliased", "copied", "unknown", "untied")
-
-
-# How `why` begins where a dtype alone makes values differ: of an untied pair, which was one before it was cast.
-ROUNDED = "the same values, rounded to "
-
-
-class Compared(NamedTuple):
-    """How two tensors belong together; why that is not known, or not to the last element, or why values differ."""
-
-    relation: str  # tied | aliased | copied | untied | unknown
-    why: str | None = None
-
-
-def worst(compared: Iterable[Compared]) -> Compared:
-    """What is to be said of several pairs together: the one that is furthest from tied."""
-    return max(compared, key=lambda pair: RELATIONS.index(pair.relation))
-
-
-class Fetched(NamedTuple):
-    """What was fetched of files that are not on this machine."""
-
-    bytes: int
-    of_bytes: int  # what these files hold
-    requests: int  # lists of files and redirects among them
-
-    def __str__(self) -> str:
-        return f"fetched {self.bytes:,} of {self.of_bytes:,} bytes in {self.requests:,} requests"
-
-
-class Values(Protocol):
-    """What a source offers to whoever must know values: it reads them only when asked."""
-
-    @property
-    def registered(self) -> str:
-        """The wrapper of a live model that has listed its Parameters, which cannot be tied any more; "" where none has."""
-
-    def compare(self, one: str, other: str) -> Compared:
-        """``copied``, ``untied`` or ``unknown``: how two tensors in separate memory compare."""
-
-    def holds(self, name: str) -> bool:
-        """Whether a tensor of that name is really there: a file leaves out what a tie gives back."""
-
-    def duplicates(self) -> Iterable[Sequence[str]]:
-        """Names that look as if they were one tensor, whoever said so or not."""
-
-
+@dataclass(frozen=True, repr=False)
 class Ledger:
-    """Where every parameter of one model goes.
+    """Where every parameter of one model goes. Nothing changes it: `dataclasses.replace` makes another.
 
-    `entries` are in the order in which the model prints. Counts are in elements, sizes in bytes.
-    The words are used as everywhere in tallystick: `total` (unique) counts each storage once,
-    `by_name` counts every name.
+    Counts are in elements, sizes in bytes. The words are used as everywhere in tallystick: `total` (unique) counts
+    each storage once, `by_name` counts every name.
     """
 
-    def __init__(
-        self,
-        entries: Iterable[Entry],
-        *,
-        source: str,
-        kind: str,
-        architecture: str | None = None,
-        symbols: Mapping[str, int] | None = None,
-        notes: Sequence[str] = (),
-        relations: Mapping[str, str] | None = None,
-        stored: tuple[int, int] | None = None,
-        described: Ledger | None = None,
-        mismatches: Mapping[str, Sequence[str]] | None = None,
-        meant: Iterable[Sequence[str]] | None = None,
-        values: Values | None = None,
-        unread: str | None = None,
-        doubts: Sequence[str] = (),
-        ask: Callable[[], Ledger] | None = None,
-        attending: Sequence[Attending] = (),
-        recipe: Recipe | None = None,
-        parts: Sequence[Part] = (),
-        recurring: Sequence[Recurring] = (),
-        mixing: Sequence[Mixing] = (),
-        irregular: str = "",
-        towers: Sequence[str] = (),
-        unlearned: Sequence[str] = (),
-    ) -> None:
-        self.rolled = tuple(entries)
-        self.source = source
-        self.kind = kind  # preset | config | module, or the format of a checkpoint, such as safetensors
-        self.architecture = architecture
-        self.symbols = dict(symbols or {})  # the config keys in the shapes, with their values
-        self.notes = tuple(notes)
-        self.relations = dict(relations or {})  # storage -> relation, where names alone cannot tell
-        self.stored = stored  # (elements, bytes) in files, buffers and duplicates included: a checkpoint's, or those that a quantised config means
-        self.described = described  # the ledger of the config beside a checkpoint or module
-        self.mismatches = {kind: tuple(names) for kind, names in (mismatches or {}).items() if names}
+    rolled: tuple[Entry, ...]  # in the order in which the model prints, stacks rolled up
+    _: KW_ONLY
+    source: str  # what the user named
+    kind: str  # preset | config | module, or the format of a checkpoint, such as safetensors
+    notes: tuple[str, ...] = field(default=(), hash=False)
+    model: ModelDescription = field(default=ModelDescription(), hash=False)  # frozen, so one for all
+    evidence: Evidence = field(default=Evidence(), hash=False)
 
-        # Names that config or model mean to be one tensor; None where neither says anything.
-        self.meant = None if meant is None else tuple(tuple(names) for names in meant)
-        self.unread = unread  # why the config beside a checkpoint could not be used
-        self.doubts = tuple(doubts)  # why it is not certain what is meant to be one
-        self._ask = ask
-        self.positions: int | None = None  # tokens of a sequence, as a config states them where none are learned
-        self.fetched: Fetched | None = None  # what its files cost that are not on this machine
-        self.attending = tuple(attending)  # how each layer attends, where the source tells
-        self.recurring = tuple(recurring)  # which layers carry a state along, where the source tells
-        self.mixing = tuple(mixing)  # what layers multiply beside their tensors and attention, where the source tells
-        self.parts = tuple(parts)  # what runs, where the source tells
-        self.irregular = irregular  # which products do not take each token once, in words
-        self.towers = tuple(towers)  # what reads images or sound and no token, by the names in front of its tensors
-        self.unlearned = tuple(unlearned)  # what has parameters and no gradients, by the names in front of them
-        self.values = values  # reads values where a relation depends on them; None where there are none
-        self.recipe = recipe  # the config that laid it out; None where none did
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rolled", tuple(self.rolled))
+        object.__setattr__(self, "notes", tuple(self.notes))
+
+    def with_notes(self, *notes: str) -> Ledger:
+        """The same with these notes after its own."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def with_fetched(self, fetched: Fetched) -> Ledger:
+        """The same with what its files cost that are not on this machine, and a note of that."""
+        return replace(self, evidence=replace(self.evidence, fetched=fetched)).with_notes(str(fetched))
 
     @cached_property
     def in_full(self) -> Ledger:
         """The ledger with what its source learns only when asked, since it takes the seconds that a count must not."""
-        return self._ask() if self._ask else self
+        return self.evidence.ask() if self.evidence.ask else self
+
+    @property
+    def as_described(self) -> Ledger:
+        """The ledger of the config that describes this model: its own where no other was read."""
+        return self.evidence.described or self
 
     @property
     def filed(self) -> bool:
         """Whether it was read of files of weights, and not of a config that says what these would hold."""
-        return self.stored is not None and self.kind not in ("preset", "config")
+        return self.evidence.stored is not None and self.kind not in ("preset", "config")
+
+    # -- what its description and its evidence hold, by shorter names --------------------------------
+
+    @property
+    def architecture(self) -> str | None:
+        """The model type, or the name of a live module's class."""
+        return self.model.architecture
+
+    @property
+    def attending(self) -> tuple[Attending, ...]:
+        """How each layer attends, where the source says so."""
+        return self.model.attending
+
+    @property
+    def recurring(self) -> tuple[Recurring, ...]:
+        """Which layers carry a state along, where the source says so."""
+        return self.model.recurring
+
+    @property
+    def towers(self) -> tuple[str, ...]:
+        """How the names of tensors begin that read images or sound, and no token."""
+        return self.model.towers
+
+    @property
+    def described(self) -> Ledger | None:
+        """The ledger of the config that came with a checkpoint or a live module."""
+        return self.evidence.described
+
+    @property
+    def mismatches(self) -> Mapping[str, Sequence[str]]:
+        """The names by which tensors and config differ: ``missing``, ``unexpected``, ``misshaped``."""
+        return self.evidence.mismatches
+
+    @property
+    def stored(self) -> tuple[int, int] | None:
+        """Elements and bytes in files, buffers and duplicates included."""
+        return self.evidence.stored
+
+    @property
+    def fetched(self) -> Fetched | None:
+        """What its files cost that are not on this machine."""
+        return self.evidence.fetched
 
     # -- single tensors ---------------------------------------------------------------------------
 
@@ -246,7 +209,9 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """Every single tensor, buffers included."""
         if sum(entry.copies for entry in self.rolled) > MOST_LISTED:
-            raise BadInput(f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one")
+            raise BadInput(
+                f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one", code="too-large"
+            )
         return tuple(_in_printing_order(self.rolled))
 
     @cached_property
@@ -280,7 +245,7 @@ class Ledger:
                 if self.kind == "module":
                     ties += _by_identity(shared)
                 else:
-                    ties.append(_tie(shared, self.relations.get(storage, "tied")))
+                    ties.append(_tie(shared, self.evidence.relations.get(storage, "tied")))
         return tuple(ties)
 
     # -- totals -----------------------------------------------------------------------------------
@@ -334,7 +299,7 @@ class Ledger:
                 return {role: counts[role] for role in ROLES if role in counts}
             return counts
         if what not in ("layer", "tensor"):
-            raise BadInput(f"cannot count by {what!r}: choose role, layer, tensor or dtype")
+            raise BadInput(f"cannot count by {what!r}: choose role, layer, tensor or dtype", code="bad-value")
         for entry in self.entries:
             if not entry.buffer:
                 key = entry.name if what == "tensor" else layer_of(entry.name)
@@ -399,25 +364,17 @@ class Ledger:
 
         return pandas.DataFrame(self.rows(by))
 
-    def __eq__(self, other: object) -> bool:
-        """Whether two ledgers hold the same tensors and say the same of them, wherever their values are read from."""
-        return self._said() == other._said() if isinstance(other, Ledger) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash((self.source, self.kind, self.rolled))
-
-    def _said(self) -> dict[str, Any]:
-        return {name: said for name, said in vars(self).items() if name not in _NOT_SAID}
-
     def __getstate__(self) -> dict[str, Any]:
         """For `pickle`: with what the source learns only when asked, since nobody can be asked elsewhere."""
-        return {**self.in_full._said(), "values": self.values, "recipe": self.recipe, "_ask": None}
+        return {one.name: getattr(self.in_full, one.name) for one in fields(self)}
+
+    def __copy__(self) -> Ledger:
+        """Itself, since nothing changes it."""
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
-        """A copy that reads the same values: of a live model, the same tensors."""
-        copy = object.__new__(Ledger)
-        copy.__dict__.update(deepcopy(self._said(), memo), values=self.values, recipe=self.recipe, _ask=self._ask)
-        return copy
+        """Itself, and so it reads the same values: of a live model, the same tensors."""
+        return self
 
     def __repr__(self) -> str:
         return f"<Ledger of {self.source}: {self.total:,} parameters>"
@@ -426,10 +383,6 @@ class Ledger:
         from tallystick.report.html import ledger_table  # a notebook's door, opened only there
 
         return ledger_table(self)
-
-
-# What a ledger looks up, and what it has looked up already.
-_NOT_SAID = frozenset({"values", "recipe", "_ask", "in_full", "tensors"})
 
 
 def _tie(shared: Sequence[Entry], relation: str, saved: int | None = None) -> Tie:

@@ -6,7 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, visible
 from tallystick.extras import missing_line
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _what(error: BaseException) -> str:
     except Exception:  # an exception of the user's own
         text = "(it cannot be shown)"
     text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return str(BadInput(f"{type(error).__name__}: {text}" if text else type(error).__name__))
+    return visible(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def _last_of_user(error: BaseException) -> list[FrameSummary]:
@@ -88,4 +88,4 @@ def _of_system(error: OSError) -> str:
         os.getcwd()
     except OSError:
         return FOLDER_IS_GONE
-    return str(BadInput(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)))
+    return visible(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))

@@ -30,7 +30,8 @@ def require(*packages: str, to: str = "") -> None:
             oldest = OLDEST[package]
             raise BadInput(
                 f"tallystick needs {package} {oldest} or newer {to or 'here'}; this is {version}:"
-                f" pip install -U '{package}>={oldest}'"
+                f" pip install -U '{package}>={oldest}'",
+                code="missing-package",
             )
 
 

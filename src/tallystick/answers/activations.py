@@ -65,13 +65,13 @@ def saved(
         precision: ``"mixed"`` is torch.autocast over weights in float32; any other computes in `dtype` throughout.
         waiting: batches for which a stage of a pipeline keeps them at once.
     """
-    parts = parts_of(ledger)
+    parts = ledger.model.parts
     scores = "fused" if attention == "flash" else "again" if recompute == "selective" else "kept"
     step = Step(batch, sequence, BITS[dtype] // 8, precision == "mixed", scores)
     kept = _Sum(step)
     if not parts:
         return []
-    read = [entry for entry in ledger.parameters if not entry.name.startswith(ledger.towers)]
+    read = [entry for entry in ledger.parameters if not entry.name.startswith(ledger.model.towers)]
     learned = any(entry.role == "position_embedding" for entry in read)
     positions = sequence if learned or recompute == "full" else 0  # rotary ones are needed again only to compute again
     kept.add("token ids and positions", 1, (step.tokens + positions) * INDEX)
@@ -112,7 +112,7 @@ def recomputed(
 
     Args: as for `saved` and `logits`.
     """
-    parts = parts_of(ledger)
+    parts = ledger.model.parts
     if not parts or recompute == "none" or (recompute == "selective" and attention == "flash"):
         return []
     step = Step(batch, sequence, BITS[dtype] // 8, precision == "mixed", "fused" if attention == "flash" else "kept")
@@ -165,7 +165,7 @@ def logits(ledger: Ledger, batch: int, sequence: int, *, dtype: str, loss: str =
             ),
         ]
     lines = [_line(f"logits in {dtype}", tokens * vocabulary * width, f"{each} × {width} B")]
-    if any(isinstance(part.what, Projection) and part.what.capped for part in parts_of(ledger)):
+    if any(isinstance(part.what, Projection) and part.what.capped for part in ledger.model.parts):
         lines.append(
             _line("logits before they are scaled to their cap", tokens * vocabulary * width, f"{each} × {width} B")
         )
@@ -188,9 +188,8 @@ def _line(what: str, size: int, formula: str, source: str = "") -> Line:
 
 def head_of(ledger: Ledger) -> Entry | None:
     """The matrix that gives the logits. A config tells it; else the token embedding may stand for a head that is not stored."""
-    described = ledger.described or ledger
-    matrices = [entry for entry in described.parameters if len(entry.shape) == 2]
-    for role in ("head",) if described.recipe else ("head", "token_embedding"):
+    matrices = [entry for entry in ledger.as_described.parameters if len(entry.shape) == 2]
+    for role in ("head",) if ledger.model.recipe else ("head", "token_embedding"):
         for entry in matrices:
             if entry.role == role:
                 return entry
@@ -205,16 +204,11 @@ def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
 
 def untold(ledger: Ledger) -> tuple[str, ...]:
     """Notes: why there are no activations, if there are none; and of which way to run scans they are."""
-    if any(isinstance(part.what, Scanning) for part in parts_of(ledger)):
+    if any(isinstance(part.what, Scanning) for part in ledger.model.parts):
         return ("scans are those that transformers runs in plain torch: kernels of mamba_ssm keep less",)
-    if parts_of(ledger):
+    if ledger.model.parts:
         return ()
     return (f"{ledger.source} does not tell how its layers run, so activations are left out",)
-
-
-def parts_of(ledger: Ledger) -> tuple[Part, ...]:
-    """What runs in the model of a ledger, or in the one that the config beside it describes."""
-    return (ledger.described or ledger).parts
 
 
 class _Sum:
@@ -254,7 +248,7 @@ def _add(kept: _Sum, part: Part, step: Step) -> None:
 
 def _copies(ledger: Ledger) -> Iterator[tuple[int | None, int]]:
     """Autocast's copy of each matrix that is no expert's: in how many layers, None outside of them, and its bytes in one."""
-    for entry in (ledger.described or ledger).parameters:
+    for entry in ledger.as_described.parameters:
         if entry.role in CAST and len(entry.shape) > 1:
             layers = entry.axes[0].length if entry.axes else 1
             yield (int(layers) if entry.axes else None), int(entry.size) * entry.copies // int(layers) * HALF

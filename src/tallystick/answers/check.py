@@ -83,11 +83,11 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
         try:
             judge.read(place)
         except OverBudget as error:
-            raise BadInput(f"{derivation.source}, line {statement.line}: {error}") from None
+            raise BadInput(f"{derivation.source}, line {statement.line}: {error}", code=error.code) from None
         except BadInput as error:
             judge.refuse(place, str(error))
     if judge.refused and not judge.equations:
-        raise BadInput(f"{derivation.source}, line {judge.refused[0][0]}: {judge.refused[0][1]}")
+        raise BadInput(f"{derivation.source}, line {judge.refused[0][0]}: {judge.refused[0][1]}", code="too-large")
     return _answer(judge, ledger)
 
 

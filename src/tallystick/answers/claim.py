@@ -46,27 +46,31 @@ def read_claim(claim: str | int) -> Claim:
     it ends in six zeros. Raises `BadInput` for what is no number of parameters.
     """
     if isinstance(claim, bool) or not isinstance(claim, str | int):
-        raise BadInput(f"cannot read {shown(claim)} as a claim: write it as text, or as an integer")
+        raise BadInput(f"cannot read {shown(claim)} as a claim: write it as text, or as an integer", code="bad-value")
     if isinstance(claim, int) and abs(claim) > MOST:  # its digits can be too many to write out
-        raise BadInput(f"the claim {shown(claim)} is no number of parameters up to 10^18")
+        raise BadInput(f"the claim {shown(claim)} is no number of parameters up to 10^18", code="bad-value")
     text = str(claim).strip() if isinstance(claim, str) else str(claim)
     match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
     scale = {"": 0, **SCALES}.get(match["scale"].lower()) if match else None
     if match is None or scale is None or (scale and match["exponent"]):
         raise BadInput(
-            f"the claim {quoted(claim)} is no number of parameters: write it as 124M, 6.7B, 1.5e9 or 123,550,272"
+            f"the claim {quoted(claim)} is no number of parameters: write it as 124M, 6.7B, 1.5e9 or 123,550,272",
+            code="bad-value",
         )
     whole, decimals = re.sub(r"[^0-9]", "", match["whole"]), match["decimals"] or ""
     power = int(match["exponent"] or 0) + scale
     if abs(power) > LONGEST or Fraction(f"{whole or 0}.{decimals or 0}") * Fraction(10) ** power > MOST:
         problem = "more than 10^18 parameters" if power > 0 or not match["exponent"] else "less than one parameter"
-        raise BadInput(f"the claim {quoted(text)} is {problem}")
+        raise BadInput(f"the claim {quoted(text)} is {problem}", code="bad-value")
     unit = Fraction(10) ** (power - len(decimals))
     value = int(whole + decimals) * unit
     if value == 0:
-        raise BadInput(f"the claim {quoted(text)} is of no parameters at all")
+        raise BadInput(f"the claim {quoted(text)} is of no parameters at all", code="bad-value")
     if value.denominator > 1:
-        raise BadInput(f"the claim {quoted(text)} ends in a part of a parameter: add K, M, B or T, or drop digits")
+        raise BadInput(
+            f"the claim {quoted(text)} ends in a part of a parameter: add K, M, B or T, or drop digits",
+            code="bad-value",
+        )
     if not (decimals or power) and value % 10**ROUND == 0:
         unit = Fraction(10 ** (len(whole) - len(whole.rstrip("0"))))
     exact = max(int(unit), 1)

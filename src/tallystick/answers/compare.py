@@ -16,7 +16,7 @@ from tallystick.answers.causes import Cause, Side, causes_of, in_order
 from tallystick.answers.config_walk import walk
 from tallystick.answers.strand import Strand
 from tallystick.answers.strands import strands_of
-from tallystick.config import Recipe
+from tallystick.description import Recipe
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
 
@@ -82,7 +82,8 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
         if pairs and not in_common(pairs):
             raise BadInput(
                 f"{label_a} ({a.total:,} parameters) and {label_b} ({b.total:,}) have nothing in common: no tensor of one"
-                " has a counterpart in the other by its name, or by what it is for"
+                " has a counterpart in the other by its name, or by what it is for",
+                code="no-answer",
             )
         side_a = Side.of(label_a, strands_a, [strand for pair in pairs if pair.b for strand in pair.a], _meant(a))
         side_b = Side.of(label_b, strands_b, [strand for pair in pairs if pair.a for strand in pair.b], _meant(b))
@@ -108,15 +109,15 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
 
 def _recipe(ledger: Ledger) -> Recipe | None:
     """The config that lays out this very ledger: its own, or the one beside it where the two agree."""
-    described = ledger.described
-    if described is None or described.total != ledger.total or any(ledger.mismatches.values()):
-        return ledger.recipe
-    return described.recipe
+    described, mismatches = ledger.evidence.described, ledger.evidence.mismatches
+    if described is not None and (described.total != ledger.total or any(mismatches.values())):
+        return None
+    return ledger.model.recipe
 
 
 def _meant(ledger: Ledger) -> set[str]:
     """Names that the model itself or its config means to be tied."""
-    return {name for names in ledger.meant or () for name in names}
+    return {name for names in ledger.evidence.declared or () for name in names}
 
 
 def _dtypes(a: Ledger, b: Ledger) -> list[Cause]:

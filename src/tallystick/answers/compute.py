@@ -177,14 +177,14 @@ def compute(
     """
     sequence, notes = workload(ledger, batch, sequence)
     running = _running(ledger)
-    described = ledger.described or ledger
-    attending, recurring = described.attending, described.recurring
+    model = ledger.model
+    attending, recurring = model.attending, model.recurring
     entries = [entry for entry in running.parameters if not _CROSS.search(entry.name)]
     if len(entries) < len(running.parameters):
         notes.append("cross-attention is not counted: it runs only beside an encoder")
-    if described.towers:
+    if model.towers:
         notes.append("what reads images or sound is not counted: no token goes through it")
-        entries = [entry for entry in entries if not entry.name.startswith(described.towers)]
+        entries = [entry for entry in entries if not entry.name.startswith(model.towers)]
     untold = [entry for entry in entries if entry.role == "experts" and entry.active is None]
     if untold:
         notes.append(
@@ -200,16 +200,16 @@ def compute(
             "scores and values of attention are not counted, nor a scan if there is one: the source does not tell how"
             " the model attends (a config of a native type does)"
         )
-    if described.irregular:
-        notes.append(f"each weight is counted as if it took every token once, but {described.irregular}")
+    if model.irregular:
+        notes.append(f"each weight is counted as if it took every token once, but {model.irregular}")
     if not any(entry.role == "head" for entry in entries):
-        why = "the model has none" if described.recipe else "the source shows none, as where it is tied and not stored"
+        why = "the model has none" if model.recipe else "the source shows none, as where it is tied and not stored"
         notes.append(f"no head is counted: {why}")
-    learning = _Learning(entries, described.unlearned)
+    learning = _Learning(entries, model.unlearned)
     products = [
         *_weights(learning.entries, learning, batch, sequence),
         *(product for one in attending for product in _attention(one, learning, batch, sequence)),
-        *(_mixing(one, learning, batch, sequence) for one in described.mixing),
+        *(_mixing(one, learning, batch, sequence) for one in model.mixing),
         *(
             product
             for one in recurring
@@ -217,7 +217,7 @@ def compute(
         ),
     ]
     if not products:
-        raise BadInput(f"{ledger.source} holds no matrix: there is nothing to multiply")
+        raise BadInput(f"{ledger.source} holds no matrix: there is nothing to multiply", code="no-answer")
     products.sort(key=lambda product: PARTS.index(product.part))
     answer = Compute(
         ledger.source,
@@ -225,7 +225,7 @@ def compute(
         sequence,
         tuple(products),
         (),
-        bool(attending or recurring) and not untold and not unscanned and not described.irregular,
+        bool(attending or recurring) and not untold and not unscanned and not model.irregular,
         (*notes, *_notes(entries, attending, sequence, learning)),
     )
     thumb = () if learning.frozen else tuple(_rules_of_thumb(running, answer))
@@ -249,9 +249,7 @@ def _running(ledger: Ledger) -> Ledger:
     A live module is what runs, and may have adapters that its config does not know of.
     """
     packed = any("int" in entry.dtype for entry in ledger.parameters if kind_of(entry) == "matrix")
-    if ledger.described is not None and (ledger.kind != "module" or packed):
-        return ledger.described
-    return ledger
+    return ledger.as_described if ledger.kind != "module" or packed else ledger
 
 
 # -- what is trained ------------------------------------------------------------------------------

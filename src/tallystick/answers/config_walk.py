@@ -13,7 +13,8 @@ from typing import Any
 
 from tallystick.answers.causes import Cause, padded, tie_cause
 from tallystick.answers.kinds import kind_of_key
-from tallystick.config import TIE, Recipe
+from tallystick.config import TIE
+from tallystick.description import Recipe
 from tallystick.errors import BadInput
 from tallystick.ledger import Entry, total_of
 

@@ -168,9 +168,11 @@ def _any(*words: str) -> Callable[[Tags], frozenset[str]]:
 
 def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
     yield from _of_vocabulary(ledger, counts)
-    if ledger.filed and ledger.stored is not None:
+    if ledger.filed and ledger.evidence.stored is not None:
         what = "with every stored element, buffers and copies included"
-        yield Convention("stored", what, ("the Hub",), adds=ledger.stored[0] - int(ledger.total), about="storage")
+        yield Convention(
+            "stored", what, ("the Hub",), adds=ledger.evidence.stored[0] - int(ledger.total), about="storage"
+        )
     # Scales of packed weights among them where they are stored, and not where a config alone speaks of them.
     held = (entry for entry in ledger.rolled if entry.buffer and (ledger.filed or entry.packed is None))
     buffers = sum(int(entry.size) * entry.copies for entry in held)
@@ -184,13 +186,12 @@ def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
         half = sum(counts[tags] for tags in matrices) // 2
         what = "with the blocks' matrices in 4 bits, two values to an element"
         yield Convention("packed", what, ("bitsandbytes",), adds=-half, of=matrices, about="storage")
-    described = ledger.described or ledger
-    if not ledger.filed and described.architecture == "gpt2":
-        symbols = described.symbols
+    if not ledger.filed and ledger.model.architecture == "gpt2":
+        symbols = ledger.model.symbols
         masks = int(symbols.get("n_layer", 0)) * int(symbols.get("n_positions", 0)) ** 2
         what = "with a causal mask for each block"
         yield Convention("causal-masks", what, ("GPT-2's published files",), adds=masks, about="storage")
-    if not ledger.filed and described.architecture == "deepseek_v3":
+    if not ledger.filed and ledger.model.architecture == "deepseek_v3":
         yield from _of_deepseek(ledger, counts)
 
     yield from _of_experts(ledger, counts)
@@ -198,7 +199,7 @@ def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
 
 def _of_experts(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
     """A few experts as if each were a model of its own: Mixtral's 8x7B is 46.7B, and 8 × 7B would be 56B."""
-    symbols = (ledger.described or ledger).symbols
+    symbols = ledger.model.symbols
     experts = next((int(symbols[key]) for key in _EXPERTS if key in symbols), 0)
     in_experts = sum(count for tags, count in counts.items() if "experts" in tags)
     if not 1 < experts <= _FEW or not in_experts:
@@ -216,12 +217,11 @@ def _of_experts(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]
 
 def adapters(ledger: Ledger) -> Iterator[Convention]:
     """Adapters of LoRA, of each usual rank and place: with the model, as PEFT's `all params`, and alone, as `trainable params`."""
-    described = ledger.described or ledger
     every = frozenset(cells(ledger))
     sizes = {}
     for where, targets in _ADAPTED.items():
         with suppress(BadInput):  # no linear layer, or none of such a name
-            entries = with_adapters(described, 1, targets)
+            entries = with_adapters(ledger.as_described, 1, targets)
             sizes[where] = sum(int(entry.unique) * entry.copies for entry in entries if is_adapter(entry))
     for rank, (where, each) in product(_RANKS, sizes.items()):
         what, slug = f"adapters of rank {rank} on {where}", f"{rank}-{'-'.join(_ADAPTED[where]) or 'all-linear'}"

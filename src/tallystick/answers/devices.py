@@ -157,7 +157,7 @@ def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool
     if isinstance(given, int) and not isinstance(given, bool):
         given = f"{given}b"
     if not isinstance(given, str):
-        raise BadInput(f"the device is {shown(given)}, expected a name, or bytes such as 24GB")
+        raise BadInput(f"the device is {shown(given)}, expected a name, or bytes such as 24GB", code="bad-value")
     if given.lower() == "auto":
         return this_machine()
     if found := _named(given, any_memory=any_memory):
@@ -165,14 +165,18 @@ def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool
     size = parse_size(given)
     if size is None:
         known = nearest(given, DEVICES) or f"; known: {', '.join(DEVICES)}"
-        raise BadInput(f"no device is called {quoted(given)}{known}; or say its memory, such as 24GB or 24GiB")
+        raise BadInput(
+            f"no device is called {quoted(given)}{known}; or say its memory, such as 24GB or 24GiB", code="unknown-name"
+        )
     if size < 1:
-        raise BadInput(f"a device of {quoted(given)} holds nothing")
+        raise BadInput(f"a device of {quoted(given)} holds nothing", code="bad-value")
     if size < _SMALLEST and given.strip()[-1].isdecimal():
         number = given.strip()
         named = [name for name in DEVICES if re.sub("[^0-9]", "", name.partition("-")[0]) == number]
         also = f", or {' or '.join(named)}" if named else ""
-        raise BadInput(f"the device {quoted(given)} is a number without a unit: is {number}GB meant{also}?")
+        raise BadInput(
+            f"the device {quoted(given)} is a number without a unit: is {number}GB meant{also}?", code="bad-value"
+        )
     return Device(given.removesuffix("b") if given[:-1].isdecimal() else given, size, source="as given")
 
 
@@ -185,7 +189,7 @@ def _named(given: str, *, any_memory: bool) -> Device | None:
             return DEVICES[_ALIASES.get(name, name)]
     if sizes := _SIZES.get(word):
         if not any_memory:
-            raise BadInput(f"{given} comes with more or less memory: say {' or '.join(sizes)}")
+            raise BadInput(f"{given} comes with more or less memory: say {' or '.join(sizes)}", code="ambiguous")
         return DEVICES[sizes[-1]]
     return None
 
@@ -197,18 +201,22 @@ def _own(figures: Mapping[str, Any]) -> Device:
     """A device by the user's figures."""
     for key in figures:
         if key not in _OWN:
-            raise BadInput(f"a device has no {shown(key)}{nearest(str(key), _OWN)}; it has {', '.join(_OWN)}")
+            raise BadInput(
+                f"a device has no {shown(key)}{nearest(str(key), _OWN)}; it has {', '.join(_OWN)}", code="unknown-key"
+            )
     memory = figures.get("memory")
     size = parse_size(str(memory)) if isinstance(memory, int | str) and not isinstance(memory, bool) else None
     if not size:
-        raise BadInput(f"a device's memory is {shown(memory)}, expected bytes, or a size such as 24GB")
+        raise BadInput(
+            f"a device's memory is {shown(memory)}, expected bytes, or a size such as 24GB", code="bad-value"
+        )
     rates: dict[str, Any] = {}
     for key in ("flops", "bandwidth", "watts"):
         value = figures.get(key)
         if value is not None and (
             isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
         ):
-            raise BadInput(f"a device's {key} is {shown(value)}, expected a positive number")
+            raise BadInput(f"a device's {key} is {shown(value)}, expected a positive number", code="bad-value")
         rates[key] = value
     return Device(str(figures.get("name", memory)), size, **rates, source="as given")
 
@@ -223,7 +231,9 @@ def this_machine() -> Device:
         except BadInput:  # a card that the table lacks
             return Device(name, memory, source="its driver", memory_by="its driver", context=CONTEXT)
     if not hasattr(os, "sysconf"):
-        raise BadInput("this machine has no CUDA device, and does not tell its RAM: say bytes, such as 24GB")
+        raise BadInput(
+            "this machine has no CUDA device, and does not tell its RAM: say bytes, such as 24GB", code="no-answer"
+        )
     return Device("RAM", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), source="the operating system")
 
 

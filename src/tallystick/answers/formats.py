@@ -40,7 +40,9 @@ def format_named(name: str) -> str:
     short = {"fp32": "float32", "float": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16"}
     found = short.get(word := name.removeprefix("torch.").lower(), word)
     if found not in PACKED and found not in BITS:
-        raise BadInput(f"no number format is called {quoted(name)}{nearest(found, (*PACKED, *BITS, *short))}")
+        raise BadInput(
+            f"no number format is called {quoted(name)}{nearest(found, (*PACKED, *BITS, *short))}", code="unknown-name"
+        )
     return found
 
 
@@ -80,7 +82,9 @@ def cache_format_named(name: str) -> str:
     found = format_named(short.get(name, name))
     if found in PACKED or not found.startswith(("float", "bfloat")):
         known = ("float32", "bfloat16", "float16", "fp8", *CACHED)
-        raise BadInput(f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(known)}")
+        raise BadInput(
+            f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(known)}", code="unknown-name"
+        )
     return found
 
 

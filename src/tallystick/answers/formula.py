@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -69,7 +69,7 @@ class Formula:
 
 def formula(ledger: Ledger) -> Formula:
     """The formula of a ledger: in config keys where a config describes it, in plain numbers otherwise."""
-    described = ledger.described or ledger
+    described = ledger.as_described
     notes = list(ledger.notes) if described is ledger else []
     if described.total != ledger.total:
         difference = ledger.total - described.total
@@ -78,7 +78,7 @@ def formula(ledger: Ledger) -> Formula:
             f" {'more' if difference > 0 else 'fewer'}"
         )
     entries = [entry for entry in _rolled(described.parameters) if entry.size]
-    steps = tuple(_step(entry, described.symbols) for entry in entries)
+    steps = tuple(_step(entry, ledger.model.symbols) for entry in entries)
     groups: dict[tuple[str, tuple[_Term, ...]], int] = {}  # runs of equal blocks in one stack, added up
     for (_, count, _), group in groupby((entry for entry in entries if entry.unique), key=_stack):
         block = list(group)
@@ -86,7 +86,7 @@ def formula(ledger: Ledger) -> Formula:
         groups[alike] = groups[alike] + count if alike in groups else count
     terms = [term for (_, inner), count in groups.items() for term in _times(count, inner)]
     named = {key for entry in entries for expression in _written(entry) for key in keys(expression)}
-    used = {key: value for key, value in described.symbols.items() if key in named}
+    used = {key: value for key, value in ledger.model.symbols.items() if key in named}
     code, text, latex = _added(terms)
     return Formula(
         source=ledger.source,
@@ -142,7 +142,7 @@ def _without_ones(expression: Expression) -> Expression:
     return expression
 
 
-def _step(entry: Entry, symbols: dict[str, int]) -> Step:
+def _step(entry: Entry, symbols: Mapping[str, int]) -> Step:
     expression = _product(_factors(entry))
     tied = f" (is {entry.storage.replace('{}', '*')})" if not entry.unique else ""
     return Step(

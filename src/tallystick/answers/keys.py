@@ -23,7 +23,7 @@ def sizes(ledger: Ledger) -> dict[str, int]:
     >>> sizes(count("gpt2"))["d_model"]
     768
     """
-    symbols = (ledger.described or ledger).symbols
+    symbols = ledger.model.symbols
     found = {name: int(value) for name, value in symbols.items()}
     # Of a model that also sees, texts mean its language by the plain words.
     found |= {name.removeprefix(TEXT): value for name, value in found.items() if name.startswith(TEXT)} | found

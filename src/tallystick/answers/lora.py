@@ -30,10 +30,13 @@ def with_adapters(ledger: Ledger, rank: int, targets: Sequence[str] = ()) -> lis
     positive("the rank of LoRA", rank)
     known = {_module(entry) for entry in ledger.parameters if _is_linear(entry)}
     if not known:
-        raise BadInput(f"{ledger.source} has no linear layer that an adapter could stand beside")
+        raise BadInput(f"{ledger.source} has no linear layer that an adapter could stand beside", code="no-answer")
     for target in targets:
         if target not in known:
-            raise BadInput(f"{ledger.source} has no linear layer called {quoted(target)}{nearest(target, known)}")
+            raise BadInput(
+                f"{ledger.source} has no linear layer called {quoted(target)}{nearest(target, known)}",
+                code="unknown-name",
+            )
     entries: list[Entry] = []
     for entry in ledger.parameters:
         entries.append(entry._replace(trainable=False))

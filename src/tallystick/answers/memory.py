@@ -173,7 +173,10 @@ def memory(
     _one_of("recompute", recompute, RECOMPUTE)
     _one_of("loss", loss, LOSS)
     if targets and lora is None:
-        raise BadInput("targets are the modules that LoRA's adapters stand beside: say the rank with lora")
+        raise BadInput(
+            "targets are the modules that LoRA's adapters stand beside: say the rank with lora",
+            code="conflicting-options",
+        )
     form = None if dtype is None else format_named(dtype)
     asked = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
@@ -183,7 +186,9 @@ def memory(
     entries = list(part.parameters) if lora is None else with_adapters(part, lora, targets)
     if mode == "training":
         if asked:
-            raise BadInput("training keeps no cache of keys and values: kv_dtype is for inference")
+            raise BadInput(
+                "training keeps no cache of keys and values: kv_dtype is for inference", code="conflicting-options"
+            )
         how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
         computed = how.products
         run = {"attention": attention, "recompute": recompute, "precision": precision}
@@ -192,7 +197,10 @@ def memory(
         notes += _packed_notes(ledger, how.weights)
     else:
         if zero:
-            raise BadInput("zero shares what training keeps: inference spreads a model with tp, pp and ep")
+            raise BadInput(
+                "zero shares what training keeps: inference spreads a model with tp, pp and ep",
+                code="conflicting-options",
+            )
         computed = _computed(ledger, form)
         notes += [*_packed_notes(ledger, form), *_cache_notes(ledger, asked or computed, computed)]
     cached = asked or computed
@@ -234,7 +242,9 @@ def _packed_notes(ledger: Ledger, form: str | None) -> list[str]:
 def _one_of(what: str, word: str, known: Iterable[str]) -> None:
     known = tuple(known)
     if word not in known:
-        raise BadInput(f"{what} is {quoted(word)}, expected one of {', '.join(known)}{nearest(str(word), known)}")
+        raise BadInput(
+            f"{what} is {quoted(word)}, expected one of {', '.join(known)}{nearest(str(word), known)}", code="bad-value"
+        )
 
 
 # -- training -------------------------------------------------------------------------------------
@@ -292,11 +302,12 @@ def _unpacked(ledger: Ledger) -> str:
 
 
 def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) -> list[Line]:
-    attending = (ledger.described or ledger).attending
+    attending = ledger.model.attending
     if form in CACHED and any(one.heads.latent is not None for one in attending):
         raise BadInput(
             f"{ledger.source} caches one latent vector for all keys and values, which no implementation quantises to"
-            f" {form}: say kv_dtype fp8, or 16 bits"
+            f" {form}: say kv_dtype fp8, or 16 bits",
+            code="unsupported",
         )
     return [_cached(one, "float32" if one.wide else form, computed, batch) for one in kept(attending, sequence)]
 
@@ -316,7 +327,7 @@ def _cached(one: Kept, form: str, computed: str, batch: int) -> Line:
 
 def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
     """What layers keep whatever the length, which nobody quantises."""
-    for one in carried((ledger.described or ledger).recurring):
+    for one in carried(ledger.model.recurring):
         for what, elements, dtype in (
             ("last inputs of convolutions", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
             ("states of recurrent layers", one.keeps.state, "float32" if one.keeps.wide else form),
@@ -335,14 +346,11 @@ def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
 
 def _per_token(ledger: Ledger, form: str, computed: str) -> int | None:
     """Bytes that one more token of one sequence adds while no window is full."""
-    described = ledger.described or ledger
-    if not (described.attending or described.recurring):
+    model = ledger.model
+    if not (model.attending or model.recurring):
         return None
     first, second = (
-        {
-            wide: sum(one.total for one in kept(described.attending, tokens) if one.wide == wide)
-            for wide in (False, True)
-        }
+        {wide: sum(one.total for one in kept(model.attending, tokens) if one.wide == wide) for wide in (False, True)}
         for tokens in (1, 2)
     )
     wide = cache_bytes(second[True] - first[True], "float32", computed)
@@ -350,15 +358,15 @@ def _per_token(ledger: Ledger, form: str, computed: str) -> int | None:
 
 
 def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:
-    described = ledger.described or ledger
-    if not (described.attending or described.recurring):
+    model = ledger.model
+    if not (model.attending or model.recurring):
         return ["no cache is counted: the source does not tell how the model attends (a config of a native type does)"]
     notes = []
     if form in CACHED:
         notes.append(f"the last tokens generated, fewer than 128, wait in {computed} until they are quantised")
-    if any(not one.heads.causal for one in described.attending):
+    if any(not one.heads.causal for one in model.attending):
         notes.append("nothing is cached: each position sees those behind it too, so all change with every token")
-    windowed = any(window is not None for one in described.attending for window in one.windows())
-    if (form in CACHED or scales_of_tensors(1, form)) and (windowed or described.recurring):
+    windowed = any(window is not None for one in model.attending for window in one.windows())
+    if (form in CACHED or scales_of_tensors(1, form)) and (windowed or model.recurring):
         notes.append(f"transformers holds no cache in {form} for layers that see a window or carry a state")
     return notes

@@ -45,14 +45,19 @@ def precision_of(name: str, form: str | None, own: str, *, adapted: bool) -> Pre
     stated = form if form not in PACKED else None
     if name == "mixed":
         if stated not in (None, "float32", *narrow):
-            raise BadInput(f"autocast computes in float16 or bfloat16, not in {stated}")
+            raise BadInput(f"autocast computes in float16 or bfloat16, not in {stated}", code="conflicting-options")
         products = stated if stated in narrow else "bfloat16"
         return Precision(form if adapted else "float32", products, None)
     if name == "master":
         if adapted:
-            raise BadInput("LoRA's adapters are in float32: there is nothing to keep a float32 copy of")
+            raise BadInput(
+                "LoRA's adapters are in float32: there is nothing to keep a float32 copy of", code="conflicting-options"
+            )
         if stated not in (None, *narrow):
-            raise BadInput(f"precision master keeps a float32 copy of weights in 16 bits, not in {stated}")
+            raise BadInput(
+                f"precision master keeps a float32 copy of weights in 16 bits, not in {stated}",
+                code="conflicting-options",
+            )
         weights = stated or (own if own in narrow else "bfloat16")
         return Precision(weights, weights, "float32", copy=True)
     products = stated or (own if own in TRAINED and form is None else "bfloat16")
@@ -138,7 +143,8 @@ def trained(entries: Sequence[Entry], precision: Precision, source: str) -> list
         if dtype not in TRAINED:
             raise BadInput(
                 f"{source}: weights in {dtype}, such as {entry.name}, cannot be trained; say another dtype, or train"
-                " adapters beside them (lora)"
+                " adapters beside them (lora)",
+                code="conflicting-options",
             )
     return found
 

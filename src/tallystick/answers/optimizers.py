@@ -116,7 +116,8 @@ def optimizer_named(name: str) -> Optimizer:
     if name not in OPTIMIZERS:
         raise BadInput(
             f"no optimizer is called {quoted(name)}, expected one of {', '.join(OPTIMIZERS)}"
-            f"{nearest(str(name), OPTIMIZERS)}"
+            f"{nearest(str(name), OPTIMIZERS)}",
+            code="unknown-name",
         )
     return OPTIMIZERS[name]
 

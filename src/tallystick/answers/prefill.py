@@ -7,7 +7,7 @@ of a running function holds it.
 from __future__ import annotations
 
 from tallystick.anatomy import Feed, Norm, Part, Reading, Routing, Scanning
-from tallystick.answers.activations import head_of, parts_of
+from tallystick.answers.activations import head_of
 from tallystick.answers.lines import Line
 from tallystick.answers.rules import (
     FLOAT,
@@ -43,7 +43,7 @@ def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention:
         dtype: of the matrix products.
         attention: ``"flash"`` or ``"eager"``, as for `saved`.
     """
-    parts, width = parts_of(ledger), BITS[dtype] // 8
+    parts, width = ledger.model.parts, BITS[dtype] // 8
     if not parts:
         return []
     step = Step(batch, sequence, width, mixed=False, scores="fused" if attention == "flash" else "kept")
@@ -62,7 +62,7 @@ def last_logits(ledger: Ledger, batch: int, *, dtype: str) -> list[Line]:
         dtype: of the matrix products.
     """
     head = head_of(ledger)
-    if head is None or not parts_of(ledger):
+    if head is None or not ledger.model.parts:
         return []
     vocabulary, width = int(head.shape[0]), BITS[dtype] // 8
     formula = f"{batch:,} × {vocabulary:,} × {width} B"

@@ -55,21 +55,25 @@ def rate(
     """
     if mode not in flops_per_token:
         raise BadInput(
-            f"mode is {shown(mode)}, expected one of {', '.join(flops_per_token)}{nearest(str(mode), flops_per_token)}"
+            f"mode is {shown(mode)}, expected one of {', '.join(flops_per_token)}{nearest(str(mode), flops_per_token)}",
+            code="bad-value",
         )
     if mfu is not None and tokens_per_second is not None:
-        raise BadInput("mfu and tokens_per_second say the same: give one of them")
+        raise BadInput("mfu and tokens_per_second say the same: give one of them", code="conflicting-options")
     for what, number in (("mfu", mfu), ("tokens_per_second", tokens_per_second)):
         if number is not None and (isinstance(number, bool) or not _positive(number)):
-            raise BadInput(f"{what} is {shown(number)}, expected a positive number")
+            raise BadInput(f"{what} is {shown(number)}, expected a positive number", code="bad-value")
     if mfu is not None and mfu > 1:
-        raise BadInput(f"mfu is {shown(mfu)}, expected a share of the device's peak, such as 0.4")
+        raise BadInput(f"mfu is {shown(mfu)}, expected a share of the device's peak, such as 0.4", code="bad-value")
     if device is None and mfu is not None:
-        raise BadInput("mfu is a share of a device's peak: name the device")
+        raise BadInput("mfu is a share of a device's peak: name the device", code="conflicting-options")
     count = None if tokens is None else _count(tokens)
     peak = None if device is None else device.flops
     if device is not None and peak is None and tokens_per_second is None:
-        raise BadInput(f"the rate of {device.name} is not known: name a device of the table, or give tokens_per_second")
+        raise BadInput(
+            f"the rate of {device.name} is not known: name a device of the table, or give tokens_per_second",
+            code="no-answer",
+        )
     if peak is not None:
         if tokens_per_second is None:
             mfu = 1.0 if mfu is None else mfu
@@ -79,7 +83,8 @@ def rate(
             if mfu > 1 and device is not None:
                 raise BadInput(
                     f"{tokens_per_second:,.0f} tokens a second are {mfu:,.1f} times the peak of {device.name}:"
-                    " say those of one device"
+                    " say those of one device",
+                    code="bad-value",
                 )
     seconds = None if count is None or tokens_per_second is None else count / tokens_per_second
     watts = None if device is None else device.watts
@@ -104,7 +109,8 @@ def _count(tokens: int | str) -> int:
         return read_claim(tokens).value
     except BadInput:
         raise BadInput(
-            f"tokens is {shown(tokens)}, expected a number up to 10^18, such as 300B, 1.5e9 or 1,000,000"
+            f"tokens is {shown(tokens)}, expected a number up to 10^18, such as 300B, 1.5e9 or 1,000,000",
+            code="bad-value",
         ) from None
 
 

@@ -28,14 +28,14 @@ def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
         return LAZY.format(call)
     if len(set(shapes)) > 1:
         return one_shape_first(shapes, call)
-    if ledger.values is not None and ledger.values.registered:
-        return tied_before(ledger.values.registered, call)
+    if ledger.evidence.values is not None and ledger.evidence.values.registered:
+        return tied_before(ledger.evidence.values.registered, call)
     return f"{call} makes them one Parameter again"
 
 
 def _is_told(ledger: Ledger, names: Sequence[str]) -> bool:
     """Whether `retie` finds these names itself: the one group that is meant, or else the one pair of embedding and head."""
-    pairs = ledger.meant
+    pairs = ledger.evidence.declared
     if pairs is None:
-        pairs = tuple(map(tuple, ledger.values.duplicates())) if ledger.values is not None else ()
+        pairs = tuple(map(tuple, ledger.evidence.values.duplicates())) if ledger.evidence.values is not None else ()
     return len(pairs) == 1 and set(names) <= set(pairs[0])

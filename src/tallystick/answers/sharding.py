@@ -6,11 +6,13 @@ A shard is an entry as any other, only smaller, so that everything that counts b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tallystick.anatomy import Feed, Heads, Norm, Part, Reading, Routing
 from tallystick.answers.stages import layers_of, stacked, within
 from tallystick.errors import BadInput, shown
+from tallystick.evidence import Evidence
 from tallystick.ledger import Entry, Ledger
 
 # Projections whose results are summed over tensor parallel ranks: cut by what they read, their biases whole; and waists
@@ -49,29 +51,42 @@ def checked(shards: Shards, ledger: Ledger) -> Shards:
         least, most = (0, 3) if what == "zero" else (1, 1_000_000)
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
             raise BadInput(
-                f"{what} is {shown(number)}, expected {'0 to 3' if what == 'zero' else 'a positive integer'}"
+                f"{what} is {shown(number)}, expected {'0 to 3' if what == 'zero' else 'a positive integer'}",
+                code="bad-value",
             )
     if shards.zero and shards.data == 1:
-        raise BadInput(f"zero {shards.zero} shares among data parallel ranks: say how many with dp")
-    described = ledger.described or ledger
-    for one in described.attending if shards.tp > 1 else ():
+        raise BadInput(
+            f"zero {shards.zero} shares among data parallel ranks: say how many with dp", code="conflicting-options"
+        )
+    for one in ledger.model.attending if shards.tp > 1 else ():
         for what, heads in (("query heads", one.heads.queries), ("key and value heads", one.heads.keys)):
             if int(heads) % shards.tp:
                 raise BadInput(
-                    f"{ledger.source} has {int(heads):,} {what}, which {shards.tp} tensor parallel ranks do not divide"
+                    f"{ledger.source} has {int(heads):,} {what}, which {shards.tp} tensor parallel ranks do not divide",
+                    code="indivisible",
                 )
     entries = [stacked(entry) for entry in ledger.parameters]
     layers = layers_of(entries)
     if shards.pp > 1 and (not layers or layers % shards.pp):
-        raise BadInput(f"{ledger.source} has {layers:,} layers, which {shards.pp} pipeline stages do not divide")
+        raise BadInput(
+            f"{ledger.source} has {layers:,} layers, which {shards.pp} pipeline stages do not divide",
+            code="indivisible",
+        )
     experts = _experts(entries)
     if shards.ep > 1 and (not experts or shards.ep > experts):
-        raise BadInput(f"{ledger.source} has {experts or 'no'} experts, too few for {shards.ep} expert parallel ranks")
+        raise BadInput(
+            f"{ledger.source} has {experts or 'no'} experts, too few for {shards.ep} expert parallel ranks",
+            code="indivisible",
+        )
     if shards.ep > 1 and experts % shards.ep:
-        raise BadInput(f"{ledger.source} has {experts} experts, which {shards.ep} expert parallel ranks do not divide")
+        raise BadInput(
+            f"{ledger.source} has {experts} experts, which {shards.ep} expert parallel ranks do not divide",
+            code="indivisible",
+        )
     if shards.dp > 1 and shards.dp % shards.ep:
         raise BadInput(
-            f"{shards.ep} expert parallel ranks are some of the data parallel ones: dp {shards.dp} must be a multiple of ep"
+            f"{shards.ep} expert parallel ranks are some of the data parallel ones: dp {shards.dp} must be a multiple of ep",
+            code="indivisible",
         )
     return shards
 
@@ -106,14 +121,18 @@ def divided(ledger: Ledger, shards: Shards) -> Ledger:
     entries = [_tensor_parallel(stacked(entry), shards.tp) for entry in ledger.rolled]
     if shards.ep > 1:
         entries = list(_expert_parallel(entries, shards.ep))
+    model = replace(
+        ledger.model,
+        attending=tuple(one._replace(heads=_fewer(one.heads, shards.tp)) for one in ledger.model.attending),
+        parts=tuple(_thinner(part, shards.tp) for part in ledger.model.parts),
+    )
+    described = ledger.evidence.described
     return Ledger(
-        entries,
+        tuple(entries),
         source=ledger.source,
         kind=ledger.kind,
-        described=ledger.described and divided(ledger.described, shards),
-        attending=[one._replace(heads=_fewer(one.heads, shards.tp)) for one in ledger.attending],
-        recurring=ledger.recurring,
-        parts=[_thinner(part, shards.tp) for part in ledger.parts],
+        model=model,
+        evidence=Evidence(described and divided(described, shards)),
     )
 
 
@@ -127,10 +146,9 @@ def rank_notes(ledger: Ledger, shards: Shards, *, training: bool) -> list[str]:
             "each tensor parallel rank gathers all logits, as transformers' plans have it; a loss that is parallel keeps"
             f" 1/{shards.tp:,} of them (Shoeybi et al. 2019, Megatron-LM, section 3)"
         )
-    described = ledger.described or ledger
-    if shards.tp > 1 and any(one.heads.latent is not None for one in described.attending):
+    if shards.tp > 1 and any(one.heads.latent is not None for one in ledger.model.attending):
         notes.append("heads of latent attention are cut as any, which transformers' plans leave whole")
-    if shards.tp > 1 and described.recurring:
+    if shards.tp > 1 and ledger.model.recurring:
         notes.append("scans are whole on each tensor parallel rank, weights and states: transformers' plans cut none")
     if shards.pp > 1 and training:
         notes.append(

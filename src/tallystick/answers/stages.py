@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import gcd
 from typing import NamedTuple, TypeVar
 
 from tallystick.anatomy import Attending, Dropout, Part, Recurring
+from tallystick.evidence import Evidence
 from tallystick.ledger import EMBEDDING_ROLES, Axis, Entry, Ledger
 from tallystick.numbering import template_of
 
@@ -42,7 +44,7 @@ def stages(ledger: Ledger, count: int) -> list[Stage]:
     runs = [entry.axes[0] for entry in ledger.parameters if entry.axes]
     # Where another run of layers begins is the last stage with some of the one before; the next one has it alone.
     numbers = {0, count - 1, *(int(run.start) // size + more for run in runs for more in (0, 1))}
-    for one in (ledger.described or ledger).attending:  # a pattern of windows meets the stages anew in each turn
+    for one in ledger.model.attending:  # a pattern of windows meets the stages anew in each turn
         period = sum(int(layers) for _, layers in one.heads.windows)
         turns = period // gcd(period, size)
         numbers.update(int(one.start) // size + turn for turn in range(min(turns, count) + 1))
@@ -73,19 +75,24 @@ def of_stage(ledger: Ledger, stage: Stage) -> Ledger:
     if stage.of == 1:
         return ledger
     parts = []
-    for part in ledger.parts:
+    for part in ledger.model.parts:
         if part.start is not None:
             parts += _layers_held(part, part.start, stage)
         elif _on_end(stage, first="embed" in part.name or isinstance(part.what, Dropout)):
             parts.append(part)
+    model = replace(
+        ledger.model,
+        attending=tuple(held for one in ledger.model.attending for held in _layers_held(one, one.start, stage)),
+        recurring=tuple(held for one in ledger.model.recurring for held in _layers_held(one, one.start, stage)),
+        parts=tuple(parts),
+    )
+    described = ledger.evidence.described
     return Ledger(
-        on_stage(ledger.rolled, stage),
+        tuple(on_stage(ledger.rolled, stage)),
         source=ledger.source,
         kind=ledger.kind,
-        described=ledger.described and of_stage(ledger.described, stage),
-        attending=[held for one in ledger.attending for held in _layers_held(one, one.start, stage)],
-        recurring=[held for one in ledger.recurring for held in _layers_held(one, one.start, stage)],
-        parts=parts,
+        model=model,
+        evidence=Evidence(described and of_stage(described, stage)),
     )
 
 

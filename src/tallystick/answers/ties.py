@@ -9,7 +9,8 @@ from typing import Any
 
 from tallystick.answers.remedies import remedy_of
 from tallystick.dtypes import size_in_bytes
-from tallystick.ledger import ROUNDED, Compared, Ledger, worst
+from tallystick.evidence import ROUNDED, Compared, worst
+from tallystick.ledger import Ledger
 
 _SILENT = "nothing is shared, and nothing says whether anything was meant to be"
 
@@ -63,14 +64,14 @@ def ties(ledger: Ledger) -> Ties:
     ``unknown``. Ledgers of configs describe no memory: what they tie is tied.
     """
     ledger = ledger.in_full
-    notes = list(ledger.doubts)
+    notes = list(ledger.evidence.doubts)
     groups = _shared(ledger)
     shared = [set(group.names) for group in groups]
-    for names in ledger.meant or ():
+    for names in ledger.evidence.declared or ():
         if not any(set(names) <= one for one in shared):
             groups.append(_group(ledger, names, expected=True))
     named = [set(group.names) for group in groups]
-    for alike in ledger.values.duplicates() if ledger.values else ():
+    for alike in ledger.evidence.values.duplicates() if ledger.evidence.values else ():
         if not any(set(alike) <= one for one in named) and not _has_buffer(ledger, alike):
             groups.append(_group(ledger, alike, expected=_expected(ledger, alike)))
             named.append(set(alike))
@@ -80,12 +81,12 @@ def ties(ledger: Ledger) -> Ties:
             notes.append(note)
         case Problem() as problem:
             problems.append(problem)
-    if ledger.unread is not None:
+    if ledger.evidence.unread is not None:
         problems.append(
             Problem(
                 "config-not-read",
                 (),
-                f"what the config ties is not known: {ledger.unread}",
+                f"what the config ties is not known: {ledger.evidence.unread}",
                 "mend config.json, and ask again",
             )
         )
@@ -123,7 +124,7 @@ def _group(ledger: Ledger, names: Sequence[str], *, expected: bool | None) -> Gr
 def _apart(ledger: Ledger, names: Sequence[str]) -> list[str]:
     """One name for each separate memory among the names, that of the first name first."""
     if ledger.kind != "module":  # a file's tensors lie apart, whatever the config makes of them
-        return [name for name in names if ledger.values is None or ledger.values.holds(name)]
+        return [name for name in names if ledger.evidence.values is None or ledger.evidence.values.holds(name)]
     first: dict[str, str] = {}
     for name in names:
         entry = ledger.tensors.get(name)  # a lazy parameter is none: it has no shape yet
@@ -134,22 +135,22 @@ def _apart(ledger: Ledger, names: Sequence[str]) -> list[str]:
 def _compared(ledger: Ledger, names: Sequence[str]) -> list[Compared]:
     """Every pair of names compared."""
     pairs = list(combinations(names, 2))
-    if ledger.values is None or not pairs:
+    if ledger.evidence.values is None or not pairs:
         return [Compared("unknown", "no values are there to be compared")]
-    return [ledger.values.compare(one, other) for one, other in pairs]
+    return [ledger.evidence.values.compare(one, other) for one, other in pairs]
 
 
 def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
     if ledger.kind in ("preset", "config"):
         return True
-    if ledger.meant is None:
+    if ledger.evidence.declared is None:
         return None
-    return any(set(names) <= set(group) for group in ledger.meant)
+    return any(set(names) <= set(group) for group in ledger.evidence.declared)
 
 
 def _says(ledger: Ledger) -> bool:
     """Whether a config, or the model, says what is meant to be one."""
-    return ledger.kind in ("preset", "config") or ledger.meant is not None
+    return ledger.kind in ("preset", "config") or ledger.evidence.declared is not None
 
 
 def _has_buffer(ledger: Ledger, names: Sequence[str]) -> bool:
@@ -256,19 +257,19 @@ def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
 
 def _not_stored(ledger: Ledger) -> Problem | str | None:
     """An untied head, or embedding, that no file holds under its name; a line for the notes where it may be elsewhere."""
-    if ledger.stored is None or ledger.described is None:
+    if ledger.evidence.stored is None or ledger.evidence.described is None:
         return None
-    described = [entry for entry in ledger.described.entries if not entry.buffer]
+    described = [entry for entry in ledger.evidence.described.entries if not entry.buffer]
     matrices = [entry for entry in described if len(entry.shape) > 1]
     heads = {entry.shape for entry in matrices if entry.role == "head"}
     sides = [e.name for e in matrices if e.role == "head" or (e.role == "token_embedding" and e.shape in heads)]
-    absent = {entry.name for entry in described} & set(ledger.mismatches.get("missing", ()))
+    absent = {entry.name for entry in described} & set(ledger.evidence.mismatches.get("missing", ()))
     names = tuple(name for name in sides if name in absent)
     if not names:
         return None
     why = None
-    if ledger.doubts:
-        why = ledger.doubts[0]
+    if ledger.evidence.doubts:
+        why = ledger.evidence.doubts[0]
     elif len(names) == len(sides):
         why = "no embedding is stored under its name either"
     elif 2 * len(absent) > len(described):

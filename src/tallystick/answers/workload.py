@@ -22,13 +22,14 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
     if sequence is None:
         if most is not None:
             return most, []
-        stated = (ledger.described or ledger).positions
+        stated = ledger.model.positions
         if stated is not None and stated < SEQUENCE:
             return stated, [f"a sequence of {stated:,} tokens was taken: as many as the config says that it may have"]
         return SEQUENCE, [f"a sequence of {SEQUENCE:,} tokens was taken: no learned positions say how long one is"]
     if most is not None and sequence > most:
         raise BadInput(
-            f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned"
+            f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned",
+            code="bad-value",
         )
     return sequence, []
 
@@ -37,20 +38,20 @@ def positive(what: str, number: object) -> None:
     """Refuse what is no positive integer, or one that no size can be."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LARGEST:
         limit = " below 2^63" if isinstance(number, int) and number > LARGEST else ""
-        raise BadInput(f"{what} is {shown(number)}, expected a positive integer{limit}")
+        raise BadInput(f"{what} is {shown(number)}, expected a positive integer{limit}", code="bad-value")
 
 
 def positions(ledger: Ledger) -> int | None:
     """The most tokens that learned positions allow, None where there are none."""
-    described = ledger.described or ledger
-    read = [entry for entry in described.parameters if not entry.name.startswith(described.towers)]
+    model = ledger.model
+    read = [entry for entry in ledger.as_described.parameters if not entry.name.startswith(model.towers)]
     tables = [entry for entry in read if entry.role == "position_embedding"]
     told = [entry for entry in tables if len(entry.shape) == 2]  # others have a row for a part of a position
     counts = [int(entry.shape[0]) for entry in told]
     # The key that gave the rows, where a config did: OPT has two rows more than positions.
     keys = [key for entry in told for key in _keys(expression_of(entry.shape[0]))]
-    longest = [one.heads.longest for one in described.attending if one.heads.longest is not None]
-    symbols = described.symbols
+    longest = [one.heads.longest for one in model.attending if one.heads.longest is not None]
+    symbols = model.symbols
     return min([*counts, *longest, *(symbols[key] for key in keys if key in symbols)], default=None)
 
 

@@ -251,7 +251,8 @@ def listable(c: Config) -> int:
     """How many layers there are, where each is looked at on its own."""
     if c.num_hidden_layers > MOST_LISTED:
         raise c.refuse(
-            f"num_hidden_layers is {int(c.num_hidden_layers)}: layers of several kinds are counted up to {MOST_LISTED:,}"
+            f"num_hidden_layers is {int(c.num_hidden_layers)}: layers of several kinds are counted up to {MOST_LISTED:,}",
+            code="too-large",
         )
     return int(c.num_hidden_layers)
 

@@ -175,7 +175,9 @@ def ears(c: Config, width: int) -> Tower:
         c.attention_bias,
     )
     if int(d) % int(heads):
-        raise c.refuse(f"hidden_size = {int(d)} is not divisible by num_attention_heads = {int(heads)}")
+        raise c.refuse(
+            f"hidden_size = {int(d)} is not divisible by num_attention_heads = {int(heads)}", code="indivisible"
+        )
     _require_equal(c, "adapter_input_size", "hidden_size", d)
     _require_equal(c, "adapter_out_dim", "text_config.hidden_size", width)
     each = Linear(d, d, bias=bias)

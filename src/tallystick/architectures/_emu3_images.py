@@ -116,7 +116,8 @@ def _widths(c: Config) -> list[int]:
         if int(width) % GROUPS:
             raise c.refuse(
                 f"base_channels = {int(c.base_channels)} makes a stage of {int(width)} channels, which {GROUPS} groups do not"
-                " divide"
+                " divide",
+                code="indivisible",
             )
     return widths
 

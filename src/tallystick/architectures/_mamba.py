@@ -133,6 +133,6 @@ def refuse_other_heads(c: Config, inner: int, of: str, by: str = "") -> None:
     size, rest = divmod(int(inner), heads)
     width = write(expression_of(inner), times="·")
     if rest:
-        raise c.refuse(f"{width} = {int(inner)} is not divisible by {of} = {heads}")
+        raise c.refuse(f"{width} = {int(inner)} is not divisible by {of} = {heads}", code="indivisible")
     if stated not in ("auto", size):
         raise c.refuse(f"{by} is {shown(stated)}, but {width} shared out among the heads is {size}")

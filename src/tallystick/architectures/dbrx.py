@@ -54,7 +54,9 @@ def _attention(c: Config) -> Attention:
         raise stated.refuse("rope_theta is missing, without which transformers builds no such model")
     keys, size = stated.kv_n_heads, rounded(d, count)
     if int(count) % int(keys):
-        raise c.refuse(f"n_heads = {int(count)} is not divisible by attn_config.kv_n_heads = {int(keys)}")
+        raise c.refuse(
+            f"n_heads = {int(count)} is not divisible by attn_config.kv_n_heads = {int(keys)}", code="indivisible"
+        )
     return Attention(
         Heads(count, keys, size), Wqkv=Linear(d, d + 2 * keys * size, bias=False), out_proj=Linear(d, d, bias=False)
     )

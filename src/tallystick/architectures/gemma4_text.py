@@ -169,7 +169,8 @@ def _attention(c: Config, keys: int, size: int, *, kind: str, borrowed: bool) ->
     """Values may be the keys again, where all is seen; a norm without a scale is on values."""
     if int(c.num_attention_heads) % int(keys):
         raise c.refuse(
-            f"num_attention_heads = {int(c.num_attention_heads)} is not divisible by num_key_value_heads = {int(keys)}"
+            f"num_attention_heads = {int(c.num_attention_heads)} is not divisible by num_key_value_heads = {int(keys)}",
+            code="indivisible",
         )
     windows = EVERYTHING if kind == FULL else ((_window(c), 1),)
     runs = Heads(c.num_attention_heads, keys, size, windows=windows, apart=True, borrowed=borrowed)

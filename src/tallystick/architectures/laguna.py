@@ -75,7 +75,8 @@ def _heads_of_layers(c: Config) -> list[int] | None:
     if not isinstance(given, list) or len(given) != count or not all(_divides(keys, one) for one in given):
         raise c.refuse(
             f"num_attention_heads_per_layer must list, for each of the {count} layers, a multiple of"
-            f" num_key_value_heads = {keys}"
+            f" num_key_value_heads = {keys}",
+            code="indivisible",
         )
     return None if all(one == c.num_attention_heads for one in given) else given
 

@@ -36,7 +36,7 @@ def moshi(c: Config) -> Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner = c.hidden_size, c.ffn_dim
     if int(inner) % 2:
-        raise c.refuse(f"ffn_dim = {int(inner)} is not even: half of it gates the other half")
+        raise c.refuse(f"ffn_dim = {int(inner)} is not even: half of it gates the other half", code="indivisible")
     attends = heads(c, windows=((c.sliding_window, 1),))
     queries, keys = attends.queries * attends.size, attends.keys * attends.size
     block = Group(

@@ -142,7 +142,7 @@ def _shortened(c: Config) -> Group:
     """Convolutions that each halve the time and the frequencies of sound, until `time_reduction` moments are one."""
     width, times = c.nemo_conv_channels, int(c.time_reduction)
     if times % 2:
-        raise c.refuse(f"time_reduction = {times} is not even")
+        raise c.refuse(f"time_reduction = {times} is not even", code="indivisible")
     halvings = int(math.log2(times))
     convs: dict[str, Group] = {"0": conv(1, width, 3, 3)}
     for halving in range(1, halvings):  # every third in the row is an activation

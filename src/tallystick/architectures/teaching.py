@@ -148,7 +148,7 @@ def _attention(c: Config, *, rotary: bool) -> Attention:
     c.require_divisible("d_model", by="n_heads")
     size = int(c.d_model) // int(c.n_heads)
     if rotary and size % 2:
-        raise c.refuse(f"d_model / n_heads = {size} is odd: rotary positions turn pairs")
+        raise c.refuse(f"d_model / n_heads = {size} is odd: rotary positions turn pairs", code="indivisible")
     names = ("query", "key", "value", "output")
     heads = Heads(c.n_heads, c.n_heads, c.d_model / c.n_heads)
     return Attention(heads, **{name: Linear(c.d_model, c.d_model, bias=False) for name in names})

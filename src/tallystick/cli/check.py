@@ -34,7 +34,9 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     if options.settings and options.against is None:
-        raise BadInput("--set changes the model that a text is checked against: name it with --against")
+        raise BadInput(
+            "--set changes the model that a text is checked against: name it with --against", code="conflicting-options"
+        )
     answer = check(Path(options.file), against=options.against, **settings_of(options.settings))
     if options.format == "json":
         print_json(answer.to_dict())

@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
     from tallystick.training.experiment import Interrupted, tying
 
     if options.seeds < 1:
-        raise BadInput(f"--seeds is {options.seeds}, expected 1 or more")
+        raise BadInput(f"--seeds is {options.seeds}, expected 1 or more", code="bad-value")
     drawable()
     settings = {"steps": options.steps, "out": options.out, **settings_of(options.settings)}
     config = configured(RUN, settings, where="--set")

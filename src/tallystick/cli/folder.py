@@ -18,7 +18,7 @@ class _WithoutTorch:
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         """Say why torch cannot be imported; any other module is left to the other finders."""
         if name == "torch":
-            raise BadInput(FOLDER_IS_GONE)
+            raise BadInput(FOLDER_IS_GONE, code="not-found")
 
 
 def guard() -> None:

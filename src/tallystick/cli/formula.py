@@ -58,6 +58,9 @@ def _varied(words: list[str] | None) -> dict[str, str] | None:
     for word in words:
         argument, equals, values = word.partition("=")
         if not equals or not argument:
-            raise BadInput(f"--vary {quoted(word)} is not ARG=VALUES, such as n_layer=1:4 (SOURCE goes before --vary)")
+            raise BadInput(
+                f"--vary {quoted(word)} is not ARG=VALUES, such as n_layer=1:4 (SOURCE goes before --vary)",
+                code="bad-value",
+            )
         varied[argument] = values
     return varied

@@ -96,11 +96,15 @@ def run_of(options: argparse.Namespace) -> dict[str, Any]:
     if options.sequence is not None:
         given["sequence"], *more = lengths(options.sequence)
         if more:
-            raise BadInput("one --sequence is asked for here: tallystick memory compares several")
+            raise BadInput(
+                "one --sequence is asked for here: tallystick memory compares several", code="conflicting-options"
+            )
     if options.lora:
         rank, *targets = options.lora
         if not rank.isdecimal() or len(rank) > 9:
-            raise BadInput(f"--lora {quoted(rank)} is no rank: say --lora RANK, or --lora RANK MODULE …")
+            raise BadInput(
+                f"--lora {quoted(rank)} is no rank: say --lora RANK, or --lora RANK MODULE …", code="bad-value"
+            )
         given.update(lora=int(rank), targets=targets)
     return given
 
@@ -131,9 +135,13 @@ def _sweep(ledger: Ledger, device: Any, options: argparse.Namespace) -> int:
         kind_of(options.plot)  # before the work
     sequences, options.sequence = lengths(options.sequence) if options.sequence else [], None
     if len(sequences) < 2:
-        raise BadInput("--plot draws several lengths: say them with --sequence, such as 1k:128k")
+        raise BadInput(
+            "--plot draws several lengths: say them with --sequence, such as 1k:128k", code="conflicting-options"
+        )
     if options.explain:
-        raise BadInput("--explain shows the formulas at one length: say one with --sequence")
+        raise BadInput(
+            "--explain shows the formulas at one length: say one with --sequence", code="conflicting-options"
+        )
     held_by = None if device is None else device_of(device)
     answer = sweep(ledger, sequences, device=held_by, **run_of(options))
     if options.plot:

@@ -92,7 +92,9 @@ def device_given(word: str | None) -> Any:
 
     figures = (read_toml if word.endswith(".toml") else read_json)(Path(word))
     if not isinstance(figures, dict):
-        raise BadInput(f"{word} holds {shown(figures)}, expected figures of a device: an object with memory")
+        raise BadInput(
+            f"{word} holds {shown(figures)}, expected figures of a device: an object with memory", code="bad-value"
+        )
     return figures
 
 
@@ -111,7 +113,7 @@ def length(text: str) -> int:
     """Tokens as people write them: ``8192``, or ``8k``, which is 8 × 1,024."""
     number, thousands = text.strip().lower().removesuffix("k"), text.strip().lower().endswith("k")
     if not number.isdecimal() or len(number) > MOST_DIGITS or not int(number):
-        raise BadInput(f"{quoted(text)} is no length of a sequence: say tokens, such as 8192 or 8k")
+        raise BadInput(f"{quoted(text)} is no length of a sequence: say tokens, such as 8192 or 8k", code="bad-value")
     return int(number) * (1024 if thousands else 1)
 
 
@@ -121,7 +123,7 @@ def lengths(text: str) -> list[int]:
         return sorted({length(part) for part in text.split(",")})
     ends = [length(part) for part in text.split(":")]
     if len(ends) > len(("first", "last", "step")) or ends[0] > ends[1]:
-        raise BadInput(f"{quoted(text)} is no range of lengths: say FIRST:LAST, or FIRST:LAST:STEP")
+        raise BadInput(f"{quoted(text)} is no range of lengths: say FIRST:LAST, or FIRST:LAST:STEP", code="bad-value")
     first, last, *step = ends
     if step:
         found = list(islice(range(first, last + 1, step[0]), MOST_LENGTHS + 1))
@@ -129,7 +131,7 @@ def lengths(text: str) -> list[int]:
         found = [size for power in range(MOST_LENGTHS) if (size := first << power) <= last]
         found += [last] if found[-1] != last else []
     if len(found) > MOST_LENGTHS:
-        raise BadInput(f"{quoted(text)} is more than {MOST_LENGTHS} lengths: take larger steps")
+        raise BadInput(f"{quoted(text)} is more than {MOST_LENGTHS} lengths: take larger steps", code="too-large")
     return found
 
 
@@ -161,7 +163,7 @@ def settings_of(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
-            raise BadInput(f"--set {quoted(setting)} is not KEY=VALUE (SOURCE goes before --set)")
+            raise BadInput(f"--set {quoted(setting)} is not KEY=VALUE (SOURCE goes before --set)", code="bad-value")
         try:
             values[key] = json.loads(text)
         except (ValueError, RecursionError):

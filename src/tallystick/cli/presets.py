@@ -26,7 +26,9 @@ def _run(options: argparse.Namespace) -> int:
     names = found(options.words)
     if not names:
         near = nearest(" ".join(options.words), [*PRESETS, *(release.family for release in RELEASES.values())])
-        raise BadInput(f"no preset has {quoted(' '.join(options.words))} in its name or family{near}")
+        raise BadInput(
+            f"no preset has {quoted(' '.join(options.words))} in its name or family{near}", code="unknown-name"
+        )
     rows = []
     for name in names:
         ledger = count(name)

@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     if options.most < 1:
-        raise BadInput(f"--most {options.most} shows nothing: give a number from 1 on")
+        raise BadInput(f"--most {options.most} shows nothing: give a number from 1 on", code="bad-value")
     answer = reconcile(options.source, options.claim, **settings_of(options.settings))
     answer = replace(answer, explanations=answer.explanations[: options.most])
     if options.format == "json":

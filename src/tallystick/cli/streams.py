@@ -69,7 +69,7 @@ def guard() -> None:
     else:
         sys.stderr = _guarded(sys.stderr, _Guarded)  # nobody can read that it cannot be written
     if sys.stdout is None:
-        raise BadInput("standard output is closed: redirect it to a file, or to /dev/null")
+        raise BadInput("standard output is closed: redirect it to a file, or to /dev/null", code="unwritable")
     sys.stdout = _guarded(sys.stdout, _Answer)
 
 
@@ -106,7 +106,7 @@ def _answer() -> _Answer | None:
 
 def _refuse(failure: OSError | None) -> None:
     if failure is not None and not isinstance(failure, BrokenPipeError):
-        raise BadInput(f"standard output could not be written: {failure.strerror or failure}")
+        raise BadInput(f"standard output could not be written: {failure.strerror or failure}", code="unwritable")
 
 
 def _guarded(stream: TextIO, kind: type[_Guarded]) -> TextIO:

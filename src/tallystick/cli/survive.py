@@ -32,7 +32,7 @@ def _run(options: argparse.Namespace) -> int:
 
     settings = settings_of(options.settings)
     if settings and options.source is None:
-        raise BadInput("--set sets keys of a source: name one")
+        raise BadInput("--set sets keys of a source: name one", code="conflicting-options")
     answer = survive(options.source, settings)
     if options.format == "json":
         print_json(answer.to_dict())

@@ -32,9 +32,9 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     if options.as_ and options.fix is None:
-        raise BadInput("--as says what --fix is to write: name a folder with --fix")
+        raise BadInput("--as says what --fix is to write: name a folder with --fix", code="conflicting-options")
     if options.fix is not None and "://" in options.source:
-        raise BadInput(f"{options.source} is not on this machine: --fix copies a folder that is")
+        raise BadInput(f"{options.source} is not on this machine: --fix copies a folder that is", code="unsupported")
     answer = ties(options.source, **settings_of(options.settings))
     if options.fix is not None:
         from tallystick.sources.repair import repair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
-from tallystick.ledger import worst
+from tallystick.evidence import worst
 from tallystick.live.advice import cost, remedy
 from tallystick.live.meant import meant_groups
 from tallystick.live.relation import compared, meaning
@@ -32,7 +32,7 @@ def assert_tied(model: nn.Module, *names: str) -> None:
     """
     places = places_of(model)
     if len(names) == 1:
-        raise BadInput(f"{names[0]} alone cannot be tied: name the tensor that it should be one with")
+        raise BadInput(f"{names[0]} alone cannot be tied: name the tensor that it should be one with", code="bad-value")
     groups = [tuple(known_name(places, name) for name in names)] if names else meant_groups(model, places, resized=True)
     lines = []
     for group in groups:

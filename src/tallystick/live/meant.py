@@ -39,7 +39,8 @@ def _by_role(model: nn.Module, places: Places, keep: str | None, *, resized: boo
     heads = list(dict.fromkeys(head for _, head in pairs))
     if not pairs:
         raise BadInput(
-            f"found no token embedding and head of one shape in {type(model).__name__}: name the tensors to be tied"
+            f"found no token embedding and head of one shape in {type(model).__name__}: name the tensors to be tied",
+            code="no-answer",
         )
     if keep in embeddings:
         embeddings = [keep]
@@ -47,6 +48,7 @@ def _by_role(model: nn.Module, places: Places, keep: str | None, *, resized: boo
         if len({id(places[name].tensor) for name in several}) > 1:
             raise BadInput(
                 f"several tensors of {type(model).__name__} could be meant ({', '.join(several[:4])}):"
-                " name those to be tied"
+                " name those to be tied",
+                code="ambiguous",
             )
     return (*embeddings, *heads)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from tallystick import ledger
-from tallystick.ledger import Compared
+from tallystick import evidence
+from tallystick.evidence import Compared
 from tallystick.sources.live_values import compare
 from tallystick.sources.places import Place, Places
 from tallystick.sources.storages import Storages
@@ -71,7 +71,7 @@ def differences(first: Place, second: Place) -> list[tuple[str, object, object]]
 
 def worst(relations: list[str]) -> str:
     """The relation that is furthest from tied."""
-    return ledger.worst(map(Compared, relations)).relation
+    return evidence.worst(map(Compared, relations)).relation
 
 
 def sharing(places: Places) -> dict[tuple[str, str], str]:

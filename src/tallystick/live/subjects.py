@@ -102,12 +102,17 @@ def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
     with listening():
         model = build()
         if model is build():
-            raise BadInput(f"{source} gives the same module each time: name a function that builds a new one")
+            raise BadInput(
+                f"{source} gives the same module each time: name a function that builds a new one", code="user-code"
+            )
         embedding, head = _tied_pair(model, source)
         gradients, said = probe.gradients(model, embedding, head)
     tokens = len(model.get_parameter(embedding))
     if tokens <= max(probe.SCORED):
-        raise BadInput(f"{source} has a vocabulary of {tokens}, too few to tell the uses of embedding and head apart")
+        raise BadInput(
+            f"{source} has a vocabulary of {tokens}, too few to tell the uses of embedding and head apart",
+            code="no-answer",
+        )
     unprobed = "" if gradients == "one tensor" else first_sentence(said) or gradients
     return Subject(source, build, embedding, head, unprobed)
 
@@ -117,7 +122,10 @@ def _from_factory(source: str, settings: Mapping[str, Any]) -> Callable[[], nn.M
         model: nn.Module = seeded(lambda: factory.build(source, factory.find(source), settings))
         size = sum(parameter.numel() for parameter in model.parameters())
         if size > MOST_PARAMETERS:  # it is built some two hundred times
-            raise BadInput(f"{source} builds {size:,} parameters: name one that builds at most {MOST_PARAMETERS:,}")
+            raise BadInput(
+                f"{source} builds {size:,} parameters: name one that builds at most {MOST_PARAMETERS:,}",
+                code="too-large",
+            )
         return model
 
     return build
@@ -137,10 +145,11 @@ def _config_of(source: str) -> Any:
     if os.path.isdir(path):
         path = path / CONFIG
     elif path.name.endswith((".safetensors", ".safetensors.index.json")):
-        raise BadInput(f"{source} holds weights alone: name the folder with its {CONFIG}")
+        raise BadInput(f"{source} holds weights alone: name the folder with its {CONFIG}", code="not-a-config")
     elif not os.path.lexists(path) and os.sep not in source:
         raise BadInput(
-            f"there is no preset or file {quoted(source)}{nearest(source, PRESETS)}; tallystick presets lists the names"
+            f"there is no preset or file {quoted(source)}{nearest(source, PRESETS)}; tallystick presets lists the names",
+            code="not-found",
         )
     return read_toml(path) if path.suffix == ".toml" else read_json(path)
 
@@ -157,5 +166,6 @@ def _tied_pair(model: nn.Module, source: str) -> tuple[str, str]:
         if told[0] == "token_embedding" != told[1] and places[embedding].tensor is places[head].tensor:
             return embedding, head
     raise BadInput(
-        f"{source} has no head that is tied to its token embedding: there is no tie that an operation could lose"
+        f"{source} has no head that is tied to its token embedding: there is no tie that an operation could lose",
+        code="no-answer",
     )

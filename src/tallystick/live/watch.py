@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Compared, worst
+from tallystick.evidence import Compared, worst
 from tallystick.live.advice import cost, remedy
 from tallystick.live.meant import meant_groups
 from tallystick.live.relation import WORSE, compared, meaning, relation_of, sharing

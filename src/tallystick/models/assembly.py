@@ -96,7 +96,7 @@ def _fitting(layout: Mapping[str, Stored], held: Mapping[str, Held], decoder: De
     wrong = {"missing": missing, "unexpected": unexpected, "of another shape": misshaped}
     if any(wrong.values()):
         said = "; ".join(f"{what}: {', '.join(names)}" for what, names in wrong.items() if names)
-        raise BadInput(f"{where} does not hold the tensors of its config: {said}")
+        raise BadInput(f"{where} does not hold the tensors of its config: {said}", code="mismatch")
     return taken
 
 
@@ -126,11 +126,15 @@ def _with_head(
     names = {part: name for name, stored in reversed([*layout.items()]) for part in stored.parts}
     if not tied and tie is None and (head is None or table is None):
         absent = names[_HEAD if head is None else _EMBEDDING]
-        raise BadInput(f"{where} holds no {absent}, and its config does not tie the two: tie=True if they are one")
+        raise BadInput(
+            f"{where} holds no {absent}, and its config does not tie the two: tie=True if they are one",
+            code="incomplete",
+        )
     if tied and tie is None and head and table and not _equal(held[head], held[table]):
         raise BadInput(
             f"the config of {where} ties {head} to {table}, and they hold different values:"
-            " tie=False keeps both, tie=True drops the head's"
+            " tie=False keeps both, tie=True drops the head's",
+            code="mismatch",
         )
     table_held = held[table] if table else held[head or ""]
     head_held = held[head] if head else table_held
@@ -158,14 +162,15 @@ def _dtype_of(held: Mapping[str, Held], where: str, dtype: torch.dtype | None) -
     if packed:
         raise BadInput(
             f"{where} stores {', '.join(packed)} as {_word(held[packed[0]].dtype)}:"
-            " quantised weights are not read; load the model that they were made of"
+            " quantised weights are not read; load the model that they were made of",
+            code="unsupported",
         )
     kinds: dict[torch.dtype, str] = {}
     for name, one in held.items():
         kinds.setdefault(one.dtype, name)
     if dtype is None and len(kinds) > 1:
         mix = " and ".join(f"{_word(kind)} ({name})" for kind, name in kinds.items())
-        raise BadInput(f"{where} mixes {mix}: say which dtype the decoder is to have")
+        raise BadInput(f"{where} mixes {mix}: say which dtype the decoder is to have", code="ambiguous")
     return dtype or next(iter(kinds))
 
 
@@ -180,7 +185,7 @@ def _refuse_unfinite(held: Mapping[str, Held], where: str) -> None:
         if not all(torch.isfinite(rows.float()).all() for _, rows in one.blocks())
     ]
     if bad:
-        raise BadInput(f"{where} holds NaN or infinity in {', '.join(bad)}")
+        raise BadInput(f"{where} holds NaN or infinity in {', '.join(bad)}", code="malformed")
 
 
 def _filled(

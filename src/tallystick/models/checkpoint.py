@@ -90,7 +90,8 @@ def _from_folder(folder: Path, weights: Path) -> tuple[DecoderConfig, Mapping[st
     if needed > config.vocab_size:
         raise BadInput(
             f"{folder}: the ids of {TOKENIZER} end at {needed - 1:,}, and the embedding has {config.vocab_size:,} rows:"
-            " it is the tokenizer of another model"
+            " it is the tokenizer of another model",
+            code="mismatch",
         )
     safe = weights.name.endswith((".safetensors", ".safetensors.index.json"))
     return config, (stored if safe else pickles).held_by(weights)
@@ -98,10 +99,13 @@ def _from_folder(folder: Path, weights: Path) -> tuple[DecoderConfig, Mapping[st
 
 def _config_in(folder: Path) -> DecoderConfig:
     if not (folder / CONFIG).exists():
-        raise BadInput(f"{folder} has no {CONFIG}, which says what the weights beside it are")
+        raise BadInput(f"{folder} has no {CONFIG}, which says what the weights beside it are", code="not-found")
     config = config_of(folder)
     if packed := config.origin.get("quantization_config"):
-        raise BadInput(f"{folder / CONFIG} says quantization_config {shown(packed)}: quantised weights are not read")
+        raise BadInput(
+            f"{folder / CONFIG} says quantization_config {shown(packed)}: quantised weights are not read",
+            code="unsupported",
+        )
     return config
 
 
@@ -112,7 +116,7 @@ def _weights_in(folder: Path) -> Path:
         if found is None and (folder / name).exists():
             found = folder / name
     if found is None:
-        raise BadInput(f"{folder} holds no weights: neither safetensors nor {formats.SINGLE}")
+        raise BadInput(f"{folder} holds no weights: neither safetensors nor {formats.SINGLE}", code="not-found")
     return found
 
 
@@ -121,5 +125,5 @@ def _dtype(given: torch.dtype | str | None) -> torch.dtype | None:
     if dtype is None and given is None:
         return None
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise BadInput(f"dtype is {quoted(given)}, expected one such as float32, float16 or bfloat16")
+        raise BadInput(f"dtype is {quoted(given)}, expected one such as float32, float16 or bfloat16", code="bad-value")
     return dtype

@@ -99,11 +99,17 @@ class DecoderConfig:
             if by == "heads" and self.head_dim is not None:
                 continue
             if getattr(self, one) % (getattr(self, by) or 1):
-                raise BadInput(f"{one} {getattr(self, one)} is not divisible by {by} {getattr(self, by)}")
+                raise BadInput(
+                    f"{one} {getattr(self, one)} is not divisible by {by} {getattr(self, by)}", code="indivisible"
+                )
         if self.windows and len(self.windows) != self.layers:
-            raise BadInput(f"windows says how far {len(self.windows)} layers see, and there are {self.layers}")
+            raise BadInput(
+                f"windows says how far {len(self.windows)} layers see, and there are {self.layers}", code="bad-value"
+            )
         if self.rope is not None and self.rotated % 2:
-            raise BadInput(f"rotary positions turn pairs of channels, and {self.rotated} of a head are to turn")
+            raise BadInput(
+                f"rotary positions turn pairs of channels, and {self.rotated} of a head are to turn", code="bad-value"
+            )
 
     @property
     def model_type(self) -> str:

@@ -20,7 +20,8 @@ def stored_by(decoder: Decoder) -> dict[str, Stored]:
     if "model_type" not in decoder.config.origin:
         raise BadInput(
             "a decoder built from a DecoderConfig alone has no family, whose names its tensors could have in a file:"
-            " build it with Decoder.of"
+            " build it with Decoder.of",
+            code="unsupported",
         )
     shapes = {name: tuple(tensor.shape) for name, tensor in decoder.state_dict().items()}
     return laid_out(find(decoder.config.origin["model_type"]).rules, shapes)

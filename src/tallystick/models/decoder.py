@@ -154,7 +154,8 @@ class Decoder(nn.Module):
         if not isinstance(self.head, nn.Linear):  # an adapter around it, which its weight knows nothing of
             raise BadInput(
                 f"the head is a {type(self.head).__module__}.{type(self.head).__name__}, and the loss is made from the"
-                " weight of a Linear alone: call the decoder without targets, and take the loss of its logits"
+                " weight of a Linear alone: call the decoder without targets, and take the loss of its logits",
+                code="unsupported",
             )
         c, embedded, matrix = self.config, None, self.head.weight
         if one_gradient(self.embedding, self.head):

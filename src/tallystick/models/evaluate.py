@@ -80,7 +80,9 @@ def evaluate(
     size = len(text.encode() if isinstance(text, str) else text)
     begin = tokenizer.begin[-1:]
     if len(begin) + len(ids) < 2:
-        raise BadInput(f"the text has {len(ids)} tokens: at least two are needed, one to predict the other from")
+        raise BadInput(
+            f"the text has {len(ids)} tokens: at least two are needed, one to predict the other from", code="bad-value"
+        )
     if not begin:
         size -= first
     ids = [*begin, *ids]
@@ -91,7 +93,7 @@ def evaluate(
         if progress is not None:
             progress(scored, len(ids) - 1)
     if math.isnan(nats):
-        raise BadInput(NOT_A_NUMBER)
+        raise BadInput(NOT_A_NUMBER, code="malformed")
     return Score(nats / scored, scored, size, context, stride)
 
 
@@ -109,16 +111,19 @@ def token_losses(decoder: Decoder, ids: Sequence[int], *, context: int, stride: 
     """
     most, rows = decoder.config.context, decoder.config.vocab_size
     if not 1 <= context <= most:
-        raise BadInput(f"context is {shown(context)}, expected 1 to {most:,}: the model has so many positions")
+        raise BadInput(
+            f"context is {shown(context)}, expected 1 to {most:,}: the model has so many positions", code="bad-value"
+        )
     if not 1 <= stride <= context:
         raise BadInput(
-            f"stride is {shown(stride)}, expected 1 to {context:,}: tokens between windows would not be scored"
+            f"stride is {shown(stride)}, expected 1 to {context:,}: tokens between windows would not be scored",
+            code="bad-value",
         )
     device = decoder.embedding.weight.device
     whole = torch.tensor(ids)
     if whole.min() < 0 or whole.max() >= rows:
         odd = next(token for token in ids if not 0 <= token < rows)
-        raise BadInput(f"the text has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}")
+        raise BadInput(f"the text has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}", code="mismatch")
     targets = len(ids) - 1
     # Each window ends before its last target. The first scores all that it can, the others what is new to them.
     length = min(context, targets)
@@ -156,5 +161,7 @@ def _read(tokenizer: Tokenizer, text: str | bytes) -> tuple[list[int], int]:
         try:
             text = text.decode()
         except UnicodeDecodeError as error:
-            raise BadInput(f"the text is not UTF-8 at byte {error.start}: a tokenizer of bytes could read it") from None
+            raise BadInput(
+                f"the text is not UTF-8 at byte {error.start}: a tokenizer of bytes could read it", code="malformed"
+            ) from None
     return tokenizer.encode_counting(text)

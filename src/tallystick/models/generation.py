@@ -87,7 +87,7 @@ def stream(
     """
     sampling = sampling or Sampling()
     if seed is not None and not 0 <= seed < 2**63:
-        raise BadInput(f"seed is {shown(seed)}, expected 0 or more, below 2^63")
+        raise BadInput(f"seed is {shown(seed)}, expected 0 or more, below 2^63", code="bad-value")
     _check(decoder, prompts, tokens)
     return _stream(decoder, prompts, tokens, sampling, frozenset(stop), vocabulary, seed, compiled)
 
@@ -124,7 +124,7 @@ def _stream(
                 if step is not following:  # the prompt was read, and from here on no shape changes
                     cache, step = StillCache(cache), following
                 if logits.isnan().any():
-                    raise BadInput(NOT_A_NUMBER)
+                    raise BadInput(NOT_A_NUMBER, code="malformed")
                 chosen = sampling.choose(logits, seen[:, : logits.shape[-1]], generator)
                 seen.scatter_(1, chosen[:, None], True)
             ended = [over or token in stop for over, token in zip(ended, chosen.tolist(), strict=True)]
@@ -151,22 +151,27 @@ def _compiled_step(device: torch.device) -> Step:
 def _check(decoder: Decoder, prompts: Sequence[Sequence[int]], tokens: int) -> None:
     rows, context = decoder.config.vocab_size, decoder.config.context
     if not prompts:
-        raise BadInput("there is no prompt")
+        raise BadInput("there is no prompt", code="bad-value")
     if tokens < 1:
-        raise BadInput(f"tokens is {tokens}, expected 1 or more")
+        raise BadInput(f"tokens is {tokens}, expected 1 or more", code="bad-value")
     for number, prompt in enumerate(prompts):
         which = f"prompt {number + 1}" if len(prompts) > 1 else "the prompt"
         if not prompt:
-            raise BadInput(f"{which} is empty: there is nothing to go on from")
+            raise BadInput(f"{which} is empty: there is nothing to go on from", code="bad-value")
         odd = next((token for token in prompt if not 0 <= token < rows), None)
         if odd is not None:
-            raise BadInput(f"{which} has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}")
+            raise BadInput(
+                f"{which} has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}", code="mismatch"
+            )
         if len(prompt) > context:
-            raise BadInput(f"{which} has {len(prompt):,} tokens, more than the model's {context:,} positions")
+            raise BadInput(
+                f"{which} has {len(prompt):,} tokens, more than the model's {context:,} positions", code="bad-value"
+            )
         if len(prompt) + tokens - 1 > context:
             raise BadInput(
                 f"{which} has {len(prompt):,} tokens, and the model {context:,} positions:"
-                f" at most {context - len(prompt) + 1:,} tokens can follow, not {tokens:,}"
+                f" at most {context - len(prompt) + 1:,} tokens can follow, not {tokens:,}",
+                code="bad-value",
             )
 
 

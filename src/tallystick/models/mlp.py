@@ -46,7 +46,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # by Hugging Face's word
 def activation(word: str) -> Callable[[Tensor], Tensor]:
     """The function of a word of Hugging Face's configs."""
     if word not in ACTIVATIONS:
-        raise BadInput(f"activation {quoted(word)} is not known{nearest(word, list(ACTIVATIONS))}")
+        raise BadInput(f"activation {quoted(word)} is not known{nearest(word, list(ACTIVATIONS))}", code="unsupported")
     return ACTIVATIONS[word]
 
 

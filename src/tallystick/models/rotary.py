@@ -40,13 +40,15 @@ def check_rope(c: DecoderConfig, rope: Rope) -> None:
     """Refuse a scaling that is not known, and one that lacks a number that it needs, or has too many."""
     kind = rope.scaling.get("rope_type", "default")
     if kind not in _SCALINGS:
-        raise BadInput(f"rope_type {quoted(kind)} is not known{nearest(str(kind), _SCALINGS)}")
+        raise BadInput(f"rope_type {quoted(kind)} is not known{nearest(str(kind), _SCALINGS)}", code="unsupported")
     for key in _NEEDS.get(kind, ()):
         value = rope.scaling.get(key)
         if not isinstance(value, list if key.endswith("_factor") and kind == "longrope" else int | float):
-            raise BadInput(f"rope_type {kind} needs {key}, and it is {shown(value)}")
+            raise BadInput(f"rope_type {kind} needs {key}, and it is {shown(value)}", code="bad-value")
         if isinstance(value, list) and len(value) != c.rotated // 2:
-            raise BadInput(f"{key} has {len(value)} numbers, and {c.rotated // 2} pairs of channels turn")
+            raise BadInput(
+                f"{key} has {len(value)} numbers, and {c.rotated // 2} pairs of channels turn", code="bad-value"
+            )
 
 
 def rotate(x: Tensor, by: Rotation) -> Tensor:

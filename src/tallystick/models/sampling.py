@@ -26,14 +26,16 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < math.inf:
-            raise BadInput(f"temperature is {self.temperature}, expected 0 or more")
+            raise BadInput(f"temperature is {self.temperature}, expected 0 or more", code="bad-value")
         if self.top_k is not None and self.top_k < 1:
-            raise BadInput(f"top-k is {self.top_k}, expected 1 or more")
+            raise BadInput(f"top-k is {self.top_k}, expected 1 or more", code="bad-value")
         for name, share in (("top-p", self.top_p), ("min-p", self.min_p)):
             if share is not None and not 0 < share <= 1:
-                raise BadInput(f"{name} is {share}, expected a share above 0 and up to 1")
+                raise BadInput(f"{name} is {share}, expected a share above 0 and up to 1", code="bad-value")
         if not 0.001 <= self.repetition_penalty <= 1000:  # so that what it makes of a logit is finite
-            raise BadInput(f"repetition penalty is {self.repetition_penalty}, expected 0.001 to 1000; 1 is none")
+            raise BadInput(
+                f"repetition penalty is {self.repetition_penalty}, expected 0.001 to 1000; 1 is none", code="bad-value"
+            )
 
     def choose(self, logits: Tensor, seen: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The next token of each sequence, (B,).

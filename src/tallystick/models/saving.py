@@ -52,9 +52,11 @@ def save_pretrained(
     out = Path(os.path.realpath(folder))
     limit = parse_size(max_shard_size) if isinstance(max_shard_size, str) else max_shard_size
     if max_shard_size is not None and (limit is None or limit < 1):
-        raise BadInput(f"max_shard_size is {shown(max_shard_size)}, expected bytes, or a size such as 5GB")
+        raise BadInput(
+            f"max_shard_size is {shown(max_shard_size)}, expected bytes, or a size such as 5GB", code="bad-value"
+        )
     if overwrite and out.exists() and not (out / CONFIG).is_file():
-        raise BadInput(f"{out} holds no {CONFIG}: what is no checkpoint is not overwritten")
+        raise BadInput(f"{out} holds no {CONFIG}: what is no checkpoint is not overwritten", code="unwritable")
     with written_whole(out, replace=overwrite) as partial:
         if out.exists():
             written = [path.name for path in out.iterdir() if path.name == CONFIG or _WEIGHTS.fullmatch(path.name)]
@@ -83,7 +85,7 @@ def write_decoder(decoder: Decoder, folder: Path, limit: int | None = None) -> N
     tensors = written_by(decoder)
     config = _config(decoder)
     if any(parameter.is_meta for parameter in decoder.parameters()):
-        raise BadInput("the decoder has no values yet: it is on the meta device")
+        raise BadInput("the decoder has no values yet: it is on the meta device", code="unsupported")
     _write(folder / CONFIG, _json(config))
     _write_weights(decoder, tensors, folder, limit)
 
@@ -92,7 +94,7 @@ def _config(decoder: Decoder) -> dict[str, Any]:
     """What the decoder was made from, with the dtype that it has."""
     origin = decoder.config.origin
     if _without_dropout(config_of(origin)) != _without_dropout(decoder.config):
-        raise BadInput("the decoder's config was changed in a way that its family has no words for")
+        raise BadInput("the decoder's config was changed in a way that its family has no words for", code="unsupported")
     values = {key: value for key, value in origin.items() if key not in ("dtype", "torch_dtype")}
     class_name = find(origin["model_type"]).architecture.class_name
     said = {"architectures": [class_name]} if class_name else {}

@@ -75,7 +75,9 @@ def in_file(path: Path, mapped: Tensor, one: StoredTensor, start: int) -> Held:
     """A tensor at a byte of a file that is mapped."""
     dtype = getattr(torch, one.dtype, None)
     if dtype is None:
-        raise BadInput(f"{path}: tensor {one.name} is of {one.dtype}, which this torch does not have")
+        raise BadInput(
+            f"{path}: tensor {one.name} is of {one.dtype}, which this torch does not have", code="unsupported"
+        )
 
     def whole() -> Tensor:
         flat = mapped[start : start + one.end - one.start]
@@ -108,5 +110,5 @@ def _rows(path: Path, start: int, dtype: torch.dtype, shape: tuple[int, ...]) ->
         for first in range(0, rows, some):
             count = min(some, rows - first)
             if file.readinto(memoryview(buffer)[: count * size]) != count * size:
-                raise BadInput(f"{path} became shorter while it was read")
+                raise BadInput(f"{path} became shorter while it was read", code="changed")
             yield first, block[:count] if shape else block[0]

@@ -20,7 +20,7 @@ _STRETCHED = ("dynamic", "yarn", "longrope")  # scalings that depend on how many
 def set_dropout(decoder: Decoder, rate: float) -> None:
     """Give every dropout of a decoder, attention's too, one rate from 0 to 1."""
     if not 0 <= rate <= 1:
-        raise BadInput(f"dropout is {shown(rate)}, expected a rate from 0 to 1")
+        raise BadInput(f"dropout is {shown(rate)}, expected a rate from 0 to 1", code="bad-value")
     decoder.config = changed(decoder.config, **dict.fromkeys(DROPOUTS, rate))
     for module in decoder.modules():
         if isinstance(module, nn.Dropout):
@@ -38,10 +38,15 @@ def crop_positions(decoder: Decoder, context: int) -> None:
     """
     config = decoder.config
     if not 1 <= context <= config.context:
-        raise BadInput(f"{shown(context)} positions cannot remain of {config.context}: expected 1 to {config.context}")
+        raise BadInput(
+            f"{shown(context)} positions cannot remain of {config.context}: expected 1 to {config.context}",
+            code="bad-value",
+        )
     if config.rope is not None and config.rope.scaling.get("rope_type") in _STRETCHED:
         kind = config.rope.scaling["rope_type"]
-        raise BadInput(f"the angles of {kind} positions depend on how many there are: they cannot be cropped")
+        raise BadInput(
+            f"the angles of {kind} positions depend on how many there are: they cannot be cropped", code="unsupported"
+        )
     decoder.config = changed(config, context=context)
     if decoder.positions is not None:
         decoder.positions.weight = _rows(decoder.positions.weight, context)
@@ -60,7 +65,8 @@ def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: i
     rows = config.vocab_size if rows is None else rows
     if rows < config.vocab_size or multiple_of < 1:
         raise BadInput(
-            f"the vocabulary has {config.vocab_size} rows, and cannot grow to {shown(rows)} in multiples of {shown(multiple_of)}"
+            f"the vocabulary has {config.vocab_size} rows, and cannot grow to {shown(rows)} in multiples of {shown(multiple_of)}",
+            code="bad-value",
         )
     rows = -(-rows // multiple_of) * multiple_of
     decoder.config = changed(config, vocab_size=rows)

@@ -55,7 +55,10 @@ class MLP(nn.Module):
     def __init__(self, widths: Sequence[int], *, bias: bool = True) -> None:
         super().__init__()
         if len(widths) < 2:
-            raise BadInput(f"widths is {list(widths)}: an MLP needs the width of its input and that of its output")
+            raise BadInput(
+                f"widths is {list(widths)}: an MLP needs the width of its input and that of its output",
+                code="bad-value",
+            )
         self.layers = nn.ModuleList(nn.Linear(inputs, outputs, bias=bias) for inputs, outputs in pairwise(widths))
 
     @classmethod
@@ -129,9 +132,11 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, n_heads: int, *, rotary: bool = False) -> None:
         super().__init__()
         if d_model % n_heads:
-            raise BadInput(f"d_model = {d_model} is not divisible by n_heads = {n_heads}")
+            raise BadInput(f"d_model = {d_model} is not divisible by n_heads = {n_heads}", code="indivisible")
         if rotary and d_model // n_heads % 2:
-            raise BadInput(f"d_model / n_heads = {d_model // n_heads} is odd: rotary positions turn pairs")
+            raise BadInput(
+                f"d_model / n_heads = {d_model // n_heads} is odd: rotary positions turn pairs", code="indivisible"
+            )
         self.n_heads, self.rotary = n_heads, rotary
         self.query = nn.Linear(d_model, d_model, bias=False)
         self.key = nn.Linear(d_model, d_model, bias=False)
@@ -193,7 +198,7 @@ class TransformerLM(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         length = tokens.shape[1]
         if length > self.context_length:
-            raise BadInput(f"{length} tokens are more than context_length = {self.context_length}")
+            raise BadInput(f"{length} tokens are more than context_length = {self.context_length}", code="bad-value")
         positions = torch.arange(length, device=tokens.device)
         x = self.token_embedding(tokens) + self.position_embedding(positions)  # (B, T, d)
         for layer in self.layers:

@@ -64,7 +64,8 @@ class TextModel:
         decoder = load_pretrained(path, dtype=dtype, device=_device(device))
         if decoder.embedding.weight.dtype not in COMPUTED:
             raise BadInput(
-                f"nothing is computed in {decoder.embedding.weight.dtype}: take bfloat16 or another wide enough"
+                f"nothing is computed in {decoder.embedding.weight.dtype}: take bfloat16 or another wide enough",
+                code="unsupported",
             )
         rows = decoder.config.vocab_size
         folder = path if path.is_dir() else path.parent
@@ -78,7 +79,8 @@ class TextModel:
         if found.size > rows:
             raise BadInput(
                 f"the tokenizer's ids end at {found.size - 1:,}, and the embedding of {path} has {rows:,} rows:"
-                " it is the tokenizer of another model"
+                " it is the tokenizer of another model",
+                code="mismatch",
             )
         first, ends = (
             tuple(token for token in _ids(said, key) if token < found.size) for key in ("bos_token_id", "eos_token_id")
@@ -198,14 +200,14 @@ def _device(device: torch.device | str) -> torch.device:
         torch.empty(1, device=found).tolist()  # on a device without values that fails
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         why = str(error).strip().partition("\n")[0]
-        raise BadInput(f"device {quoted(str(device))} cannot be used: {why}") from None
+        raise BadInput(f"device {quoted(str(device))} cannot be used: {why}", code="bad-value") from None
     return found
 
 
 def _object(path: Path) -> Mapping[str, Any]:
     values = read_json(path)
     if not isinstance(values, dict):
-        raise BadInput(f"{path} holds {shown(values)}, expected an object")
+        raise BadInput(f"{path} holds {shown(values)}, expected an object", code="malformed")
     return values
 
 
@@ -214,5 +216,5 @@ def _ids(said: Mapping[str, Any], key: str) -> list[int]:
     value = said.get(key)
     ids = value if isinstance(value, list) else [] if value is None else [value]
     if not all(type(token) is int and token >= 0 for token in ids):
-        raise BadInput(f"{key} is {shown(value)}, expected an id or a list of ids")
+        raise BadInput(f"{key} is {shown(value)}, expected an id or a list of ids", code="bad-value")
     return ids

@@ -63,17 +63,18 @@ class Tokenizer:
             try:
                 return cls(library.Tokenizer.from_str(text))
             except Exception as error:  # the library raises nothing narrower
-                raise BadInput(f"{file} is no tokenizer: {error}") from None
+                raise BadInput(f"{file} is no tokenizer: {error}", code="malformed") from None
         vocabulary, merges = path / "vocab.json", path / "merges.txt"
         if not (vocabulary.exists() and merges.exists()):
             raise BadInput(
-                f"{path} holds no tokenizer, neither {TOKENIZER} nor vocab.json with merges.txt: say --tokenizer bytes or a path"
+                f"{path} holds no tokenizer, neither {TOKENIZER} nor vocab.json with merges.txt: say --tokenizer bytes or a path",
+                code="not-found",
             )
         lines = [line for line in read_text(merges).splitlines() if line and not line.startswith("#version")]
         try:
             model = library.models.BPE(read_json(vocabulary), [tuple(line.split(" ", 1)) for line in lines])
         except Exception as error:
-            raise BadInput(f"{vocabulary} and {merges.name} make no tokenizer: {error}") from None
+            raise BadInput(f"{vocabulary} and {merges.name} make no tokenizer: {error}", code="malformed") from None
         tokenizer = library.Tokenizer(model)
         tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = library.decoders.ByteLevel()
@@ -85,7 +86,7 @@ class Tokenizer:
         """A byte-level BPE with `size` entries, the end of a text among them (Radford et al. 2019, section 2.2)."""
         library = _library()
         if size < 257:
-            raise BadInput(f"a BPE of {size} entries cannot hold the 256 bytes and the end of a text")
+            raise BadInput(f"a BPE of {size} entries cannot hold the 256 bytes and the end of a text", code="bad-value")
         tokenizer = library.Tokenizer(library.models.BPE())
         tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = library.decoders.ByteLevel()
@@ -113,7 +114,8 @@ class Tokenizer:
             text.encode()
         except UnicodeEncodeError as error:
             raise BadInput(
-                f"{quoted(text)} is no text: character {error.start + 1} stands for a byte that is not UTF-8"
+                f"{quoted(text)} is no text: character {error.start + 1} stands for a byte that is not UTF-8",
+                code="malformed",
             ) from None
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids

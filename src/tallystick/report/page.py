@@ -94,7 +94,7 @@ def check_page(answer: Check) -> str:
 def count_page(ledger: Ledger, *, by: str = "role") -> str:
     """A count as one file."""
     sections = {"Where the parameters are": count_section(ledger, by=by)}
-    if (ledger.described or ledger).symbols:
+    if ledger.model.symbols:
         sections["By which formula"] = formula_section(formula(ledger))
     return page(f"{ledger.source}: {ledger.total:,} parameters", sections)
 

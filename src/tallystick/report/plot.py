@@ -30,7 +30,7 @@ def kind_of(path: str) -> str:
     """The kind of picture that a file's name asks for."""
     kind = Path(path).suffix.lower()
     if kind not in KINDS:
-        raise BadInput(f"--plot {quoted(path)}: name a file that ends in {', '.join(KINDS)}")
+        raise BadInput(f"--plot {quoted(path)}: name a file that ends in {', '.join(KINDS)}", code="bad-value")
     return kind
 
 

@@ -43,7 +43,7 @@ def draw_tensors(ledger: Ledger, *, by: str = "role", layout: str = "treemap", w
         width: pixels.
     """
     if layout not in LAYOUTS:
-        raise BadInput(f"cannot draw {layout!r}: choose {' or '.join(LAYOUTS)}")
+        raise BadInput(f"cannot draw {layout!r}: choose {' or '.join(LAYOUTS)}", code="bad-value")
     ties = [tie for tie in ledger.ties if tie.parameters][:MOST_TIES]
     tiles = _tiles(ledger, by, {tie.names[0]: str(place) for place, tie in enumerate(ties, 1)})
     height = max(260, min(520, int(width * 0.62)))

@@ -34,7 +34,7 @@ def _read(source: Any, overrides: Mapping[str, Any], part: str | None, *, keep: 
         from tallystick.sources.language import ledger_of_language
 
         if part != "text":
-            raise BadInput(f"part is {shown(part)}, expected text")
+            raise BadInput(f"part is {shown(part)}, expected text", code="bad-value")
         return ledger_of_language(source, overrides)
     if isinstance(source, str):
         return _from_word(source, overrides)
@@ -46,13 +46,16 @@ def _read(source: Any, overrides: Mapping[str, Any], part: str | None, *, keep: 
         return ledger_of_config(source, overrides, source="the dictionary")
     if _is_module(source):
         if overrides:
-            raise BadInput(f"a live module has no config to set {', '.join(overrides)} in")
+            raise BadInput(f"a live module has no config to set {', '.join(overrides)} in", code="unknown-key")
         from tallystick.sources.module import ledger_from_module
 
         return ledger_from_module(source, keep=keep)
     if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):  # a transformers config object
         return ledger_of_config(source.to_dict(), overrides, source=type(source).__name__)
-    raise BadInput(f"cannot count {shown(source)}: expected a name, a path, a dictionary, a config or an nn.Module")
+    raise BadInput(
+        f"cannot count {shown(source)}: expected a name, a path, a dictionary, a config or an nn.Module",
+        code="bad-value",
+    )
 
 
 def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
@@ -67,14 +70,15 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
         name = word.lower()
         ledger = ledger_of_config(PRESETS[name], overrides, source=name, kind="preset")
         if Path(name).exists():
-            ledger.notes += (f"the preset was counted; for the path of that name write ./{name}",)
+            return ledger.with_notes(f"the preset was counted; for the path of that name write ./{name}")
         return ledger
     refuse_python(word)
     path = Path(word)
     if not word or not os.path.exists(path):  # Path("") would be the current folder, which nobody named
         if ADDRESS.match(word):
             raise BadInput(
-                f"there is no file {quoted(word)}; an address has two slashes after its colon, as hf://org/name"
+                f"there is no file {quoted(word)}; an address has two slashes after its colon, as hf://org/name",
+                code="not-found",
             )
         if FACTORY.fullmatch(word):
             from tallystick.sources.factory import ledger_from_factory
@@ -82,11 +86,13 @@ def _from_word(word: str, overrides: Mapping[str, Any]) -> Ledger:
             return ledger_from_factory(word, overrides)
         if os.sep not in word:
             raise BadInput(
-                f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; tallystick presets lists the names"
+                f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; tallystick presets lists the names",
+                code="not-found",
             )
         if REPOSITORY.fullmatch(word) and not _names_a_file(word):
             raise BadInput(
-                f"there is no file or folder {quoted(word)}; the hub's repository of that name is hf://{word}"
+                f"there is no file or folder {quoted(word)}; the hub's repository of that name is hf://{word}",
+                code="not-found",
             )
     return _from_path(path, overrides)
 
@@ -103,7 +109,8 @@ def refuse_python(word: str) -> None:
     what = f"{quoted(word)} is a module of Python" if there else f"there is no file {quoted(file + '.py')}"
     raise BadInput(
         f"{what}: write package.module:factory, such as {module}{factory or ':build'}, for a function that returns an"
-        " nn.Module" + (f" (run this in {quoted(str(Path(file).parent))})" if absolute else "")
+        " nn.Module" + (f" (run this in {quoted(str(Path(file).parent))})" if absolute else ""),
+        code="bad-value",
     )
 
 
@@ -144,8 +151,7 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
 
     path = model_in(path)
     ledger = _from_folder(path, overrides, str(path))
-    ledger.notes += row_notes(path, ledger)
-    return ledger
+    return ledger.with_notes(*row_notes(path, ledger))
 
 
 def _from_elsewhere(address: str, overrides: Mapping[str, Any]) -> Ledger:
@@ -155,9 +161,7 @@ def _from_elsewhere(address: str, overrides: Mapping[str, Any]) -> Ledger:
     place = elsewhere(address)
     read_place = _from_file if _names_a_file(place.name) else _from_folder
     ledger = read_place(place, overrides, str(place))
-    ledger.fetched = place.store.tally.fetched
-    ledger.notes += (str(ledger.fetched),)
-    return ledger
+    return ledger.with_fetched(place.store.tally.fetched)
 
 
 def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
@@ -168,7 +172,9 @@ def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> L
 
     names = names_in(folder)
     if _PIPELINE in names:
-        raise BadInput(f"{name} is a pipeline of diffusers, and not one model{_inside(folder, names)}")
+        raise BadInput(
+            f"{name} is a pipeline of diffusers, and not one model{_inside(folder, names)}", code="unsupported"
+        )
     if CONFIG in names:
         from tallystick.sources.absent import absent_from, ledger_without_weights
 
@@ -181,10 +187,9 @@ def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> L
             return own
     checkpoint = find_weights(folder)
     if checkpoint is None and CONFIG not in names:
-        raise BadInput(f"{name} holds neither a {CONFIG} nor weights{_inside(folder, names)}")
+        raise BadInput(f"{name} holds neither a {CONFIG} nor weights{_inside(folder, names)}", code="not-found")
     ledger = _from_file(checkpoint or folder / CONFIG, overrides, name)
-    ledger.notes += _unread(folder) if checkpoint is None else ()
-    return ledger
+    return ledger.with_notes(*_unread(folder)) if checkpoint is None else ledger
 
 
 # What diffusers calls the list of a pipeline's parts, each a model in a folder of its own.
@@ -210,7 +215,10 @@ def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledge
 
         return ledger_from_checkpoint(path, overrides, source=name)
     if path.name.endswith(_OTHER_WEIGHTS):
-        raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or weights in another format")
+        raise BadInput(
+            f"{name}: {path.suffix} files are not read; name its config.json, or weights in another format",
+            code="unsupported",
+        )
     return ledger_of_config(_values(path), overrides, source=name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,9 +105,11 @@ def ledger_without_weights(config: Location, absent: Absent, overrides: Mapping[
     values = read_json(config)
     ledger = ledger_of_config(values, overrides, source=source)
     said = _files_said(absent, ledger)
-    ledger.notes = (*said, *_names_said(absent, values, overrides, source), *ledger.notes)
-    ledger.doubts = tuple(said)  # what the files tie is not known
-    return ledger
+    return replace(
+        ledger,
+        notes=(*said, *_names_said(absent, values, overrides, source), *ledger.notes),
+        evidence=replace(ledger.evidence, doubts=said),  # what the files tie is not known
+    )
 
 
 def _files_said(absent: Absent, ledger: Ledger) -> list[str]:

@@ -34,7 +34,7 @@ def adapter_notes(config: Location, entries: Iterable[Entry]) -> tuple[str, ...]
     """
     values = read_json(config)
     if not isinstance(values, dict):
-        raise BadInput(f"{config} holds {shown(values)}, expected an object with a peft_type")
+        raise BadInput(f"{config} holds {shown(values)}, expected an object with a peft_type", code="malformed")
     singles = [single for entry in entries for single in entry.unrolled()]
     kind, base = values.get("peft_type"), values.get("base_model_name_or_path")
     said = f"an adapter of PEFT ({kind if isinstance(kind, str) else shown(kind)})".replace("\n", " ")
@@ -62,13 +62,16 @@ def _ranks(folder: Location, singles: Sequence[Entry]) -> Mapping[str, int]:
     second = {_SECOND.split(one.name)[0]: one for one in singles if _SECOND.search(one.name)}
     for module in first.keys() ^ second.keys():
         there = (first.get(module) or second[module]).name
-        raise BadInput(f"{folder} holds {quoted(there, most=120)} without the other matrix of its adapter")
+        raise BadInput(
+            f"{folder} holds {quoted(there, most=120)} without the other matrix of its adapter", code="incomplete"
+        )
     for module, one in first.items():
         other = second[module]
         if len(one.shape) < 2 or len(other.shape) < 2 or one.shape[0] != other.shape[1]:
             raise BadInput(
                 f"{folder}: {quoted(one.name, most=120)} of shape {one.shape} and {quoted(other.name, most=120)} of shape"
-                f" {other.shape} are of no one rank: the file is broken"
+                f" {other.shape} are of no one rank: the file is broken",
+                code="malformed",
             )
     return {module: int(one.shape[0]) for module, one in first.items()}
 

@@ -39,7 +39,10 @@ class Allowance:
                 self._began = time.monotonic()
             self.requests += 1
         if self.requests > MOST_REQUESTS:
-            raise BadInput(f"more than {MOST_REQUESTS:,} requests would be needed: download the files, and name them")
+            raise BadInput(
+                f"more than {MOST_REQUESTS:,} requests would be needed: download the files, and name them",
+                code="too-large",
+            )
         return self.left()
 
     def read(self, size: int) -> None:
@@ -48,7 +51,7 @@ class Allowance:
             self._bytes += size
             self._reads += 1
         if self._reads > MOST_READS:
-            raise BadInput(f"what it sends comes in more than {MOST_READS:,} bits and pieces")
+            raise BadInput(f"what it sends comes in more than {MOST_READS:,} bits and pieces", code="too-large")
         self.left()
 
     def left(self) -> float:
@@ -60,6 +63,7 @@ class Allowance:
         if left <= 0:
             raise BadInput(
                 f"all its pieces together took more than {allowed:,.0f} seconds: too slow to wait for, download the files"
-                " and name them"
+                " and name them",
+                code="unreachable",
             )
         return left

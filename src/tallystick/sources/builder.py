@@ -59,15 +59,15 @@ def ask(question: str, **arguments: Any) -> Any:
     try:
         message = json.loads(json.dumps({"question": question, "arguments": arguments}, default=_plain))
     except RecursionError:
-        raise BadInput(f"{source} is nested too deeply to be a config") from None
+        raise BadInput(f"{source} is nested too deeply to be a config", code="too-large") from None
     except ValueError as error:  # an integer of thousands of digits
-        raise BadInput(f"{source} holds what no config.json can hold: {error}") from None
+        raise BadInput(f"{source} holds what no config.json can hold: {error}", code="bad-value") from None
     with _turn:
         reply = _running().ask(message)
     if "bug" in reply:
         raise RuntimeError(reply["bug"])
     if "error" in reply:
-        raise BadInput(f"{source}: {reply['error']}" if reply.get("last") else reply["error"])
+        raise BadInput(f"{source}: {reply['error']}" if reply.get("last") else reply["error"], code=reply["code"])
     return reply["answer"]
 
 
@@ -77,7 +77,7 @@ def _plain(value: object) -> Any:
         return item()
     if type(value).__module__ == "torch":  # a dtype
         return str(value).removeprefix("torch.")
-    raise BadInput(f"{shown(value)} is no value that a config.json can hold")
+    raise BadInput(f"{shown(value)} is no value that a config.json can hold", code="bad-value")
 
 
 # -- the process that asks ------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class _Builder:
             self._asked = time.monotonic()
         if reply is None:
             self.end()
-            return {"error": self._why(), "last": True}
+            return {"error": self._why(), "code": "too-large", "last": True}
         read = cast(dict[str, Any], json.loads(reply))
         if read.get("last"):
             self.end()
@@ -217,15 +217,16 @@ def _reply(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
         return {"answer": getattr(building, question)(**arguments)}
     except BadInput as error:
-        return {"error": str(error)}
+        return {"error": str(error), "code": error.code}
     except Refused as refused:
-        why = f"transformers would {refused} to build it; nothing in a config may make it do so"
+        code, why = "unsafe", f"transformers would {refused} to build it; nothing in a config may make it do so"
     except MemoryError:
-        why = f"transformers takes more than {MEMORY:,} bytes of memory to build it"
+        code, why = "too-large", f"transformers takes more than {MEMORY:,} bytes of memory to build it"
     except RecursionError:
-        return {"error": f"{arguments.get('source', 'transformers')} is nested too deeply to be a config"}
+        why = f"{arguments.get('source', 'transformers')} is nested too deeply to be a config"
+        return {"error": why, "code": "too-large"}
     except ImportError as error:
-        why = f"transformers cannot be loaded: {' '.join(str(error).split())[:200]}"
+        code, why = "missing-package", f"transformers cannot be loaded: {' '.join(str(error).split())[:200]}"
     except Exception:
         return {"bug": traceback.format_exc()}
-    return {"error": why, "last": True}  # modules may be half imported
+    return {"error": why, "code": code, "last": True}  # modules may be half imported

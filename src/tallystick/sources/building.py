@@ -99,7 +99,8 @@ def _model(
         types = {*transformers.CONFIG_MAPPING.keys(), *architectures.known()}
         raise BadInput(
             f"{source}: neither tallystick nor transformers {transformers.__version__} knows the model type"
-            f" {quoted(model_type)}{nearest(model_type, types)}"
+            f" {quoted(model_type)}{nearest(model_type, types)}",
+            code="unknown-model-type",
         )
     values, overrides = without_leads(values), without_leads(overrides)
     _refuse_too_many({**values, **overrides}, source)
@@ -117,8 +118,8 @@ def _model(
         raise
     except Exception as error:  # whatever a config makes transformers raise is the config's fault, said in one line
         if type(error).__name__ == "OfflineModeIsEnabled":
-            raise BadInput(f"{source}: {_needs_hub(values)}") from error
-        raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}") from error
+            raise BadInput(f"{source}: {_needs_hub(values)}", code="unsupported") from error
+        raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}", code="unsupported") from error
 
 
 def bring() -> None:
@@ -174,10 +175,14 @@ def _refuse_too_many(values: Mapping[str, Any], source: str, within: str = "") -
             _refuse_too_many(value, source, f"{within}{key}.")
         elif isinstance(value, list) and len(value) > LONGEST_LIST:
             raise BadInput(
-                f"{source}: {within}{key} lists {len(value):,} values, too many for transformers to build from"
+                f"{source}: {within}{key} lists {len(value):,} values, too many for transformers to build from",
+                code="too-large",
             )
         elif str(key).endswith(("layer", "layers")) and isinstance(value, int) and value > MOST_LAYERS:
-            raise BadInput(f"{source}: {within}{key} is {shown(value)}, too many for transformers to build one by one")
+            raise BadInput(
+                f"{source}: {within}{key} is {shown(value)}, too many for transformers to build one by one",
+                code="too-large",
+            )
 
 
 def _config(model_type: str, values: Mapping[str, Any]) -> PreTrainedConfig:
@@ -211,13 +216,13 @@ def _with_overrides(
             before = _beyond_its_type(part) if out.get(name) is None else out[name]
             for given in (before, {} if dot else value):
                 if not isinstance(given, Mapping):
-                    raise BadInput(f"{source}: {within}{name} is {shown(given)}, expected an object")
+                    raise BadInput(f"{source}: {within}{name} is {shown(given)}, expected an object", code="bad-value")
             out[name] = _with_overrides(part, before, {inner: value} if dot else value, source, f"{within}{name}.")
         elif named in values or (hasattr(known, named) and not callable(getattr(known, named))):
             out[named] = value
         else:
             near = nearest(within + named, _names(known, within))
-            raise BadInput(f"{source} has no key {quoted(within + named)} to set{near}")
+            raise BadInput(f"{source} has no key {quoted(within + named)} to set{near}", code="unknown-key")
     return out
 
 
@@ -255,7 +260,9 @@ def _not_without_end(source: str, most: int) -> Iterator[None]:
         nonlocal built
         built += 1
         if built > most:
-            raise BadInput(f"{source}: transformers would build more than {most:,} modules and parameters for it")
+            raise BadInput(
+                f"{source}: transformers would build more than {most:,} modules and parameters for it", code="too-large"
+            )
 
     hooks = [module.register_module_module_registration_hook(count)]
     hooks.append(module.register_module_parameter_registration_hook(count))

@@ -86,7 +86,10 @@ class Builds:
             try:
                 built = self._build(point)
                 if not self.built and built.tensors != self._build(point).tensors:
-                    raise BadInput(f"{self.name} built two different models with {stated(point)}: it has no formula")
+                    raise BadInput(
+                        f"{self.name} built two different models with {stated(point)}: it has no formula",
+                        code="no-answer",
+                    )
             except _RefusedError as refused:
                 self.refusals.append(f"with {stated(point)} {refused}")
                 self._reasons.add(str(refused))
@@ -122,7 +125,8 @@ class Builds:
         if len(self.refusals) >= (HOPELESS_IF_OF_SIZES if of_sizes else HOPELESS):
             raise BadInput(
                 f"{self.name} builds at none of the first {len(self.refusals)} points: {reason}, at each of them;"
-                f" {ON_META}"
+                f" {ON_META}",
+                code="user-code",
             )
 
     def _build(self, point: Point) -> Built:
@@ -193,7 +197,9 @@ def _by_template(name: str, entries: Sequence[Entry]) -> dict[str, list[Alike]]:
     groups: dict[tuple[str, Kind], list[tuple[Entry, tuple[int, ...]]]] = {}
     for entry in entries:
         if entry.unique not in (0, entry.size):
-            raise BadInput(f"{name}: {entry.name} shares a part of {entry.storage}: that has no formula")
+            raise BadInput(
+                f"{name}: {entry.name} shares a part of {entry.storage}: that has no formula", code="no-answer"
+            )
         template, numbers = _template_of(entry.name)
         tied = _template_of(entry.storage)[0] if entry.storage != entry.name else ""
         groups.setdefault((template, (tied, entry.shape)), []).append((entry, numbers))

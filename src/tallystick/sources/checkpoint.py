@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.budget import current, one_source
 from tallystick.config import TIE
+from tallystick.description import ModelDescription
 from tallystick.dtypes import size_in_bytes
-from tallystick.errors import BadInput, quoted, shown, visible
+from tallystick.errors import BadInput, code_of, quoted, shown, visible
+from tallystick.evidence import Evidence
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
 from tallystick.sources.adapters import adapter_notes, is_adapter
@@ -63,7 +65,9 @@ def find_checkpoint(folder: AnyLocation) -> AnyLocation | None:
     if len(files) == 1:
         return folder / files[0]
     if files:
-        raise BadInput(f"{folder} holds {len(files)} safetensors files and no {INDEX}: name one of them")
+        raise BadInput(
+            f"{folder} holds {len(files)} safetensors files and no {INDEX}: name one of them", code="ambiguous"
+        )
     return None
 
 
@@ -77,7 +81,7 @@ def names_in(folder: Location) -> list[str]:
     try:
         return sorted(path.name for path in folder.iterdir())
     except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror or error}") from None
+        raise BadInput(f"{folder}: {error.strerror or error}", code=code_of(error)) from None
 
 
 @uncollected()
@@ -95,7 +99,7 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
         beside = _described(contents.config, overrides, str(path))
     elif contents.own_names or adapter:
         if overrides:
-            raise BadInput(f"{path} has no config to set {', '.join(overrides)} in")
+            raise BadInput(f"{path} has no config to set {', '.join(overrides)} in", code="unknown-key")
         beside = _Beside()
     else:
         beside = _beside(config, overrides) if exists(config) or overrides else _Beside()
@@ -108,7 +112,7 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
     else:
         ledger = checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
     if path.name.endswith(".json") and not isinstance(path, Remote):  # an index elsewhere is fetched once
-        ledger.notes += claim_notes(path, contents.stated, ledger)
+        ledger = ledger.with_notes(*claim_notes(path, contents.stated, ledger))
     return ledger
 
 
@@ -135,7 +139,9 @@ def ledger_of_part(path: Location, layouts: Sequence[Ledger], config: Mapping[st
             with current().paused():
                 told = told_by_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
         except BadInput as error:
-            raise BadInput(f"{source}: names alone do not tell its language part from the rest; {error}") from None
+            raise BadInput(
+                f"{source}: names alone do not tell its language part from the rest; {error}", code=error.code
+            ) from None
         names = frozenset(stored.name for stored, _ in told.found.pairs)
     beside = beside._replace(notes=left_out(whole.entries, names))
     part = _laid_out(path, _only(whole, names), beside, source)
@@ -161,7 +167,7 @@ def _laid_out(path: Location, contents: Contents, beside: _Beside, source: str) 
     try:
         packed = _packed(contents, beside.values, values.peek)
     except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: {error}", code=error.code) from None
     values.packed = packed.weights
     return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), beside, values)
 
@@ -217,20 +223,22 @@ class _Checkpoint(NamedTuple):
             self.values.pairs = expected_pairs(entries) if meant is None else ()
         notes += packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method"))
         return Ledger(
-            entries,
+            tuple(entries),
             source=self.source,
             kind=self.contents.kind,
-            architecture=told.described.architecture if told else self.contents.architecture,
-            notes=list(map(visible, notes)),
-            relations={**self._overlaps(), **(told.relations if told else {})},
-            stored=_stored(self.contents),
-            described=told.described if told else None,
-            mismatches=told.mismatches if told else None,
-            meant=meant,
-            unread=self.beside.unread,
-            doubts=doubts,
-            values=self.values,
-            ask=ask,
+            notes=tuple(map(visible, notes)),
+            model=told.described.model if told else ModelDescription(self.contents.architecture),
+            evidence=Evidence(
+                described=told.described if told else None,
+                mismatches=told.mismatches if told else {},
+                declared=meant,
+                unread=self.beside.unread,
+                doubts=doubts,
+                relations={**self._overlaps(), **(told.relations if told else {})},
+                stored=_stored(self.contents),
+                values=self.values,
+                ask=ask,
+            ),
         )
 
     def _overlaps(self) -> dict[str, str]:
@@ -297,7 +305,7 @@ def _entries(path: Location, contents: Contents, packed: Found) -> list[Entry]:
     try:
         entries = [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
     except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: {error}", code=error.code) from None
     if contents.own_names:  # a format with names of its own tells all by them
         return entries
     return [entry._replace(role=told.role) for entry, told in zip(entries, told_roles(entries), strict=True)]
@@ -356,10 +364,10 @@ def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
     """What the file of a config tells; one that cannot be read is told too, unless something is to be set in it."""
     try:
         if overrides and not exists(config):
-            raise BadInput(f"there is no {config} to set {', '.join(overrides)} in")
+            raise BadInput(f"there is no {config} to set {', '.join(overrides)} in", code="unknown-key")
         values = read_json(config)
         if not isinstance(values, dict):
-            raise BadInput(f"{config} holds {shown(values)}, expected an object with a model_type")
+            raise BadInput(f"{config} holds {shown(values)}, expected an object with a model_type", code="not-a-config")
     except BadInput as error:
         return _unread(error, overrides)
     return _described(values, overrides, str(config))
@@ -375,7 +383,7 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
             said = classes_of(values)[0] if family and classes_of(values) else model_type
             unknown = f"{Path(source).name} says {quoted(said)}, which is not known natively"
             if overrides:
-                raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
+                raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}", code="unknown-key")
             refuse_odd_flag(values, source)
             return beside._replace(notes=(f"{unknown}: roles by name",), foreign=values)
         ledgers = layouts(values, overrides, source=source)

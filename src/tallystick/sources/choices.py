@@ -30,18 +30,24 @@ def choices_of(argument: str, given: Any) -> Sequence[int]:
     """
     values = _parsed(given) if isinstance(given, str) else _listed(argument, given)
     if values is None:
-        raise BadInput(f"{argument} cannot be varied over {quoted(given)}: {_WRITTEN}")
+        raise BadInput(f"{argument} cannot be varied over {quoted(given)}: {_WRITTEN}", code="bad-value")
     if isinstance(values[0] if values else 0, bool):
         if len(values) < 2:
-            raise BadInput(f"{argument} is varied over {quoted(given)} alone: write true,false, or set it instead")
+            raise BadInput(
+                f"{argument} is varied over {quoted(given)} alone: write true,false, or set it instead",
+                code="bad-value",
+            )
         return values
     if values and (min(values[0], values[-1]) < 0 or max(values[0], values[-1]) > LARGEST):
-        raise BadInput(f"{argument} is varied over {quoted(given)}: sizes are integers of 0 or more, below 2^63")
+        raise BadInput(
+            f"{argument} is varied over {quoted(given)}: sizes are integers of 0 or more, below 2^63", code="bad-value"
+        )
     if len(values) < FEWEST_VALUES:
         hint = f"; a tuple is lowest, highest, step: {list(given)} are values" if _is_stepped(given) else ""
         raise BadInput(
             f"{argument} is varied over {quoted(given)}, which holds {len(values)} of the {FEWEST_VALUES} values that a"
-            f" formula needs at least{hint}"
+            f" formula needs at least{hint}",
+            code="bad-value",
         )
     return values
 
@@ -74,7 +80,8 @@ def _listed(argument: str, given: Any) -> Sequence[int] | None:
     if len(given) not in (2, 3):
         raise BadInput(
             f"{argument} cannot be varied over {quoted(given)}: a tuple is lowest, highest and perhaps a step;"
-            f" write the list {list(given)} for values"
+            f" write the list {list(given)} for values",
+            code="bad-value",
         )
     low, high, step = (*given, 1)[:3]
     return range(low, high + 1, step) if step > 0 else None

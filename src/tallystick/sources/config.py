@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
-from tallystick.blueprint import Architecture, Chooser, Model, Sibling, Tower
+from tallystick.blueprint import Architecture, Model, Sibling
 from tallystick.budget import current
 from tallystick.config import LARGEST, TIE, Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
+from tallystick.layout import lay_out, read
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import (
     alike,
@@ -62,7 +63,9 @@ def ledger_from_config(
         published: use the names of published files (experts one by one), not those of transformers 5 (experts fused).
     """
     if not isinstance(values, Mapping):
-        raise BadInput(f"{source} holds {shown(values)}, expected a config: an object with a model_type")
+        raise BadInput(
+            f"{source} holds {shown(values)}, expected a config: an object with a model_type", code="not-a-config"
+        )
     notes: tuple[str, ...] = ()
     if other := translated(values, overrides, source):
         values, overrides, notes = other
@@ -84,27 +87,20 @@ def ledger_from_config(
     config = recipe.config(settings, where=source, aliases=aliases)
     dtype = config.dtype or next((found for part in inside if (found := config.part(part).dtype)), "float32")
     model = recipe.model(config)
-    ledger = Ledger(
-        lay_out(model, dtype=dtype),
-        source=source,
-        kind=kind,
+    entries, description = read(model, dtype=dtype)
+    description = replace(
+        description,
         architecture=family.name,
         symbols=config.symbols,
-        notes=(*notes, *note_of(settings, family)),
-        attending=attending(model),
-        recurring=recurring(model),
-        mixing=mixing(model),
-        irregular=model.irregular,
-        towers=under(model, Tower),
-        unlearned=under(model, Chooser),
+        positions=positions_in(stated),
         recipe=recipe._replace(values=config.in_force(recipe.keys), dtype=dtype),
-        parts=parts(model),
     )
-    ledger.positions = positions_in(stated)
+    notes = (*notes, *note_of(settings, family))
+    ledger = Ledger(tuple(entries), source=source, kind=kind, notes=notes, model=description)
     if layers := mtp.stated(settings):
-        ledger.notes += (_further_note(layers, ledger if mtp.LAYERS in family.running else None),)
+        ledger = ledger.with_notes(_further_note(layers, ledger if mtp.LAYERS in family.running else None))
     if family.name.startswith("book_") and TIE not in settings:
-        ledger.notes += (_book_note(ledger),)
+        ledger = ledger.with_notes(_book_note(ledger))
     return ledger
 
 
@@ -130,7 +126,7 @@ def layouts(values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: 
 def refuse_too_many(ledgers: Sequence[Ledger], source: str) -> None:
     """Refuse a config of more tensors than can be laid beside real ones, name by name."""
     if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
-        raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors")
+        raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors", code="too-large")
 
 
 class _Recipe(NamedTuple):
@@ -218,7 +214,7 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     stated = values.get("model_type")
     if stated is not None:
         if not isinstance(stated, str) or not 0 < len(stated) <= _LONGEST_TYPE:
-            raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2")
+            raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2", code="bad-value")
         return stated if architectures.find(stated) else alike(values) or stated
     for name, needed in DIALECTS:
         if needed <= values.keys():
@@ -226,12 +222,16 @@ def model_type_of(values: Mapping[str, Any], source: str) -> str:
     if named := named_type(values):
         return named
     if classes_of(values) or any(isinstance(values.get(part), Mapping) for part in TEXT_PARTS):
-        raise BadInput(f"{source}: model_type is missing; say which it is with --set model_type=llama or another")
+        raise BadInput(
+            f"{source}: model_type is missing; say which it is with --set model_type=llama or another",
+            code="not-a-config",
+        )
     keys = [key for _, needed in DIALECTS for key in needed]
     misspelt = filter(None, (_misspelt(key, keys) for key in islice(values, _MOST_COMPARED)))
     raise BadInput(
         f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
-        f" (emb_dim, or block_size and n_embd){''.join(islice(misspelt, 3))}"
+        f" (emb_dim, or block_size and n_embd){''.join(islice(misspelt, 3))}",
+        code="not-a-config",
     )
 
 
@@ -260,7 +260,7 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
     parts = {f"{name}.{TIE}": part[TIE] for name, part in values.items() if isinstance(part, Mapping) and TIE in part}
     for name, flag in {**parts, **values}.items():
         if str(name).rpartition(".")[2] == TIE and not isinstance(flag, bool):
-            raise BadInput(f"{source}: {name} is {shown(flag)}, expected true or false")
+            raise BadInput(f"{source}: {name} is {shown(flag)}, expected true or false", code="bad-value")
 
 
 def _misspelt(key: object, known: list[str]) -> str:

@@ -49,9 +49,9 @@ class Contents(NamedTuple):
 def check_shape(shape: tuple[int, ...]) -> None:
     """Refuse a shape that no tensor can have; the caller says whose it is."""
     if len(shape) > MOST_DIMENSIONS:
-        raise BadInput(f"more than {MOST_DIMENSIONS:,} dimensions")
+        raise BadInput(f"more than {MOST_DIMENSIONS:,} dimensions", code="too-large")
     elements = 1
     for size in shape:
         elements *= size or 1  # a zero does not excuse the sizes beside it
         if elements > LARGEST_TENSOR:
-            raise BadInput(f"the shape {quoted(shape)}: more than 2^63 elements")
+            raise BadInput(f"the shape {quoted(shape)}: more than 2^63 elements", code="too-large")

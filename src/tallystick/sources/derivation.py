@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tallystick.arithmetic import Expression, Name, Number, Operation, alone, evaluate
 from tallystick.budget import OverBudget, current
-from tallystick.derivation import TOTAL, Derivation, Side, Statement, Unread
+from tallystick.derivation import TOTAL, Derivation, Side, Statement, Unread, lines_of
 from tallystick.errors import BadInput
 from tallystick.sources.expression import (
     Token,
@@ -102,7 +102,7 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
     name = str(path)
     if name == "-":
         if sys.stdin is None:
-            raise BadInput("standard input is closed: give the text there, or name its file")
+            raise BadInput("standard input is closed: give the text there, or name its file", code="unreadable")
         name, content = "standard input", sys.stdin.buffer.read(LARGEST_TEXT + 1)
     else:
         file, size = open_regular(path)
@@ -110,14 +110,15 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
             content = file.read(min(size, LARGEST_TEXT + 1))
     if len(content) > LARGEST_TEXT:
         raise BadInput(
-            f"{name} is larger than {LARGEST_TEXT:,} bytes: too long for a derivation; give the part that derives"
+            f"{name} is larger than {LARGEST_TEXT:,} bytes: too long for a derivation; give the part that derives",
+            code="too-large",
         )
     if b"\0" in content:
-        raise BadInput(f"{name} is binary, expected text: Markdown, LaTeX or plain")
+        raise BadInput(f"{name} is binary, expected text: Markdown, LaTeX or plain", code="malformed")
     try:
         return name, content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{name} is not text: byte {error.start} is not UTF-8") from None
+        raise BadInput(f"{name} is not text: byte {error.start} is not UTF-8", code="malformed") from None
 
 
 def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Derivation:
@@ -130,20 +131,23 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
     """
     if len(text) > LARGEST_TEXT:
         raise BadInput(
-            f"{source} is longer than {LARGEST_TEXT:,} characters: too long for a derivation; give the part that derives"
+            f"{source} is longer than {LARGEST_TEXT:,} characters: too long for a derivation; give the part that derives",
+            code="too-large",
         )
     reader = _Reader(set(known), dots=writes_dots(text))
     for line in _joined(_lines(text)):
         try:
             reader.read(line)
         except (OverBudget, TooMany) as error:
-            raise BadInput(f"{source}, line {line.first}: {error}") from None
+            raise BadInput(f"{source}, line {line.first}: {error}", code=error.code) from None
         except BadInput as error:
             reader.refuse(line, str(error))
     if reader.refused and not reader.statements:
-        raise BadInput(f"{source}, line {reader.refused[0][0]}: {reader.refused[0][1]}")
+        raise BadInput(f"{source}, line {reader.refused[0][0]}: {reader.refused[0][1]}", code="too-large")
     if not reader.statements and (len(text.split()) < LEAST_PROSE or not _NUMBERS.search(text)):
-        raise BadInput(f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376")
+        raise BadInput(
+            f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376", code="no-answer"
+        )
     return Derivation(source, tuple(reader.statements), tuple(reader.unread))
 
 
@@ -152,6 +156,8 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
 
 class TooMany(BadInput):
     """More equations than a derivation has."""
+
+    code = "too-large"
 
 
 class _Line(NamedTuple):
@@ -164,7 +170,7 @@ class _Line(NamedTuple):
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    for number, written in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+    for number, written in enumerate(lines_of(text), 1):
         for piece in _STRING_BREAK.split(written) if "\\n" in written and _QUOTE.search(written) else [written]:
             for part in plain(piece).split("\n") if len(written) <= MOST_LINE else [""]:
                 yield _Line(number, number, written.strip(), part)

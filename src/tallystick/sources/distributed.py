@@ -69,14 +69,14 @@ def read_distributed(path: Path) -> Contents:
         content = file.read(min(size, LARGEST + 1))
     try:
         if len(content) > LARGEST:
-            raise BadInput(f"it has {size:,} bytes, more than the {LARGEST:,} that are read")
+            raise BadInput(f"it has {size:,} bytes, more than the {LARGEST:,} that are read", code="too-large")
         whole = _fields(followed(BytesIO(content), _KNOWN, _no_memory), "Metadata")
         _check_files(path.parent, whole.get("storage_data"))
         nested = _by_path(whole)
         optimizers = {key: one for key, one in nested.items() if key in _OPTIMIZERS}
         found = tensors_in({key: one for key, one in nested.items() if key not in optimizers}, _is_tensor)
     except BadInput as error:
-        raise BadInput(f"{path} cannot be read: {error}") from None
+        raise BadInput(f"{path} cannot be read: {error}", code=error.code) from None
     found = found._replace(beside={**found.beside, **optimizers})
     tensors = [StoredTensor(name, one.dtype, one.shape, NOWHERE, NOWHERE) for name, one in found.tensors.items()]
     return Contents(KIND, [(path, Header(tensors, {}))], notes=found.notes())
@@ -87,13 +87,13 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _no_memory(_: Any) -> Any:
-    raise BadInput("its pickle asks for memory, which metadata has none of")
+    raise BadInput("its pickle asks for memory, which metadata has none of", code="malformed")
 
 
 def _fields(value: Any, name: str) -> dict[Any, Any]:
     """The fields of a dataclass of that name."""
     if not isinstance(value, Other) or value.name.rpartition(".")[2] != name or not isinstance(value.state, dict):
-        raise BadInput(f"it holds no {name} where one should be")
+        raise BadInput(f"it holds no {name} where one should be", code="malformed")
     return value.state
 
 
@@ -101,7 +101,7 @@ def _by_path(whole: Mapping[Any, Any]) -> dict[str, Any]:
     """The tensors in dictionaries as they were saved: names flattened for the file are parted again where it says how."""
     values, paths = whole.get("state_dict_metadata"), whole.get("planner_data")
     if not isinstance(values, dict):
-        raise BadInput("it lists no tensors")
+        raise BadInput("it lists no tensors", code="malformed")
     nested: dict[str, Any] = {}
     for name, told in values.items():
         if not isinstance(name, str) or not isinstance(told, Other) or not told.name.endswith(".TensorStorageMetadata"):
@@ -115,9 +115,9 @@ def _by_path(whole: Mapping[Any, Any]) -> dict[str, Any]:
         for part in above:
             holder = holder.setdefault(part, {})
             if not isinstance(holder, dict):
-                raise BadInput(f"it holds the tensor {quoted(name)} inside another")
+                raise BadInput(f"it holds the tensor {quoted(name)} inside another", code="malformed")
         if holder.setdefault(last, tensor := _tensor(name, told)) is not tensor:
-            raise BadInput(f"it holds two tensors that are both called {quoted(last)}")
+            raise BadInput(f"it holds two tensors that are both called {quoted(last)}", code="overlap")
     return nested
 
 
@@ -129,26 +129,28 @@ def _tensor(name: str, told: Other) -> _Sharded:
     try:
         check_shape(shape)
     except BadInput as error:
-        raise BadInput(f"the tensor {quoted(name)} has {error}") from None
+        raise BadInput(f"the tensor {quoted(name)} has {error}", code=error.code) from None
     state = properties.state if isinstance(properties, Other) else None
     dtype = state.get("dtype") if isinstance(state, dict) else state[0] if isinstance(state, tuple) and state else None
     held = sum(math.prod(sizes) for sizes in dict(_shards(name, shape, shards)).values())
     if held != math.prod(shape):
-        raise BadInput(f"the shards of {quoted(name)} have {held:,} elements, and it has {math.prod(shape):,}")
+        raise BadInput(
+            f"the shards of {quoted(name)} have {held:,} elements, and it has {math.prod(shape):,}", code="malformed"
+        )
     return _Sharded(dtype_of(dtype), shape)
 
 
 def _shards(name: str, shape: tuple[int, ...], shards: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Where each shard begins, and its sizes; what several ranks hold alike is listed once for each."""
     if not isinstance(shards, list):
-        raise BadInput(f"the tensor {quoted(name)} has no list of shards")
+        raise BadInput(f"the tensor {quoted(name)} has no list of shards", code="malformed")
     for shard in shards:
         fields = _fields(shard, "ChunkStorageMetadata")
         starts, sizes = sizes_of(fields.get("offsets")), sizes_of(fields.get("sizes"))
         if not len(starts) == len(sizes) == len(shape):
-            raise BadInput(f"a shard of {quoted(name)} has other dimensions than it has")
+            raise BadInput(f"a shard of {quoted(name)} has other dimensions than it has", code="malformed")
         if any(start + size > whole for start, size, whole in zip(starts, sizes, shape, strict=True)):
-            raise BadInput(f"a shard of {quoted(name)} reaches beyond it")
+            raise BadInput(f"a shard of {quoted(name)} reaches beyond it", code="malformed")
         yield starts, sizes
 
 
@@ -161,18 +163,21 @@ def _check_files(folder: Path, places: Any) -> None:
         fields = _fields(place, "_StorageInfo")
         name, start, length = (fields.get(key) for key in ("relative_path", "offset", "length"))
         if not isinstance(name, str) or not is_size(start) or not is_size(length):
-            raise BadInput("it does not say in which file a shard is")
+            raise BadInput("it does not say in which file a shard is", code="malformed")
         if name not in sizes:
             sizes[name] = _size_of(folder, name)
         if start + length > sizes[name]:
-            raise BadInput(f"a shard ends at byte {start + length:,} of {quoted(name)}, which has {sizes[name]:,}")
+            raise BadInput(
+                f"a shard ends at byte {start + length:,} of {quoted(name)}, which has {sizes[name]:,}",
+                code="truncated",
+            )
 
 
 def _size_of(folder: Path, name: str) -> int:
     if name in ("", ".", "..") or Path(name).name != name or "\\" in name:
-        raise BadInput(f"it names the file {quoted(name)}, which is none in its own folder")
+        raise BadInput(f"it names the file {quoted(name)}, which is none in its own folder", code="unsafe")
     if not (folder / name).exists():
-        raise BadInput(f"the file {quoted(name)}, in which shards are, is not beside it")
+        raise BadInput(f"the file {quoted(name)}, in which shards are, is not beside it", code="incomplete")
     file, size = open_regular(folder / name)
     file.close()
     return size

@@ -41,7 +41,8 @@ def elsewhere(address: str) -> Remote:
     if scheme not in kinds:
         raise BadInput(
             f"{quoted(address)}: nothing here reads {quoted(written)}{nearest(scheme, kinds)}; say hf://org/name,"
-            " https://…, s3://… or gs://…"
+            " https://…, s3://… or gs://…",
+            code="unsupported",
         )
     return kinds[scheme](f"{scheme}://{rest}")
 
@@ -54,7 +55,10 @@ def _on_hub(address: str) -> Remote:
     folder = [part for part in (named[3] or "").split("/") if part] if named else []
     revision = unquote(named[2]) if named and named[2] else None
     if named is None or not {".", ".."}.isdisjoint((*folder, *named[1].split("/"), *(revision or "").split("/"))):
-        raise BadInput(f"{quoted(address)} names no repository: say hf://org/name, with @revision or /folder after it")
+        raise BadInput(
+            f"{quoted(address)} names no repository: say hf://org/name, with @revision or /folder after it",
+            code="bad-value",
+        )
     return Remote(_Hub(named[1], revision), "/".join(folder))
 
 
@@ -66,9 +70,11 @@ class _Hub:
             from huggingface_hub import constants, get_token
         self._shown = f"hf://{repository}" + (f"@{revision}" if revision else "")
         if constants.HF_HUB_OFFLINE:
-            raise BadInput(f"{self._shown} is not asked for: HF_HUB_OFFLINE is set")
+            raise BadInput(f"{self._shown} is not asked for: HF_HUB_OFFLINE is set", code="unreachable")
         if not _is_endpoint(constants.ENDPOINT):
-            raise BadInput(f"HF_ENDPOINT is {quoted(constants.ENDPOINT)}, expected an address such as {_HUB}")
+            raise BadInput(
+                f"HF_ENDPOINT is {quoted(constants.ENDPOINT)}, expected an address such as {_HUB}", code="bad-value"
+            )
         self.tally = Tally()
         token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
         self._web = Web(self.tally, token, _MAY_NOT, elsewhere=True)
@@ -76,7 +82,7 @@ class _Hub:
         told, _, _ = self._asked(f"{self._api}/revision/{quote(revision or 'main', safe='')}?expand=sha")
         commit = told.get("sha") if isinstance(told, dict) else None
         if not isinstance(commit, str) or not (commit.isascii() and commit.isalnum()):
-            raise BadInput(f"{self._shown}: the hub tells no commit of it")
+            raise BadInput(f"{self._shown}: the hub tells no commit of it", code="unreachable")
         self._commit, self._files = commit, f"{constants.ENDPOINT}/{repository}/resolve/{commit}"
         self.names = cache(self._names)
 
@@ -98,11 +104,14 @@ class _Hub:
             listed, page, size = self._asked(page)
             left -= size
             if left < 0:
-                raise BadInput(f"{self.shown(folder)}: the list of its files has more than {LARGEST_LIST:,} bytes")
+                raise BadInput(
+                    f"{self.shown(folder)}: the list of its files has more than {LARGEST_LIST:,} bytes",
+                    code="too-large",
+                )
             for one in listed if isinstance(listed, list) else ():
                 path = one.get("path") if isinstance(one, dict) and one.get("type") == "file" else None
                 names += [path.rpartition("/")[2]] if isinstance(path, str) else []
-        raise BadInput(f"{self.shown(folder)} has more files than {MOST_PAGES} pages of them list")
+        raise BadInput(f"{self.shown(folder)} has more files than {MOST_PAGES} pages of them list", code="too-large")
 
     def _asked(self, address: str) -> tuple[Any, str | None, int]:
         """What the hub tells, where more of it is, and how many bytes it sent."""
@@ -110,7 +119,7 @@ class _Hub:
         try:
             return json.loads(content), more, len(content)
         except (ValueError, RecursionError):
-            raise BadInput(f"{self._shown}: the hub answers with what is not JSON") from None
+            raise BadInput(f"{self._shown}: the hub answers with what is not JSON", code="malformed") from None
 
 
 def _is_endpoint(address: str) -> bool:
@@ -134,13 +143,20 @@ def _on_web(address: str) -> Remote:
     except ValueError:  # no port, no IPv6 address
         known = False
     if not known or not address.isprintable() or " " in address:
-        raise BadInput(f"{quoted(address)} is no address of a file")
+        raise BadInput(f"{quoted(address)} is no address of a file", code="bad-value")
     if "@" in parts.netloc:
-        raise BadInput(f"an address of {parts.hostname} with a password in it is not read: it would be shown")
+        raise BadInput(
+            f"an address of {parts.hostname} with a password in it is not read: it would be shown", code="unsafe"
+        )
     if f"https://{parts.hostname}" == _HUB and "/resolve/" not in parts.path:
-        raise BadInput(f"{quoted(address)} is a page about files: say hf://org/name, with @revision or /file after it")
+        raise BadInput(
+            f"{quoted(address)} is a page about files: say hf://org/name, with @revision or /file after it",
+            code="bad-value",
+        )
     if parts.path.endswith("/") or not parts.path:
-        raise BadInput(f"{quoted(address)} is no address of a file: folders on the web cannot be listed")
+        raise BadInput(
+            f"{quoted(address)} is no address of a file: folders on the web cannot be listed", code="unsupported"
+        )
     return Remote(_Web(f"{parts.scheme}://{parts.netloc}", parts.path, parts.query), parts.path.lstrip("/"))
 
 
@@ -173,7 +189,7 @@ def _in_bucket(address: str) -> Remote:
     scheme, _, rest = address.partition("://")
     bucket, _, key = rest.partition("/")
     if not bucket:
-        raise BadInput(f"{quoted(address)} names no bucket: say {scheme}://bucket/folder")
+        raise BadInput(f"{quoted(address)} names no bucket: say {scheme}://bucket/folder", code="bad-value")
     return Remote(_Bucket(scheme, bucket), key.strip("/"))
 
 
@@ -224,11 +240,13 @@ class _Bucket:
             self.tally.allowance.request()
             yield
         except BadInput as error:
-            raise BadInput(f"{what}: {error}") from None
+            raise BadInput(f"{what}: {error}", code=error.code) from None
         except FileNotFoundError:
             raise NotThere(f"{what} is not there") from None
         except TimeoutError:
-            raise BadInput(f"{what}: the store did not answer in time") from None
+            raise BadInput(f"{what}: the store did not answer in time", code="unreachable") from None
         except Exception as error:
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise BadInput(f"{what} cannot be read, with what its own tools know you by: {why}") from None
+            raise BadInput(
+                f"{what} cannot be read, with what its own tools know you by: {why}", code="unreadable"
+            ) from None

@@ -143,7 +143,7 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
 
 
 def _too_deep() -> BadInput:
-    return BadInput(f"parentheses, signs or powers more than {MOST_NESTED} deep")
+    return BadInput(f"parentheses, signs or powers more than {MOST_NESTED} deep", code="too-large")
 
 
 def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bool) -> Token:
@@ -156,7 +156,7 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     digits = re.sub(r"[,'’_ ]", "", digits)
     power = int(match["power"][1:]) if match["power"] else 0
     if len(digits) + abs(power) > MOST_DIGITS:
-        raise BadInput(f"a number of more than {MOST_DIGITS} digits: no count of parameters")
+        raise BadInput(f"a number of more than {MOST_DIGITS} digits: no count of parameters", code="too-large")
     number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = _times(number, Fraction(10) ** power)
@@ -492,6 +492,6 @@ def _scientific(left: Expression, right: Expression) -> Number | None:
             return None  # 12 × 10²
         if isinstance(base, Number) and base.value == 10 and isinstance(exponent, Number) and exponent.unit == 1:
             if exponent.value > MOST_DIGITS:
-                raise BadInput(f"a number of more than {MOST_DIGITS} digits: no count of parameters")
+                raise BadInput(f"a number of more than {MOST_DIGITS} digits: no count of parameters", code="too-large")
             return _times(left, Fraction(10) ** int(exponent.value))
     return None

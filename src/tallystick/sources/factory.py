@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,13 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
         except BadInput as refused:
             why = str(refused)
         else:
-            if ledger.values:
-                ledger.values = LaterValues(ledger.values, lambda: build(name, target, arguments))
-            ledger.notes += (ON_META,)
-            return ledger
+            if values := ledger.evidence.values:
+                later = LaterValues(values, lambda: build(name, target, arguments))
+                ledger = replace(ledger, evidence=replace(ledger.evidence, values=later))
+            return ledger.with_notes(ON_META)
     ledger = ledger_from_module(_built_again(name, target, arguments, why), source=name, keep=True)
     if why:
-        ledger.notes += (f"could not be built on the meta device ({why}): built in real memory",)
+        return ledger.with_notes(f"could not be built on the meta device ({why}): built in real memory")
     return ledger
 
 
@@ -111,17 +112,23 @@ def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
 
     if not isinstance(target, nn.Module):
         if not callable(target):
-            raise BadInput(f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one")
+            raise BadInput(
+                f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one",
+                code="user-code",
+            )
         try:
             target = target(**arguments)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, GeneratorExit, or one of the user's own
-            raise BadInput(f"{name} raised {described(error)}") from error
+            raise BadInput(f"{name} raised {described(error)}", code="user-code") from error
     elif arguments:
-        raise BadInput(f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to")
+        raise BadInput(
+            f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to",
+            code="unknown-key",
+        )
     if not isinstance(target, nn.Module):
-        raise BadInput(f"{name} returned a {type(target).__name__}, expected an nn.Module")
+        raise BadInput(f"{name} returned a {type(target).__name__}, expected an nn.Module", code="user-code")
     return target
 
 
@@ -133,22 +140,26 @@ def _find(module_name: str, path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise BadInput(
-                f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})"
+                f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})",
+                code="not-found",
             ) from None
         line = missing_line(error, f"importing {module_name}")
-        raise BadInput(line or f"importing {module_name} raised {described(error)}") from error
+        raise BadInput(
+            line or f"importing {module_name} raised {described(error)}",
+            code="missing-package" if line else "user-code",
+        ) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a script without a main guard exits when it is imported
-        raise BadInput(f"importing {module_name} raised {described(error)}") from error
+        raise BadInput(f"importing {module_name} raised {described(error)}", code="user-code") from error
     for part in path.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
             known = [name for name in dir(found) if not name.startswith("_")]
-            raise BadInput(f"{module_name} has no {quoted(path)}{nearest(part, known)}") from None
+            raise BadInput(f"{module_name} has no {quoted(path)}{nearest(part, known)}", code="unknown-name") from None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a module's own __getattr__, a property
-            raise BadInput(f"{module_name}:{path} raised {described(error)}") from error
+            raise BadInput(f"{module_name}:{path} raised {described(error)}", code="user-code") from error
     return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from tallystick import architectures
+from tallystick.description import ModelDescription
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.extras import pip_install
 from tallystick.ledger import Ledger
@@ -43,9 +45,8 @@ def ledger_by_transformers(
     classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes)
     ledger = ledger_of_facts(built.facts, source=source)
-    ledger.kind = "config"
-    ledger.architecture = model_type
-    ledger.positions = positions_in(values)
+    stated = ledger.model.positions or positions_in(values)
+    model = replace(ledger.model, architecture=model_type, positions=stated)
     name, family = built.facts.class_name, architectures.find(model_type)
     if family is None:
         what = model_type
@@ -53,8 +54,8 @@ def ledger_by_transformers(
         what = f"this class of {model_type}" if name in classes else f"{model_type} with parts of these types"
     by = f"{what} is not known natively: {name} was built by transformers {built.version}"
     other = (contradiction(classes[0], model_type, name),) if classes and name not in classes else ()
-    ledger.notes = (f"{by} on the meta device", *other, *ledger.notes)
-    return ledger
+    notes = (f"{by} on the meta device", *other, *ledger.notes)
+    return replace(ledger, kind="config", model=model, notes=notes)
 
 
 def language_by_transformers(
@@ -63,9 +64,9 @@ def language_by_transformers(
     """The ledger of the language part alone of what transformers builds from a config."""
     classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes, language=True)
-    entries = [entry for entry in ledger_of_facts(built.facts).rolled if entry.name in (built.language or ())]
+    entries = tuple(entry for entry in ledger_of_facts(built.facts).rolled if entry.name in (built.language or ()))
     note = f"the language part alone of {built.facts.class_name}, which transformers built on the meta device"
-    return Ledger(entries, source=source, kind="config", architecture=model_type, notes=(note,))
+    return Ledger(entries, source=source, kind="config", notes=(note,), model=ModelDescription(model_type))
 
 
 def with_dtype(values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -112,7 +113,8 @@ def built_by_transformers(
         raise BadInput(
             f"{source}: the model type {quoted(model_type)} is not known natively"
             f"{nearest(model_type, architectures.known())}; to have transformers build it:"
-            f" {pip_install('transformers')}"
+            f" {pip_install('transformers')}",
+            code="unknown-model-type",
         )
     require("torch", "transformers", to=f"to build {quoted(model_type)}, which it does not know natively")
     reply = _ask(
@@ -148,7 +150,9 @@ def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
         with sealed():
             return getattr(building, question)(model_type=model_type, **arguments)
     except Refused as refused:
-        raise BadInput(f"{model_type} would {refused} as it is built, which no config may make it do") from None
+        raise BadInput(
+            f"{model_type} would {refused} as it is built, which no config may make it do", code="unsafe"
+        ) from None
     finally:
         logging.set_verbosity(verbosity)
 

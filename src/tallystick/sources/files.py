@@ -12,7 +12,7 @@ from io import BufferedReader
 from typing import Any, BinaryIO
 
 from tallystick.budget import current, one_source
-from tallystick.errors import BadInput, quoted
+from tallystick.errors import BadInput, code_of, quoted
 from tallystick.sources.remote import Location, Remote
 
 # A config or an index is text written by a program; the largest real index is under 20 MB.
@@ -37,6 +37,8 @@ LFS_POINTER = b"version https://git-lfs"
 class NotJSON(BadInput):
     """A text that is none, and may be something else."""
 
+    code = "malformed"
+
 
 def exists(path: Location) -> bool:
     """Whether there is such a file or folder; never raises, as `Path.exists` does for a name that is too long."""
@@ -53,16 +55,16 @@ def open_regular(path: Location) -> tuple[BufferedReader, int]:
         # Without O_NONBLOCK, a file swapped for a FIFO after the look above would hang the open.
         file = os.fdopen(os.open(path, _READ), "rb")
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}") from None
+        raise BadInput(f"{path}: {error.strerror or error}", code=code_of(error)) from None
     except BadInput:  # a ValueError itself
         raise
     except ValueError as error:  # an embedded null byte
-        raise BadInput(f"{quoted(str(path))} is no path: {error}") from None
+        raise BadInput(f"{quoted(str(path))} is no path: {error}", code="bad-value") from None
     status = os.fstat(file.fileno())
     try:
         _refuse_others(path, status)
         if status.st_size == 0:
-            raise BadInput(f"{path} is empty")
+            raise BadInput(f"{path} is empty", code="truncated")
     except BadInput:
         file.close()
         raise
@@ -72,21 +74,25 @@ def open_regular(path: Location) -> tuple[BufferedReader, int]:
 def _refuse_others(path: Location, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         folder = stat.S_ISDIR(status.st_mode)
-        raise BadInput(f"{path} is {'a folder, expected a file' if folder else 'not a regular file'}")
+        raise BadInput(
+            f"{path} is {'a folder, expected a file' if folder else 'not a regular file'}", code="unreadable"
+        )
 
 
 def read_all_of(file: BinaryIO, length: int) -> bytes:
     """So many bytes from where a file stands, which it has: fewer are there only if it was changed meanwhile."""
     content = file.read(length)
     if len(content) < length:
-        raise BadInput("the file became shorter while it was read")
+        raise BadInput("the file became shorter while it was read", code="changed")
     return content
 
 
 def refuse_pointer(path: Location, start: bytes) -> None:
     """A clone without Git LFS holds a small text file where the real one should be."""
     if start.startswith(LFS_POINTER):
-        raise BadInput(f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` in its folder")
+        raise BadInput(
+            f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` in its folder", code="incomplete"
+        )
 
 
 def read_bytes(path: Location, most: int = LARGEST_JSON) -> bytes:
@@ -94,7 +100,7 @@ def read_bytes(path: Location, most: int = LARGEST_JSON) -> bytes:
     file, size = open_regular(path)
     with file:
         if size > most:
-            raise BadInput(f"{path} has {size:,} bytes: too large for a config or an index")
+            raise BadInput(f"{path} has {size:,} bytes: too large for a config or an index", code="too-large")
         content = file.read(size)
     refuse_pointer(path, content)
     return content
@@ -110,9 +116,9 @@ def read_text(path: Location, most: int = LARGEST_JSON) -> str:
         budget.keep(-len(content) * width, "its text")  # no text is kept for long
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8") from None
+        raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8", code="malformed") from None
     except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: {error}", code=error.code) from None
 
 
 def read_json(path: Location) -> Any:
@@ -146,7 +152,7 @@ def keep_json(text: str, path: Location) -> int:
         budget.step(sum(marks.values()) // 8)
         budget.keep(cost, "its values")
     except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: {error}", code=error.code) from None
     return cost
 
 
@@ -160,9 +166,9 @@ def parsed_json(text: str, path: Location | str) -> Any:
             where = f"a merge that was never resolved left {quoted(conflict[0])} in line {text.count(chr(10), 0, conflict.start()) + 1}"
         raise NotJSON(f"{path} is not JSON: {where}") from None
     except RecursionError:
-        raise BadInput(f"{path} is nested too deeply to be a config") from None
+        raise BadInput(f"{path} is nested too deeply to be a config", code="too-large") from None
     except ValueError:  # an integer of thousands of digits
-        raise BadInput(f"{path} holds a number too long to be a size") from None
+        raise BadInput(f"{path} holds a number too long to be a size", code="too-large") from None
 
 
 def read_toml(path: Location) -> dict[str, Any]:
@@ -176,10 +182,10 @@ def read_toml(path: Location) -> dict[str, Any]:
         current().keep(dots, "its keys")
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{path} is not TOML: {error}") from None
+        raise BadInput(f"{path} is not TOML: {error}", code="malformed") from None
     except RecursionError:
-        raise BadInput(f"{path} is nested too deeply to be a config") from None
+        raise BadInput(f"{path} is nested too deeply to be a config", code="too-large") from None
     except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: {error}", code=error.code) from None
     except ValueError:  # an integer of thousands of digits
-        raise BadInput(f"{path} holds a number too long to be a size") from None
+        raise BadInput(f"{path} holds a number too long to be a size", code="too-large") from None

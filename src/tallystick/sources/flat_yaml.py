@@ -31,7 +31,9 @@ def read_flat_yaml(path: Location) -> dict[str, Any]:
         found = _LINE.fullmatch(line.rstrip())
         if found is None or found[1] in values:
             why = "a key that comes twice" if found else "no `key: value`"
-            raise BadInput(f"{path} is not the YAML of a flat config: line {number} is {why}: {quoted(line)}")
+            raise BadInput(
+                f"{path} is not the YAML of a flat config: line {number} is {why}: {quoted(line)}", code="malformed"
+            )
         current().keep(200 + len(line), "its keys")
         values[found[1]] = _plain((found[2] or "").strip())
     return values

@@ -67,18 +67,26 @@ def read_weights(path: Location) -> Contents:
     if torch_files.is_torch_file(start):
         return torch_files.read_torch_file(path)
     if isinstance(path, Path) and exists(path.parent / (path.name.removesuffix(".bin") + OPENVINO)):
-        raise BadInput(f"{path} holds OpenVINO's weights, which are not read: name the folder with its config.json")
+        raise BadInput(
+            f"{path} holds OpenVINO's weights, which are not read: name the folder with its config.json",
+            code="unsupported",
+        )
     if path.name.endswith(LLAMA2C):  # which begins with a size, as anything may
         from tallystick.sources.llama2c import read_llama2c
 
         return read_llama2c(path)
-    raise BadInput(f"{path} is no file of weights that is known: it begins with {quoted(bytes(start[:8]))}")
+    raise BadInput(
+        f"{path} is no file of weights that is known: it begins with {quoted(bytes(start[:8]))}", code="unsupported"
+    )
 
 
 def _here(path: Location) -> Path:
     """A file of a format in which what is to be read lies all over it."""
     if isinstance(path, Remote):
-        raise BadInput(f"{path}: files of this format are read only where they are on this machine: download it")
+        raise BadInput(
+            f"{path}: files of this format are read only where they are on this machine: download it",
+            code="unsupported",
+        )
     return path
 
 
@@ -99,5 +107,8 @@ def find_other(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
     if len(files) > 1 and CONFIG in names:
         return None
     if len(files) > 1:
-        raise BadInput(f"{folder} holds {len(files)} files of weights, such as {quoted(files[0])}: name one of them")
+        raise BadInput(
+            f"{folder} holds {len(files)} files of weights, such as {quoted(files[0])}: name one of them",
+            code="ambiguous",
+        )
     return folder / files[0] if files else None

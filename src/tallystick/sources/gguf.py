@@ -59,7 +59,7 @@ def read_gguf(path: Location) -> Contents:
     metadata = parts[0][1].metadata
     tensors = [tensor for _, file in parts for tensor in file.header.tensors]
     if len({tensor.name for tensor in tensors}) < len(tensors):
-        raise BadInput(f"{path}: two of its tensors have one name")
+        raise BadInput(f"{path}: two of its tensors have one name", code="overlap")
     names = [tensor.name for tensor in tensors]
     files = [(part, file.header) for part, file in parts]
     if tied := tied_output(metadata, names):
@@ -87,7 +87,8 @@ def _parts(path: AnyLocation) -> list[AnyLocation]:
     absent = [part.name for part, there in zip(parts, at_once(exists, parts), strict=True) if not there]
     if absent or not parts:
         raise BadInput(
-            f"{path} is one of {count} parts, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
+            f"{path} is one of {count} parts, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}",
+            code="incomplete",
         )
     return parts
 
@@ -125,7 +126,8 @@ class _Reader:
         self.position += length
         if self.position > self._size:
             raise BadInput(
-                f"{what} would end at byte {self.position:,}, and the file has {self._size:,}: it is cut off or broken"
+                f"{what} would end at byte {self.position:,}, and the file has {self._size:,}: it is cut off or broken",
+                code="truncated",
             )
 
     def number(self, width: int, what: str) -> int:
@@ -134,11 +136,11 @@ class _Reader:
     def text(self, what: str, *, most: int = LONGEST_NAME) -> str:
         length = self.number(8, what)
         if length > most:
-            raise BadInput(f"{what} has {length:,} bytes, more than {most:,}")
+            raise BadInput(f"{what} has {length:,} bytes, more than {most:,}", code="too-large")
         try:
             return self.take(length, what).decode()
         except UnicodeDecodeError:
-            raise BadInput(f"{what} is not UTF-8") from None
+            raise BadInput(f"{what} is not UTF-8", code="malformed") from None
 
     def value(self, kind: int, what: str) -> Any:
         """A number or word; None for a list, and for a text too long to be kept."""
@@ -154,7 +156,7 @@ class _Reader:
         if kind == LIST:
             self._skip_list(what)
             return None
-        raise BadInput(f"{what} is of the unknown type {kind}")
+        raise BadInput(f"{what} is of the unknown type {kind}", code="unsupported")
 
     def _skip_list(self, what: str) -> None:
         kind, count = self.number(4, what), self.number(8, what)
@@ -165,7 +167,7 @@ class _Reader:
             for _ in range(count):
                 self.skip(self.number(8, what), what)
         else:
-            raise BadInput(f"{what} is a list of the type {kind}, which is neither words nor numbers")
+            raise BadInput(f"{what} is a list of the type {kind}, which is neither words nor numbers", code="malformed")
 
 
 def _read(path: Location) -> _File:
@@ -174,12 +176,12 @@ def _read(path: Location) -> _File:
         start = file.read(32)
         refuse_pointer(path, start)
         if not start.startswith(MAGIC):
-            raise BadInput(f"{path} is no GGUF file: it begins with {quoted(start[:4])}")
+            raise BadInput(f"{path} is no GGUF file: it begins with {quoted(start[:4])}", code="malformed")
         file.seek(0)
         try:
             return _read_header(_Reader(file, size), size)
         except BadInput as error:
-            raise BadInput(f"{path}: {error}") from None
+            raise BadInput(f"{path}: {error}", code=error.code) from None
 
 
 def _read_header(reader: _Reader, size: int) -> _File:
@@ -190,29 +192,33 @@ def _read_header(reader: _Reader, size: int) -> _File:
         version = int.from_bytes(version.to_bytes(4, "little"), "big")
     if version not in VERSIONS:
         old = ": convert it anew, llama.cpp reads it no more" if version == 1 else ""
-        raise BadInput(f"it is of GGUF's version {version}, expected 2 or 3{old}")
+        raise BadInput(f"it is of GGUF's version {version}, expected 2 or 3{old}", code="unsupported")
     count, keys = reader.number(8, "the count of tensors"), reader.number(8, "the count of keys")
     if _LEAST_TENSOR * count + _LEAST_KEY * keys > size:
-        raise BadInput(f"it claims {count:,} tensors and {keys:,} keys, more than a file of {size:,} bytes holds")
+        raise BadInput(
+            f"it claims {count:,} tensors and {keys:,} keys, more than a file of {size:,} bytes holds", code="truncated"
+        )
     budget = current()
     metadata: dict[str, Any] = {}
     seen: set[str] = set()
     for _ in range(keys):
         key = reader.text("a key of the metadata")
         if key in seen:
-            raise BadInput(f"it has the key {quoted(key)} twice")
+            raise BadInput(f"it has the key {quoted(key)} twice", code="malformed")
         seen.add(key)
         kind = reader.number(4, f"the type of {quoted(key)}")
         value = reader.value(kind, f"the value of {quoted(key)}")
         if key == _ALIGNMENT_KEY and kind != UINT32:
-            raise BadInput(f"its {key} is of the type {kind}, expected {UINT32}: an unsigned number of 32 bits")
+            raise BadInput(
+                f"its {key} is of the type {kind}, expected {UINT32}: an unsigned number of 32 bits", code="malformed"
+            )
         budget.step(5)
         if value is not None:
             budget.keep(_KEY + getsizeof(key) + getsizeof(value), "its metadata")
             metadata[key] = value
     alignment = metadata.get(_ALIGNMENT_KEY, _ALIGNMENT)
     if alignment < 1 or alignment & (alignment - 1):
-        raise BadInput(f"its general.alignment is {quoted(alignment)}, expected a power of two")
+        raise BadInput(f"its general.alignment is {quoted(alignment)}, expected a power of two", code="malformed")
     tensors = []
     for _ in range(count):  # whatever is claimed: each is read before there is room for the next
         budget.step(10)
@@ -224,10 +230,12 @@ def _read_header(reader: _Reader, size: int) -> _File:
     filled = 0
     for tensor in tensors:
         if tensor.start < filled:
-            raise BadInput(f"the tensor {quoted(tensor.name)} overlaps the one before it")
+            raise BadInput(f"the tensor {quoted(tensor.name)} overlaps the one before it", code="overlap")
         filled = tensor.end
     if data + filled > size and tensors:
-        raise BadInput(f"its tensors end at byte {data + filled:,}, and the file has {size:,}: it is cut off")
+        raise BadInput(
+            f"its tensors end at byte {data + filled:,}, and the file has {size:,}: it is cut off", code="truncated"
+        )
     return _File(metadata, Header(tensors, {}, data), reader.order == "big")
 
 
@@ -237,22 +245,28 @@ def _tensor(reader: _Reader, alignment: int) -> StoredTensor:
     what = f"the tensor {quoted(name)}"
     dimensions = reader.number(4, what)
     if dimensions > _MOST_DIMENSIONS:
-        raise BadInput(f"{what} has {dimensions} dimensions, more than the {_MOST_DIMENSIONS} of ggml")
+        raise BadInput(
+            f"{what} has {dimensions} dimensions, more than the {_MOST_DIMENSIONS} of ggml", code="too-large"
+        )
     sizes = [reader.number(8, what) for _ in range(dimensions)]
     shape = tuple(reversed(sizes))
     try:
         check_shape(shape)
     except BadInput as error:
-        raise BadInput(f"{what} has {error}") from None
+        raise BadInput(f"{what} has {error}", code=error.code) from None
     number = reader.number(4, what)
     dtype = TENSOR_TYPES.get(number)
     if dtype is None:
-        raise BadInput(f"{what} is of ggml's type {number}, which is not known")
+        raise BadInput(f"{what} is of ggml's type {number}, which is not known", code="unsupported")
     block = BLOCKS.get(dtype) or Block(1, BITS[dtype] // 8)
     row = sizes[0] if dimensions else 1
     if row % block.elements:
-        raise BadInput(f"{what} has rows of {row:,} elements, and {dtype} packs {block.elements} together")
+        raise BadInput(
+            f"{what} has rows of {row:,} elements, and {dtype} packs {block.elements} together", code="malformed"
+        )
     start = reader.number(8, what)
     if start % alignment:
-        raise BadInput(f"{what} begins at byte {start:,} of the data, which is no multiple of {alignment}")
+        raise BadInput(
+            f"{what} begins at byte {start:,} of the data, which is no multiple of {alignment}", code="malformed"
+        )
     return StoredTensor(name, dtype, shape, start, start + math.prod(shape) // block.elements * block.bytes)

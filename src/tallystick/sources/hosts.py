@@ -47,13 +47,13 @@ class Reach:
         try:
             found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
         except UnicodeError:
-            raise BadInput(f"{quoted(host)} is no name of a host") from None
+            raise BadInput(f"{quoted(host)} is no name of a host", code="bad-value") from None
         kinds = [kind_of(str(where[0])) for *_, where in found]
         if self.first is None:
             self.first = self._first(host, kinds)
         usable = [one for one, kind in zip(found, kinds, strict=True) if kind in (PUBLIC, self.first)]
         if not usable:
-            raise BadInput(f"{host} stands for {found[0][4][0]}, a {kinds[0]} address: not followed")
+            raise BadInput(f"{host} stands for {found[0][4][0]}, a {kinds[0]} address: not followed", code="unsafe")
         failed: OSError | None = None
         for family, kind, protocol, _, where in usable[:MOST_ADDRESSES]:
             connection = socket.socket(family, kind, protocol)
@@ -75,7 +75,9 @@ class Reach:
         if PUBLIC in kinds:  # of such a name the private side is not asked
             return PUBLIC
         if kinds[0] == LINK and not _is_address(host):
-            raise BadInput(f"{host} stands for a link-local address: where it is meant, name the address itself")
+            raise BadInput(
+                f"{host} stands for a link-local address: where it is meant, name the address itself", code="unsafe"
+            )
         return kinds[0]
 
     def refuse(self, before: SplitResult, after: SplitResult, *, elsewhere: bool) -> None:
@@ -90,22 +92,24 @@ class Reach:
             BadInput: by the name of where it points.
         """
         if not _NETLOC.fullmatch(after.netloc) or not _has_port(after):
-            raise BadInput(f"the host points to {quoted(after.netloc)}, which is no host: not followed")
+            raise BadInput(f"the host points to {quoted(after.netloc)}, which is no host: not followed", code="unsafe")
         said = f"the host points to {after.scheme}://{after.netloc}"
         if after.scheme not in ("https", before.scheme):
-            raise BadInput(f"{said}, which is not HTTPS: not followed")
+            raise BadInput(f"{said}, which is not HTTPS: not followed", code="unsafe")
         if origin(before) == origin(after):
             return
         numbers = _numeric(after.hostname or "")
         kind = PUBLIC if numbers is None else kind_of(numbers)
         if kind not in (PUBLIC, self.first):
-            raise BadInput(f"{said}, a {kind} address: not followed")
+            raise BadInput(f"{said}, a {kind} address: not followed", code="unsafe")
         if _same_site(before, after):
             return
         if not elsewhere:
-            raise BadInput(f"{said}, another host: not followed; name the file's address there if you trust it")
+            raise BadInput(
+                f"{said}, another host: not followed; name the file's address there if you trust it", code="unsafe"
+            )
         if after.scheme != "https" and self.first not in (HERE, PRIVATE):
-            raise BadInput(f"{said}, another host without HTTPS: not followed")
+            raise BadInput(f"{said}, another host without HTTPS: not followed", code="unsafe")
 
 
 def origin(url: SplitResult) -> tuple[str, str, int | None]:

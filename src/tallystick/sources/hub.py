@@ -27,20 +27,22 @@ def local(source: str | os.PathLike[str]) -> Path:
     try:
         exists = os.path.lexists(path)
     except ValueError as error:  # an embedded null byte
-        raise BadInput(f"{quoted(name)} is no path: {error}") from None
+        raise BadInput(f"{quoted(name)} is no path: {error}", code="bad-value") from None
     if exists:
         return model_in(path)
     if "://" in name:
         raise BadInput(
-            f"{name} is read by its headers alone, and this needs its values: name a folder, or org/name of the hub"
+            f"{name} is read by its headers alone, and this needs its values: name a folder, or org/name of the hub",
+            code="unsupported",
         )
     if not _REPOSITORY.fullmatch(name) or name.startswith("."):
-        raise BadInput(f"there is no file or folder {quoted(name)}")
+        raise BadInput(f"there is no file or folder {quoted(name)}", code="not-found")
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise BadInput(
-            f"there is no folder {quoted(name)}; to fetch a repository of that name: pip install huggingface_hub"
+            f"there is no folder {quoted(name)}; to fetch a repository of that name: pip install huggingface_hub",
+            code="not-found",
         ) from None
     folder = Path()
     for weights in _WEIGHTS:
@@ -49,7 +51,7 @@ def local(source: str | os.PathLike[str]) -> Path:
         except Exception as error:  # its own, those of the client beneath it, and the system's
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise BadInput(
-                f"there is no folder {quoted(name)}, and the repository could not be fetched: {why}"
+                f"there is no folder {quoted(name)}, and the repository could not be fetched: {why}", code="unreachable"
             ) from None
         if any(folder.glob(weights[0])):
             break

@@ -100,10 +100,10 @@ class Scan:
         if token:
             string_of(token)
         elif number and _UNFIT.search(number) and math.isinf(float(number)):
-            raise BadInput(f"the header holds the number {quoted(number)}, which is too large")
+            raise BadInput(f"the header holds the number {quoted(number)}, which is too large", code="too-large")
         elif opened:
             if inside + len(ends) >= DEEPEST:
-                raise BadInput(f"the header nests more than {DEEPEST} lists and objects")
+                raise BadInput(f"the header nests more than {DEEPEST} lists and objects", code="too-large")
             close = "]" if opened == "[" else "}"
             if not self.sees(close):
                 ends.append(close)
@@ -123,7 +123,8 @@ class Scan:
         found = self.text[self.position : self.position + 120]
         said = shown(found, most=130) if found else "its end"
         return BadInput(
-            f"the header is malformed at character {self._behind + self.position}: expected {wanted}, found {said}"
+            f"the header is malformed at character {self._behind + self.position}: expected {wanted}, found {said}",
+            code="malformed",
         )
 
 
@@ -139,5 +140,5 @@ def string_of(token: str) -> str:
         value: str = json.loads(token)
         value.encode()
     except ValueError:
-        raise BadInput(f"the header holds the malformed string {quoted(token)}") from None
+        raise BadInput(f"the header holds the malformed string {quoted(token)}", code="malformed") from None
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,42 +36,45 @@ def ledger_of_language(source: Any, overrides: Mapping[str, Any]) -> Ledger:
     """
     values, name, folder = _config_of(source)
     if not isinstance(values, Mapping):
-        raise BadInput(f"{name} holds {shown(values)}, expected a config: an object with a model_type")
+        raise BadInput(
+            f"{name} holds {shown(values)}, expected a config: an object with a model_type", code="not-a-config"
+        )
     family, part = _part_of(values, name)
     within = {key.removeprefix(f"{part}."): value for key, value in overrides.items()}
     described = _described(values, family, part, within, name)
     if folder is None:
-        pack_as_stated(described, values)
-        return described
+        return pack_as_stated(described, values)
     names = names_in(folder)
     if absent_from(folder, names):
-        pack_as_stated(described, values)
-        described.notes = ("counted from the config: not all files of weights are there", *described.notes)
-        return described
+        described = pack_as_stated(described, values)
+        return _noted(described, "counted from the config: not all files of weights are there")
     weights = find_weights(folder)
     if weights is None:
-        pack_as_stated(described, values)
-        return described
-    layouts = [described, _described(values, family, part, within, name, published=True)] if described.recipe else []
+        return pack_as_stated(described, values)
+    layouts = (
+        [described, _described(values, family, part, within, name, published=True)] if described.model.recipe else []
+    )
     refuse_too_many(layouts, name)
     settings = {**values, **{f"{part}.{key}": value for key, value in within.items()}}
     ledger = ledger_of_part(weights, layouts, settings, source=name)
-    ledger.notes = (*described.notes[:1], *ledger.notes)
-    if isinstance(folder, Remote):
-        ledger.fetched = folder.store.tally.fetched
-        ledger.notes += (str(ledger.fetched),)
-    return ledger
+    ledger = _noted(ledger, *described.notes[:1])
+    return ledger.with_fetched(folder.store.tally.fetched) if isinstance(folder, Remote) else ledger
+
+
+def _noted(ledger: Ledger, *first: str) -> Ledger:
+    """A ledger with notes before its own."""
+    return replace(ledger, notes=(*first, *ledger.notes))
 
 
 def _part_of(values: Mapping[str, Any], name: str) -> tuple[Architecture | None, str]:
     """The native type of the whole, None where it is none, and the key of its language part."""
     stated = next((part for part in TEXT_PARTS if values.get(part) is not None), None)
     if stated and not isinstance(values[stated], Mapping):
-        raise BadInput(f"{name}: {stated} is {shown(values[stated])}, expected an object")
+        raise BadInput(f"{name}: {stated} is {shown(values[stated])}, expected an object", code="bad-value")
     family = _family(values, name, nested=stated is not None)
     part = stated or next((part for part in TEXT_PARTS if family is not None and part in family.parts), None)
     if part is None:
-        raise BadInput(f"{name} has no part for its language alone: none of {', '.join(TEXT_PARTS)}")
+        raise BadInput(f"{name} has no part for its language alone: none of {', '.join(TEXT_PARTS)}", code="no-answer")
     return family, part
 
 
@@ -91,17 +95,18 @@ def _described(
         tied = {f"{part}.{TIE}": values.get(TIE, whole.keys[TIE])} if whole and TIE in whole.keys else {}
         alone = {**values, "architectures": [family.class_name]}
         ledger = ledger_from_config(alone, {**tied, **dotted}, source=name, published=published)
-        ledger.notes = (f"the language part alone, {part}", *ledger.notes)
-        return ledger
+        return _noted(ledger, f"the language part alone, {part}")
     text = _inherited(values, family, part, values.get(part) or {})
     if "model_type" not in {**text, **within}:
-        raise BadInput(f"{name}: {part}.model_type is missing; say which it is with --set model_type=llama or another")
+        raise BadInput(
+            f"{name}: {part}.model_type is missing; say which it is with --set model_type=llama or another",
+            code="not-a-config",
+        )
     kind = model_type_of({**text, **within}, name)
     if family is None and architectures.find(kind) is None and is_known(values.get("model_type")):
         return language_by_transformers(values["model_type"], values, dotted, source=name)
     ledger = ledger_from_config(text, within, source=name, published=published)
-    ledger.notes = (f"the language part alone, {part}: a model of type {ledger.architecture}", *ledger.notes)
-    return ledger
+    return _noted(ledger, f"the language part alone, {part}: a model of type {ledger.architecture}")
 
 
 def _family(values: Mapping[str, Any], name: str, *, nested: bool) -> Architecture | None:
@@ -132,7 +137,9 @@ def _config_of(source: Any) -> tuple[Any, str, Location | None]:
     if not isinstance(source, str | os.PathLike):
         if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):
             return source.to_dict(), type(source).__name__, None
-        raise BadInput(f"{shown(source)} is no config, of which the language part could be counted")
+        raise BadInput(
+            f"{shown(source)} is no config, of which the language part could be counted", code="not-a-config"
+        )
     from tallystick.presets import PRESETS
 
     if isinstance(source, str) and source.lower() in PRESETS:
@@ -143,5 +150,8 @@ def _config_of(source: Any) -> tuple[Any, str, Location | None]:
     if place.name.endswith(".json"):
         return read_json(place), str(source), None
     if isinstance(place, Path) and os.path.isfile(place):
-        raise BadInput(f"{source} is no config, of which the language part could be counted: name its config.json")
+        raise BadInput(
+            f"{source} is no config, of which the language part could be counted: name its config.json",
+            code="not-a-config",
+        )
     return read_json(place / CONFIG), str(source), place

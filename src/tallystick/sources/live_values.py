@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tallystick.ledger import ROUNDED, Compared, Values
+from tallystick.evidence import ROUNDED, Compared, Values
 from tallystick.sources.places import walk
 from tallystick.sources.tensors import Parts, is_freed, is_lazy, is_sharded, parts_of, shape_of
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tallystick.config import TIE
-from tallystick.ledger import Entry, Ledger, Values
+from tallystick.description import ModelDescription
+from tallystick.evidence import Values
+from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import classes_of
 from tallystick.sources.config import TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
@@ -64,7 +67,7 @@ def told_by_transformers(
         prefix=("", ""),
         elsewhere={},
     )
-    described = Ledger(built.values(), source=source, kind="config", architecture=model_type)
+    described = Ledger(tuple(built.values()), source=source, kind="config", model=ModelDescription(model_type))
     if _denies_tie(config):
         described = _untied_where_it_differs(described, set(stored_as.values()), values)
     return ToldByConfig(found, described)
@@ -87,5 +90,5 @@ def _untied_where_it_differs(described: Ledger, stored: Container[str], values: 
         first, *others = [name for name in tie.names if name in stored] or tie.names
         heads = [name for name in others if described.tensors[name].role == "head"]
         apart |= {name for name in heads if values.compare(first, name).relation == "untied"}
-    entries = [e._replace(storage=e.name, unique=e.size) if e.name in apart else e for e in described.entries]
-    return Ledger(entries, source=described.source, kind=described.kind, architecture=described.architecture)
+    entries = (e._replace(storage=e.name, unique=e.size) if e.name in apart else e for e in described.entries)
+    return replace(described, rolled=tuple(entries))

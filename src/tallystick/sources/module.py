@@ -7,13 +7,16 @@ and the elements of it that they see. Addresses are never compared: on the meta 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from tallystick import architectures
+from tallystick.description import ModelDescription
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput
+from tallystick.evidence import Evidence
 from tallystick.ledger import Entry, Ledger
 from tallystick.retying import is_packed_away, one_shape_first, packed_before, retie_call, tied_before
 from tallystick.sources.classes import counts, is_part
@@ -109,16 +112,19 @@ def ledger_of_facts(
         notes.append(
             f"{size:,} elements in the state dict are neither parameters nor buffers, and are not counted: {named}"
         )
+    model = described.model if described else ModelDescription()
     return Ledger(
-        entries,
+        tuple(entries),
         source=source or facts.class_name,
         kind="module",
-        architecture=facts.model_type or facts.class_name,
-        notes=notes + packed_notes(entries, {}),
-        described=described,
-        mismatches=mismatches,
-        meant=facts.meant,
-        values=None if tensors is None else LiveValues(tensors, expected_pairs(entries), facts.registered),
+        notes=(*notes, *packed_notes(entries, {})),
+        model=replace(model, architecture=facts.model_type or facts.class_name),
+        evidence=Evidence(
+            described=described,
+            mismatches=mismatches,
+            declared=facts.meant,
+            values=None if tensors is None else LiveValues(tensors, expected_pairs(entries), facts.registered),
+        ),
     )
 
 
@@ -134,7 +140,7 @@ def _entries(found: list[Found]) -> list[Entry]:
         storage, unique = taken[position]
         dtype = str(item.tensor.dtype).removeprefix("torch.")
         if dtype not in BITS:
-            raise BadInput(f"{item.name} has the dtype {dtype}, whose size is not known")
+            raise BadInput(f"{item.name} has the dtype {dtype}, whose size is not known", code="unsupported")
         entries.append(
             Entry(
                 name=item.name,

@@ -49,10 +49,10 @@ def built_on_meta(build: Callable[[], nn.Module]) -> nn.Module:
         warnings.filterwarnings("ignore", message="(?s).*meta")  # copies to it do nothing, as they should
         module = build()
     if watched.why:
-        raise BadInput(watched.why)
+        raise BadInput(watched.why, code="user-code")
     elsewhere = next((p.device for p in module.parameters() if p.device.type != "meta"), None)
     if elsewhere is not None:
-        raise BadInput(f"its parameters came to be on {elsewhere} all the same")
+        raise BadInput(f"its parameters came to be on {elsewhere} all the same", code="user-code")
     return module
 
 

@@ -94,7 +94,7 @@ def translated(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
     made, notes = translate(stated, source)
     unread = [key for key in overrides if translate is _from_litgpt and key not in {*values, *_DTYPES}]
     if unread:
-        raise BadInput(f"{source} has no {', '.join(unread)} to set")
+        raise BadInput(f"{source} has no {', '.join(unread)} to set", code="unknown-key")
     kept = {key: one for key, one in overrides.items() if key in _DTYPES}
     return Translated({key: one for key, one in made.items() if one is not None}, kept, notes)
 
@@ -109,7 +109,8 @@ def _from_params(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
         what = f"model_type {shown(kind)}" if kind != "transformer" else ", ".join(map(quoted, strange[:5]))
         raise BadInput(
             f"{source} is a params.json of Meta's or Mistral's kind with {what}, which is not read:"
-            " name the weights, or the config.json of the same model on Hugging Face"
+            " name the weights, or the config.json of the same model on Hugging Face",
+            code="unsupported",
         )
     dim, heads = _size(stated, "dim", source), _size(stated, "n_heads", source)
     rows, notes = stated.get("vocab_size", -1), []
@@ -139,7 +140,7 @@ def _from_params(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
     moe = stated.get("moe")
     if moe is not None:
         if not isinstance(moe, Mapping):
-            raise BadInput(f"{source}: moe is {shown(moe)}, expected an object with num_experts")
+            raise BadInput(f"{source}: moe is {shown(moe)}, expected an object with num_experts", code="bad-value")
         made |= {
             "model_type": "mixtral",
             "num_local_experts": _size(moe, "num_experts", f"{source}: moe"),
@@ -158,7 +159,9 @@ def _hidden(stated: Mapping[str, Any], dim: int, source: str) -> int:
     hidden, by = int(2 * 4 * dim / 3), stated.get("ffn_dim_multiplier")
     if by is not None:
         if isinstance(by, bool) or not isinstance(by, int | float) or not 0 < by <= LARGEST_MULTIPLIER:
-            raise BadInput(f"{source}: ffn_dim_multiplier is {shown(by)}, expected a number such as 1.3")
+            raise BadInput(
+                f"{source}: ffn_dim_multiplier is {shown(by)}, expected a number such as 1.3", code="bad-value"
+            )
         hidden = int(by * hidden)
     multiple = _size(stated, "multiple_of", source, 256)
     return multiple * math.ceil(hidden / multiple)
@@ -190,13 +193,15 @@ def _from_litgpt(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
         what = f"{odd} {shown(stated.get(odd))}" if kind and odd else f"mlp_class_name {shown(mlp)}"
         raise BadInput(
             f"{source} is litgpt's config of {quoted(stated.get('name', 'a model'))} with {what}, which is not read:"
-            " name lit_model.pth beside it, or the config.json of the same model on Hugging Face"
+            " name lit_model.pth beside it, or the config.json of the same model on Hugging Face",
+            code="unsupported",
         )
     heads = _size(stated, "n_head", source)
     groups, width = _size(stated, "n_query_groups", source, heads), _size(stated, "n_embd", source)
     if neox and (groups != heads or stated.get("head_size") not in (None, width // heads)):
         raise BadInput(
-            f"{source} is litgpt's config of grouped queries with GptNeoxMLP, which is not read: name lit_model.pth"
+            f"{source} is litgpt's config of grouped queries with GptNeoxMLP, which is not read: name lit_model.pth",
+            code="unsupported",
         )
     made = {
         "model_type": kind,
@@ -220,5 +225,5 @@ def _size(values: Mapping[str, Any], key: str, source: str, default: int | None 
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 63:
         said = "missing" if value is None else shown(value)
-        raise BadInput(f"{source}: {key} is {said}, expected a positive integer")
+        raise BadInput(f"{source}: {key} is {said}, expected a positive integer", code="bad-value")
     return value

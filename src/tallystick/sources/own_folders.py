@@ -36,14 +36,13 @@ def ledger_from_own_folder(
     weights = find_weights(folder) if len(slices) < 2 else None
     if weights is not None and not overrides:
         ledger = ledger_from_checkpoint(weights, {}, source=source)
-        ledger.notes += (_held_against(ledger, values, config),)
-        return ledger
+        return ledger.with_notes(_held_against(ledger, values, config))
     ledger = ledger_from_config(values, overrides, source=str(folder / config))
     if len(slices) > 1:
         unread = f"{quoted(slices[0])} and {len(slices) - 1} more hold slices of each tensor, and were not read"
-        ledger.notes += (f"counted from {config}: {unread}",)
-    elif weights is not None:
-        ledger.notes += (f"counted from {config}: {quoted(weights.name)} was not read",)
+        return ledger.with_notes(f"counted from {config}: {unread}")
+    if weights is not None:
+        return ledger.with_notes(f"counted from {config}: {quoted(weights.name)} was not read")
     return ledger
 
 

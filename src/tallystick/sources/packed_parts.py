@@ -52,7 +52,7 @@ class Parts:
     def shape(self, ending: str, dimensions: int | None = None) -> tuple[int, ...]:
         """The shape of a part, which must be there, and have so many dimensions where that is asked."""
         if not self.has(ending):
-            raise BadInput(f"{self.named('')} is packed, and {self.named(ending)} is not there")
+            raise BadInput(f"{self.named('')} is packed, and {self.named(ending)} is not there", code="incomplete")
         shape = self._tensors[self.stem + ending][2]
         if dimensions not in (None, len(shape)):
             self.contradiction(ending)
@@ -77,7 +77,10 @@ class Parts:
         """Refuse parts that are of no one weight."""
         parts = [f"{self.named(one)} of shape {self._tensors[self.stem + one][2]}" for one in endings]
         what = "cannot belong to one packed weight" if len(parts) > 1 else "cannot belong to a packed weight"
-        raise BadInput(f"{' and '.join(parts)} {what}: the file is broken, or packed otherwise than its names say")
+        raise BadInput(
+            f"{' and '.join(parts)} {what}: the file is broken, or packed otherwise than its names say",
+            code="malformed",
+        )
 
     def whole(self, dividend: int, divisor: int, *endings: str) -> int:
         """A quotient that has to be whole."""

@@ -34,12 +34,18 @@ def bitsandbytes(parts: Parts) -> Weight | None:
         state = json.loads(noted)
         shape, block = state["shape"], state["blocksize"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise BadInput(f"{parts.named(ending)} holds {shown(noted, most=60)}, expected a JSON with a shape") from None
+        raise BadInput(
+            f"{parts.named(ending)} holds {shown(noted, most=60)}, expected a JSON with a shape", code="malformed"
+        ) from None
     if not isinstance(shape, list) or not all(map(is_size, shape)) or not is_size(block):
-        raise BadInput(f"{parts.named(ending)} gives the shape {shown(shape)} and the blocksize {shown(block)}")
+        raise BadInput(
+            f"{parts.named(ending)} gives the shape {shown(shape)} and the blocksize {shown(block)}", code="malformed"
+        )
     size = math.prod(shape)
     if not most - BITS[parts.dtype("")] // 4 < size <= most:
-        raise BadInput(f"{parts.named('')} holds {most:,} packed values, and its quant_state says {shown(shape)}")
+        raise BadInput(
+            f"{parts.named('')} holds {most:,} packed values, and its quant_state says {shown(shape)}", code="malformed"
+        )
     if math.prod(parts.shape(".absmax")) != -(-size // block):
         parts.contradiction("", ".absmax")
     return Weight(tuple(shape), kinds[0])
@@ -133,7 +139,8 @@ def compressed_tensors(parts: Parts) -> Weight | None:
         shape = tuple(int.from_bytes(noted[at : at + 8], "little", signed=True) for at in range(0, len(noted), 8))
         if len(shape) != len(above) + 1 or shape[:-1] != above or not 0 < shape[-1] <= 32 * words:
             raise BadInput(
-                f"{parts.named('.weight_shape')} says {shown(shape)}, which {(*above, words)} cannot be packed from"
+                f"{parts.named('.weight_shape')} says {shown(shape)}, which {(*above, words)} cannot be packed from",
+                code="malformed",
             )
         bits = bits if bits and _words(shape[-1], bits) == words else min(words * 32 // shape[-1], 8)
     elif bits:
@@ -212,11 +219,14 @@ def mlx(parts: Parts) -> Weight | None:
     if bits is None or size is None:
         return None
     if not is_size(bits) or not is_size(size) or bits > 8:
-        raise BadInput(f"the config's quantization says bits {shown(bits)} and group_size {shown(size)}")
+        raise BadInput(
+            f"the config's quantization says bits {shown(bits)} and group_size {shown(size)}", code="bad-value"
+        )
     if words * 32 != groups * size * bits:
         raise BadInput(
             f"{parts.named('.weight')} of shape {(*above, words)} with scales of shape {(*above, groups)} is not"
-            f" packed in {bits} bits and groups of {size}, as the config says"
+            f" packed in {bits} bits and groups of {size}, as the config says",
+            code="mismatch",
         )
     return Weight((*above, groups * size), f"int{bits}", whose)
 
@@ -301,7 +311,10 @@ def hqq(parts: Parts) -> Weight | None:
     held = BITS[parts.dtype(".W_q")] // bits  # in one of its elements
     most = math.prod(above) * columns * held
     if not all(map(is_size, shape)) or not most - held * columns < math.prod(shape) <= most:
-        raise BadInput(f"{parts.named('.W_q')} holds up to {most:,} packed values, and its shape says {shown(shape)}")
+        raise BadInput(
+            f"{parts.named('.W_q')} holds up to {most:,} packed values, and its shape says {shown(shape)}",
+            code="malformed",
+        )
     return Weight(shape, f"int{bits}")
 
 
@@ -354,11 +367,11 @@ def torchao(parts: Parts) -> Weight | None:
             stated = data.get("shape")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise BadInput(
-                f"__metadata__ says of {parts.named('')} {shown(noted)}, which torchao does not write"
+                f"__metadata__ says of {parts.named('')} {shown(noted)}, which torchao does not write", code="malformed"
             ) from None
         if stated is not None:
             if not isinstance(stated, list) or not stated or not all(map(is_size, stated)):
-                raise BadInput(f"__metadata__ gives {parts.named('')} the shape {shown(stated)}")
+                raise BadInput(f"__metadata__ gives {parts.named('')} the shape {shown(stated)}", code="malformed")
             shape = tuple(stated)
     stored, dtype = math.prod(parts.shape("_qdata")), parts.dtype("_qdata")
     float4 = kind in ("NVFP4Tensor", "MXTensor") and dtype == "uint8"

@@ -31,7 +31,9 @@ def names_built(model: PreTrainedModel, source: str) -> frozenset[str]:
     """
     decoder, head = model.get_decoder(), model.get_output_embeddings()
     if decoder is model:
-        raise BadInput(f"{source}: transformers' {type(model).__name__} has no part for its language alone")
+        raise BadInput(
+            f"{source}: transformers' {type(model).__name__} has no part for its language alone", code="no-answer"
+        )
     parts = [part for part in (decoder, head) if part is not None]
     own = {id(tensor) for part in parts for tensor in (*part.parameters(), *part.buffers())}
     named = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))

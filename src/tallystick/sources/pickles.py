@@ -106,10 +106,10 @@ def followed(
     except BadInput:
         raise
     except (IndexError, KeyError):
-        raise BadInput("its pickle takes what it never made: it is broken") from None
+        raise BadInput("its pickle takes what it never made: it is broken", code="malformed") from None
     except (ValueError, OverflowError, struct.error, AttributeError, TypeError, Warning) as error:
         why = str(error).partition("\n")[0]
-        raise BadInput(f"its pickle is cut off or broken: {why[:120]}") from None
+        raise BadInput(f"its pickle is cut off or broken: {why[:120]}", code="malformed") from None
 
 
 class _Machine:
@@ -145,7 +145,8 @@ class _Machine:
             handler = _STEPS.get(name)
             if handler is None:
                 raise BadInput(
-                    f"its pickle takes the step {name}, which no file of weights needs: nothing of it was run"
+                    f"its pickle takes the step {name}, which no file of weights needs: nothing of it was run",
+                    code="unsafe",
                 )
             handler(self, argument)
 
@@ -224,7 +225,7 @@ class _Machine:
         if isinstance(holder, Stranger):
             holder = holder.listed
         elif type(holder) is not kind:
-            raise BadInput("its pickle appends to what is no list: it is broken")
+            raise BadInput("its pickle appends to what is no list: it is broken", code="malformed")
         holder.extend(items)
 
     def empty_dict(self, _: None) -> None:
@@ -250,7 +251,7 @@ class _Machine:
             for key, value in zip(items[::2], items[1::2], strict=True):
                 holder[key_of(key)] = value
         else:
-            raise BadInput("its pickle sets an item of what is no dictionary: it is broken")
+            raise BadInput("its pickle sets an item of what is no dictionary: it is broken", code="malformed")
 
     def global_(self, words: str) -> None:
         """A global by the names of Python 2 or 3: files have the former at protocol 2, in which torch saves."""
@@ -260,7 +261,7 @@ class _Machine:
     def stack_global(self, _: None) -> None:
         name, module = self.stack.pop(), self.stack.pop()
         if not isinstance(name, str) or not isinstance(module, str):
-            raise BadInput("its pickle names a global by what is no word: it is broken")
+            raise BadInput("its pickle names a global by what is no word: it is broken", code="malformed")
         self._name(module, name)
 
     def _name(self, module: str, name: str) -> None:
@@ -271,7 +272,8 @@ class _Machine:
             return
         if self._strangers is None or not may_be_named(module, name):
             raise BadInput(
-                f"its pickle names GLOBAL {_word(whole)}, which is no part of weights: nothing of it was run"
+                f"its pickle names GLOBAL {_word(whole)}, which is no part of weights: nothing of it was run",
+                code="unsafe",
             )
         self._take(100 + len(whole))
         self._strangers[whole] = None
@@ -292,13 +294,17 @@ class _Machine:
 
     def _reduce(self, of: Any, arguments: Any) -> None:
         if isinstance(of, _Unknown) and not is_class(of.name):
-            raise BadInput(f"its pickle calls GLOBAL {_word(of.name)}, which is no class: nothing of it was run")
+            raise BadInput(
+                f"its pickle calls GLOBAL {_word(of.name)}, which is no class: nothing of it was run", code="unsafe"
+            )
         self._call(of, arguments)
 
     def new_object(self, _: None) -> None:
         arguments, of = self.stack.pop(), self.stack.pop()
         if isinstance(of, Name) and not isinstance(of, _Unknown) and _is_function(of.name):
-            raise BadInput(f"its pickle makes an object of {_word(of.name)}, which is no class: it is broken")
+            raise BadInput(
+                f"its pickle makes an object of {_word(of.name)}, which is no class: it is broken", code="malformed"
+            )
         self._call(of, arguments)
         if isinstance(self.stack[-1], Ordered):
             self.stack[-1] = Ordered()  # a class's __new__ alone takes no items
@@ -306,12 +312,12 @@ class _Machine:
     def new_object_with_keywords(self, _: None) -> None:
         keywords, arguments, of = self.stack.pop(), self.stack.pop(), self.stack.pop()
         if keywords and not isinstance(of, _Unknown):
-            raise BadInput("its pickle makes an object by keywords, which no file of weights does")
+            raise BadInput("its pickle makes an object by keywords, which no file of weights does", code="unsafe")
         self._call(of, arguments)
 
     def _call(self, of: Any, arguments: Any) -> None:
         if not isinstance(of, Name) or not isinstance(arguments, tuple | list):
-            raise BadInput("its pickle calls what is no function: it is broken")
+            raise BadInput("its pickle calls what is no function: it is broken", code="malformed")
         self._new(of.make(tuple(arguments)), 120)
 
     def build(self, _: None) -> None:
@@ -319,7 +325,7 @@ class _Machine:
         if isinstance(built, Other | Stranger):
             built.state = state
         elif not isinstance(built, Ordered) or not isinstance(state, dict):
-            raise BadInput("its pickle sets the state of what has none: it is broken")
+            raise BadInput("its pickle sets the state of what has none: it is broken", code="malformed")
 
     def persistent_id(self, _: None) -> None:
         self._new(self._persistent(self.stack.pop()), 120)
@@ -338,7 +344,7 @@ def key_of(key: Any) -> Any:
         BadInput: for what can be no key, as a list.
     """
     if isinstance(key, list | dict | _Unhashable):
-        raise BadInput("its pickle has a list or dictionary for a key: it is broken")
+        raise BadInput("its pickle has a list or dictionary for a key: it is broken", code="malformed")
     small = isinstance(key, int) and key.bit_length() < 32
     return key if isinstance(key, str) or key is None or small else Key(key)
 

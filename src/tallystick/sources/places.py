@@ -140,7 +140,7 @@ def places_of(model: nn.Module, *, flat: bool = False) -> Places:
         from torch import nn
 
     if not isinstance(model, nn.Module):
-        raise BadInput(f"{quoted(model)} is a {type(model).__name__}, not a torch.nn.Module")
+        raise BadInput(f"{quoted(model)} is a {type(model).__name__}, not a torch.nn.Module", code="bad-value")
     return {item.name: Place(item.tensor, item.owner) for item in walk(model, flat=flat) if not item.buffer}
 
 
@@ -151,7 +151,7 @@ def known_name(places: Places, name: str) -> str:
     bare = bare_name(name)
     if bare in places:
         return bare
-    raise BadInput(f"the model has no parameter {quoted(name)}{nearest(bare, places)}")
+    raise BadInput(f"the model has no parameter {quoted(name)}{nearest(bare, places)}", code="unknown-name")
 
 
 def bare_name(name: str) -> str:

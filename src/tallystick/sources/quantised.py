@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -52,22 +53,22 @@ def ledger_of_config(
     if quantiser:
         fused = not quantiser.linear or _experts_apart(ledger, values, overrides, source)
         with _named(source):
-            _pack(ledger, quantiser, fused=fused)
-    ledger.notes += (why,) if why else ()
+            ledger = _packed(ledger, quantiser, fused=fused)
+    ledger = ledger.with_notes(*why)
     if quantiser and assumed:
-        ledger.notes += (f"the config states no dtype: what is not packed is taken as {quantiser.dtype}",)
-    elif kind == "config" and stated is None and _has_dtype(values):
-        ledger.notes += (_NO_DTYPE,)
+        return ledger.with_notes(f"the config states no dtype: what is not packed is taken as {quantiser.dtype}")
+    if kind == "config" and stated is None and _has_dtype(values):
+        return ledger.with_notes(_NO_DTYPE)
     return ledger
 
 
-def pack_as_stated(ledger: Ledger, values: Mapping[str, Any]) -> None:
-    """Give the weights of a config's ledger, of the whole or of a part, the bytes that the config says."""
+def pack_as_stated(ledger: Ledger, values: Mapping[str, Any]) -> Ledger:
+    """A config's ledger, of the whole or of a part, with weights in the bytes that the config says."""
     with _named(ledger.source):
         quantiser, why = _quantiser(values, dtype_in(values))
         if quantiser:
-            _pack(ledger, quantiser, fused=True)
-    ledger.notes += (why,) if why else ()
+            ledger = _packed(ledger, quantiser, fused=True)
+    return ledger.with_notes(*why)
 
 
 @contextmanager
@@ -76,25 +77,25 @@ def _named(source: str) -> Iterator[None]:
     try:
         yield
     except BadInput as error:
-        raise BadInput(f"{source}: {KEY}: {error}") from None
+        raise BadInput(f"{source}: {KEY}: {error}", code=error.code) from None
 
 
 _NO_DTYPE = "the config states no dtype: float32 is assumed; --set dtype=bfloat16 says another"
 
 
-def _quantiser(values: Mapping[str, Any], dtype: str | None) -> tuple[Quantiser | None, str]:
-    """What a config says of its quantisation, at its top or in its language part; or why that tells no bytes."""
+def _quantiser(values: Mapping[str, Any], dtype: str | None) -> tuple[Quantiser | None, tuple[str, ...]]:
+    """What a config says of its quantisation, at its top or in its language part; or a note why that tells no bytes."""
     parts = (values[part] for part in TEXT_PARTS if isinstance(values.get(part), Mapping))
     told = next((one[key] for one in (values, *parts) for key in KEYS if one.get(key)), None)
     if not isinstance(told, Mapping):
-        return None, ""
+        return None, ()
     from tallystick.sources.quantised_layouts import Unstated
     from tallystick.sources.quantisers import quantiser_of
 
     try:
-        return quantiser_of({"expert_dtype": values.get("expert_dtype"), **told}, dtype), ""
+        return quantiser_of({"expert_dtype": values.get("expert_dtype"), **told}, dtype), ()
     except Unstated as missing:
-        return None, _unknown(told, str(missing), dtype or "float32")
+        return None, (_unknown(told, str(missing), dtype or "float32"),)
 
 
 def _has_dtype(values: Mapping[str, Any]) -> bool:
@@ -111,14 +112,16 @@ def _unknown(told: Mapping[str, Any], missing: str, dtype: str) -> str:
 
 def _experts_apart(ledger: Ledger, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> bool:
     """Whether files hold experts one by one, each a linear layer, and not fused to one tensor."""
-    if ledger.recipe is None or not any(entry.role == "experts" and len(entry.shape) == 3 for entry in ledger.rolled):
+    if ledger.model.recipe is None or not any(
+        entry.role == "experts" and len(entry.shape) == 3 for entry in ledger.rolled
+    ):
         return True
     files = ledger_from_config(values, overrides, source=source, published=True)
     return not any(entry.role == "experts" and len(entry.shape) == 3 for entry in files.rolled)
 
 
-def _pack(ledger: Ledger, quantiser: Quantiser, *, fused: bool) -> None:
-    """Give each weight of a ledger the bytes that it is packed in, and its scales beside it; say so in a note."""
+def _packed(ledger: Ledger, quantiser: Quantiser, *, fused: bool) -> Ledger:
+    """A ledger with each weight in the bytes that it is packed in, its scales after it, and a note that says so."""
     width = next((int(entry.shape[-1]) for entry in ledger.rolled if entry.role == "token_embedding"), 0)
     conv1d = ledger.architecture in _OF_CONV1D
     held = [
@@ -133,15 +136,15 @@ def _pack(ledger: Ledger, quantiser: Quantiser, *, fused: bool) -> None:
     entries = [entry for entry, _ in held]
     packed = [entry for entry in entries if entry.packed is not None]
     if not packed:
-        none = f"the config says that weights are quantised ({quantiser.method}), and none of its modules is"
-        ledger.notes += (none,)
-        return
+        return ledger.with_notes(
+            f"the config says that weights are quantised ({quantiser.method}), and none of its modules is"
+        )
     size = sum(int(entry.bytes) * int(entry.copies) for entry in entries)
-    ledger.rolled = tuple(entries)
-    ledger.stored = (sum(int(elements) * int(entry.copies) for entry, elements in held), size)
+    stored = (sum(int(elements) * int(entry.copies) for entry, elements in held), size)
+    ledger = replace(ledger, rolled=tuple(entries), evidence=replace(ledger.evidence, stored=stored))
     counted = sum(int(entry.unique) * int(entry.copies) for entry in packed if not entry.buffer)
     dtypes = ", ".join(dict.fromkeys(entry.dtype for entry in packed if not entry.buffer))
-    ledger.notes += (
+    return ledger.with_notes(
         f"{KEY} ({quantiser.method}): {counted:,} of {ledger.total:,} parameters are packed in {dtypes},"
         f" {sum(int(entry.bytes) * int(entry.copies) for entry in packed):,} bytes with their scales; {size:,} bytes in all",
         *(f"{KEY} lists {quoted(one, most=80)}, which is not read as a pattern" for one in quantiser.unread[:3]),

@@ -92,7 +92,7 @@ class Web:
             with self._get(url, {}) as response:
                 content = _content(response, LARGEST_DOCUMENT + 1)
                 if len(content) > LARGEST_DOCUMENT:
-                    raise BadInput(f"the host sends more than {LARGEST_DOCUMENT:,} bytes")
+                    raise BadInput(f"the host sends more than {LARGEST_DOCUMENT:,} bytes", code="too-large")
                 following = re.search(r'<([^<>]*)>; *rel="next"', response.headers.get("Link") or "")
                 same = following and origin(urlsplit(following[1])) == origin(urlsplit(url))
                 return content, following[1] if following and same else None
@@ -110,7 +110,10 @@ class Web:
         response: HTTPResponse = self._opener.open(request, timeout=min(PATIENCE, left))
         if (encoding := response.headers.get("Content-Encoding") or "identity") != "identity":
             response.close()
-            raise BadInput(f"the host packs what it sends ({quoted(encoding)}), so that no piece of it can be read")
+            raise BadInput(
+                f"the host packs what it sends ({quoted(encoding)}), so that no piece of it can be read",
+                code="unreachable",
+            )
         return response
 
     def _told(self, error: HTTPError, what: str) -> BadInput:
@@ -121,10 +124,12 @@ class Web:
         if code in (404, 410):
             return NotThere(f"{what} is not there: the host answers {said}")
         if 300 <= code < 400:
-            return BadInput(f"{what}: the host points on without an end, or to what is no address of the web")
+            return BadInput(
+                f"{what}: the host points on without an end, or to what is no address of the web", code="unreachable"
+            )
         if code in (401, 403):
-            return BadInput(f"{what} may not be read: the host answers {said}; {self._refused}")
-        return BadInput(f"{what}: the host answers {said}")
+            return BadInput(f"{what} may not be read: the host answers {said}; {self._refused}", code="unreadable")
+        return BadInput(f"{what}: the host answers {said}", code="unreachable")
 
 
 class Answer(HTTPResponse):
@@ -158,13 +163,17 @@ class _InTime(RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         if time.monotonic() > self._end:
-            raise BadInput(f"the host still sends its answer after {DEADLINE} seconds: too slow to wait for")
+            raise BadInput(
+                f"the host still sends its answer after {DEADLINE} seconds: too slow to wait for", code="unreachable"
+            )
         wanted = memoryview(buffer).cast("B")
         content = self._file.read1(len(wanted))
         self._allowance.read(len(content))
         self.left -= len(content)
         if self.left < 0:
-            raise BadInput("the host sends far more than was asked for, before its answer or in its encoding")
+            raise BadInput(
+                "the host sends far more than was asked for, before its answer or in its encoding", code="too-large"
+            )
         wanted[: len(content)] = content
         return len(content)
 
@@ -213,7 +222,7 @@ class Redirects(HTTPRedirectHandler):
         self._reach.refuse(before, after, elsewhere=self._elsewhere)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is None:
-            raise BadInput("the host points nowhere")
+            raise BadInput("the host points nowhere", code="unreachable")
         if origin(after) != origin(before):
             request.remove_header("Authorization")
         self._allowance.request()
@@ -229,15 +238,21 @@ def _piece(response: HTTPResponse, start: int, length: int) -> Piece:
         if max(claimed, len(content)) > LARGEST_WHOLE:
             raise BadInput(
                 f"the host sends no pieces of files, and this one has more than {LARGEST_WHOLE:,} bytes: download it, and"
-                " name the file"
+                " name the file",
+                code="too-large",
             )
         return Piece(content, max(claimed, len(content)), version)
     told = _RANGE.fullmatch(response.headers.get("Content-Range") or "")
     if response.status != 206 or told is None:
-        raise BadInput(f"the host was asked for a piece of a file, and answers {response.status} without one")
+        raise BadInput(
+            f"the host was asked for a piece of a file, and answers {response.status} without one", code="unreachable"
+        )
     first, last, size = map(int, told.groups())
     if first != start or last != min(start + length, size) - 1:
-        raise BadInput(f"the host was asked for {length:,} bytes from {start:,} on, and answers {quoted(told[0])}")
+        raise BadInput(
+            f"the host was asked for {length:,} bytes from {start:,} on, and answers {quoted(told[0])}",
+            code="unreachable",
+        )
     return Piece(_content(response, last - first + 1), size, version)
 
 
@@ -247,7 +262,9 @@ def _content(response: HTTPResponse, most: int) -> bytes:
     while len(content) < most and (block := response.read1(min(_BLOCK, most - len(content)))):
         content += block
     if len(content) < most and response.length:
-        raise BadInput(f"the host ended after {len(content):,} bytes, with {response.length:,} still to come")
+        raise BadInput(
+            f"the host ended after {len(content):,} bytes, with {response.length:,} still to come", code="unreachable"
+        )
     return bytes(content)
 
 
@@ -257,9 +274,9 @@ def _wrong(error: Exception, what: str) -> BadInput:
     if isinstance(error.__context__, BadInput):  # which http.client took for a number of a chunk that it cannot read
         reason = error.__context__
     if isinstance(reason, TimeoutError):
-        return BadInput(f"{what}: the host sent nothing for {PATIENCE} seconds")
+        return BadInput(f"{what}: the host sent nothing for {PATIENCE} seconds", code="unreachable")
     if isinstance(reason, OSError):
-        return BadInput(f"{what} cannot be reached: {reason.strerror or reason}")
+        return BadInput(f"{what} cannot be reached: {reason.strerror or reason}", code="unreachable")
     if isinstance(reason, BadInput):
-        return BadInput(f"{what}: {reason}")
-    return BadInput(f"{what}: the host does not answer as HTTP has it ({type(reason).__name__})")
+        return BadInput(f"{what}: {reason}", code=reason.code)
+    return BadInput(f"{what}: the host does not answer as HTTP has it ({type(reason).__name__})", code="unreachable")

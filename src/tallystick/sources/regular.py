@@ -16,7 +16,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from tallystick.errors import BadInput, quoted
+from tallystick.errors import BadInput, code_of, quoted
 
 BLOCK = 1 << 20  # bytes copied at once
 
@@ -65,7 +65,9 @@ class Listing:
         try:
             file = os.fdopen(_opened(listed), "rb")
         except OSError as error:
-            raise BadInput(f"{self.folder}: {quoted(name)} cannot be read: {error.strerror or error}") from None
+            raise BadInput(
+                f"{self.folder}: {quoted(name)} cannot be read: {error.strerror or error}", code=code_of(error)
+            ) from None
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or _stamp(status) != listed.stamp:
             file.close()
@@ -96,7 +98,9 @@ class Listing:
             raise self._changed()
 
     def _changed(self) -> BadInput:
-        return BadInput(f"{self.folder} was changed while it was copied: try again when nothing writes to it")
+        return BadInput(
+            f"{self.folder} was changed while it was copied: try again when nothing writes to it", code="changed"
+        )
 
 
 def list_regular(folder: Path) -> Listing:
@@ -123,7 +127,7 @@ def list_regular(folder: Path) -> Listing:
                     what = f"{folder} holds {quoted(name)}"
                     files[name] = _regular(root, tuple(Path(name).parts), status, what)
     except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror or error}") from None
+        raise BadInput(f"{folder}: {error.strerror or error}", code=code_of(error)) from None
     return Listing(folder, files, folders)
 
 
@@ -132,7 +136,7 @@ def copy_bytes(source: BinaryIO, target: BinaryIO, length: int, *, what: Path) -
     while length:
         block = source.read(min(BLOCK, length))
         if not block:
-            raise BadInput(f"{what} became shorter while it was copied")
+            raise BadInput(f"{what} became shorter while it was copied", code="changed")
         length -= len(block)
         target.write(block)
 
@@ -147,9 +151,11 @@ def _linked(folder: Path, root: Path, name: str) -> RegularFile:
     if cache is not None and place.parent == cache / "blobs":
         root = cache
     elif not place.is_relative_to(root) or last == "..":
-        raise BadInput(f"{what} outside of it, which is not followed: put the file there, or remove the link")
+        raise BadInput(
+            f"{what} outside of it, which is not followed: put the file there, or remove the link", code="unsafe"
+        )
     if not os.path.lexists(place):
-        raise BadInput(f"{what}, which is not there: put the file there, or remove the link")
+        raise BadInput(f"{what}, which is not there: put the file there, or remove the link", code="incomplete")
     return _regular(root, place.relative_to(root).parts, os.lstat(place), what)
 
 
@@ -164,7 +170,9 @@ def _cache_around(root: Path) -> Path | None:
 def _regular(root: Path, parts: tuple[str, ...], status: os.stat_result, what: str) -> RegularFile:
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
-        raise BadInput(f"{what}, which is {kind}: only regular files are copied, remove it from the folder")
+        raise BadInput(
+            f"{what}, which is {kind}: only regular files are copied, remove it from the folder", code="unsafe"
+        )
     return RegularFile(root, parts, _stamp(status), status.st_mode)
 
 

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Fetched
+from tallystick.evidence import Fetched
 from tallystick.sources.allowance import MOST_REQUESTS, Allowance
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ MOST_KEPT = 64  # beginnings of files, for whoever opens one again: an index may
 
 class NotThere(BadInput):
     """There is no such file."""
+
+    code = "not-found"
 
 
 class Piece(NamedTuple):
@@ -117,7 +119,7 @@ class Remote:
         """The files of a folder."""
         names = self.store.names(self._key)
         if names is None:
-            raise BadInput(f"{self} cannot be listed: name a file")
+            raise BadInput(f"{self} cannot be listed: name a file", code="unsupported")
         return (self / name for name in names)
 
     def exists(self) -> bool:
@@ -137,7 +139,7 @@ class Remote:
         """The file opened for reading, and its size in bytes."""
         first = self._first()
         if not first.size:
-            raise BadInput(f"{self} is empty")
+            raise BadInput(f"{self} is empty", code="truncated")
         return BufferedReader(_Pieces(self, first), FIRST_PIECE), first.size
 
     def fetch(self, start: int, length: int) -> Piece:
@@ -145,9 +147,12 @@ class Remote:
         piece = self.store.read(self._key, start, length)
         self.store.tally.receive(len(piece.content))
         if (first := self.store.tally.files.get(self._key)) and first[1:] != piece[1:]:
-            raise BadInput(f"{self} was changed while it was read: read it again")
+            raise BadInput(f"{self} was changed while it was read: read it again", code="changed")
         if len(piece.content) < min(length, piece.size - start):
-            raise BadInput(f"{self}: of the {length:,} bytes from {start:,} on only {len(piece.content):,} came")
+            raise BadInput(
+                f"{self}: of the {length:,} bytes from {start:,} on only {len(piece.content):,} came",
+                code="unreachable",
+            )
         return piece
 
     def _first(self) -> Piece:
@@ -170,7 +175,10 @@ def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]
     if not any(isinstance(path, Remote) for path in paths):
         return [work(path) for path in paths]
     if len(paths) > MOST_REQUESTS:
-        raise BadInput(f"{len(paths):,} files would have to be asked for, more than {MOST_REQUESTS:,}: download them")
+        raise BadInput(
+            f"{len(paths):,} files would have to be asked for, more than {MOST_REQUESTS:,}: download them",
+            code="too-large",
+        )
     from concurrent.futures import ThreadPoolExecutor
 
     contexts = [copy_context() for _ in paths]  # the budget of the source is that of its threads too
@@ -220,5 +228,7 @@ class _Pieces(RawIOBase):
         length = min(max(wanted, self._step), LARGEST_PIECE, self._size - self._position)
         self._left -= length
         if self._left < 0:
-            raise BadInput(f"{self._file}: more than {MOST_FETCHED:,} bytes of it would have to be fetched")
+            raise BadInput(
+                f"{self._file}: more than {MOST_FETCHED:,} bytes of it would have to be fetched", code="too-large"
+            )
         self._content, self._start = self._file.fetch(self._position, length).content, self._position

@@ -37,14 +37,14 @@ def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> 
         BadInput: when there is nothing to mend, when `out` exists, and when values would be lost that nobody gave up.
     """
     if not folder.is_dir():
-        raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}")
+        raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}", code="not-found")
     _refuse_inside(folder, out)
     if not answer.problems:
-        raise BadInput(f"{folder} has no tie to mend")
+        raise BadInput(f"{folder} has no tie to mend", code="no-answer")
     drop, tied, done = _plan(answer.problems, as_)
     checkpoint = find_checkpoint(folder)
     if checkpoint is None or not (folder / CONFIG).exists():
-        raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to mend")
+        raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to mend", code="incomplete")
     listing = list_regular(folder)
     with written_whole(out) as partial:
         files = headers_of(checkpoint)
@@ -62,11 +62,11 @@ def _refuse_inside(folder: Path, out: Path) -> None:
     """Refuse an `out` that is the folder or lies in it, by whatever links or spelling it is named."""
     above = out.absolute().parent
     if not os.path.isdir(above):
-        raise BadInput(f"{above} is no folder: make it first, or name another place than {out}")
+        raise BadInput(f"{above} is no folder: make it first, or name another place than {out}", code="not-found")
     around = Path(os.path.realpath(above))
     same = [out] if os.path.exists(out) else []
     if any(os.path.samefile(one, folder) for one in (*same, around, *around.parents)):
-        raise BadInput(f"{out} is inside {folder} itself: name a folder outside of it")
+        raise BadInput(f"{out} is inside {folder} itself: name a folder outside of it", code="bad-value")
 
 
 def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool, list[str]]:
@@ -76,17 +76,21 @@ def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool,
     done = []
     for problem in problems:
         if problem.code == "config-not-read":
-            raise BadInput(problem.message)
+            raise BadInput(problem.message, code="cannot-tie")
         first, *rest = problem.names
         others = " and ".join(rest)
         if problem.code == "config-says-tied-file-differs" and as_ is None:
             raise BadInput(
                 f"{first} and {others} hold different values: --as tied drops the trained {others},"
-                f" --as untied keeps both and sets tie_word_embeddings to false in {CONFIG}"
+                f" --as untied keeps both and sets tie_word_embeddings to false in {CONFIG}",
+                code="ambiguous",
             )
         if problem.code == "config-says-untied-head-missing":
             if as_ == "untied":
-                raise BadInput(f"no file holds {first}: it cannot be untied from what stands for it; use --as tied")
+                raise BadInput(
+                    f"no file holds {first}: it cannot be untied from what stands for it; use --as tied",
+                    code="cannot-tie",
+                )
             done.append(f"{CONFIG} says that {first} is tied")
         elif as_ == "untied":
             tied = False

@@ -101,11 +101,18 @@ def read_header(path: Location) -> Header:
         length = int.from_bytes(first, "little")
         refuse_pointer(path, first + file.read(16) if first == b"version " else b"")
         if len(first) < LENGTH_BYTES:
-            raise BadInput(f"{path} is no safetensors file: {size} bytes, too short to hold a header's length")
+            raise BadInput(
+                f"{path} is no safetensors file: {size} bytes, too short to hold a header's length", code="truncated"
+            )
         if length > LARGEST_HEADER:
-            raise BadInput(f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}")
+            raise BadInput(
+                f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}",
+                code="too-large",
+            )
         if length > size - LENGTH_BYTES:
-            raise BadInput(f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}")
+            raise BadInput(
+                f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}", code="truncated"
+            )
         header = _parsed(_decoder(file, length), length, size - LENGTH_BYTES - length, where=str(path))
     return header._replace(data=LENGTH_BYTES + length)
 
@@ -121,7 +128,7 @@ def _parsed(read: Callable[[int], str], length: int, data_bytes: int, *, where: 
         header = _scan(_Text(read))
         _check_layout(header.tensors, data_bytes)
     except BadInput as error:
-        raise BadInput(f"{where}: {error}") from None
+        raise BadInput(f"{where}: {error}", code=error.code) from None
     return header
 
 
@@ -136,7 +143,9 @@ def _decoder(file: BinaryIO, length: int) -> Callable[[int], str]:
         try:
             text = decoder.decode(content, final=done + len(content) == length)
         except UnicodeDecodeError as error:
-            raise BadInput(f"the header is not UTF-8 at its byte {done - begun + error.start}") from None
+            raise BadInput(
+                f"the header is not UTF-8 at its byte {done - begun + error.start}", code="malformed"
+            ) from None
         done += len(content)
         return text
 
@@ -160,7 +169,8 @@ class _Text:
         rest = len(self.piece) - position
         if rest > most:
             raise BadInput(
-                f"the header's entry at character {self.behind + position} has more than {most:,} characters"
+                f"the header's entry at character {self.behind + position} has more than {most:,} characters",
+                code="too-large",
             )
         following = self._read(min(max(_PIECE, rest), most + 1 - rest))
         self.piece = self.piece[position:] + following
@@ -172,7 +182,8 @@ class _Text:
         text = self.piece[position : position + 120]
         found = shown(text, most=130) if text else "its end"
         return BadInput(
-            f"the header is malformed at character {self.behind + position}: expected {expected}, found {found}"
+            f"the header is malformed at character {self.behind + position}: expected {expected}, found {found}",
+            code="malformed",
         )
 
 
@@ -215,9 +226,11 @@ class _Entries:
     def add(self, name: str, dtype: str, shape: str, start: str, end: str) -> None:
         """Add a tensor, as the header's text has it."""
         if name == _METADATA:
-            raise BadInput(f"the header's {_METADATA} holds more than text")
+            raise BadInput(f"the header's {_METADATA} holds more than text", code="malformed")
         if len(name) > LONGEST_NAME:
-            raise BadInput(f"the header names a tensor by {len(name):,} characters, more than {LONGEST_NAME:,}")
+            raise BadInput(
+                f"the header names a tensor by {len(name):,} characters, more than {LONGEST_NAME:,}", code="too-large"
+            )
         layout = self._layouts.get((dtype, shape))
         if layout is None:
             if len(self._layouts) == _MOST_LAYOUTS:  # as no model has
@@ -231,7 +244,7 @@ class _Entries:
         if layout.bits != (last - first) * 8:
             self._wrong.append(len(self._tensors))
         if last > _LARGEST_SIZE or first > _LARGEST_SIZE:
-            raise BadInput(f"tensor {quoted(name)} has data_offsets beyond 2^64")
+            raise BadInput(f"tensor {quoted(name)} has data_offsets beyond 2^64", code="too-large")
         self._tensors.append(StoredTensor(name, layout.dtype, layout.shape, first, last))
 
     def take(self) -> None:
@@ -338,7 +351,7 @@ def _unusual(text: _Text, position: int, entries: _Entries) -> tuple[int, str]:
             entries.metadata = {}
             scan.expect("null", '"key": "text" in __metadata__')
         else:
-            raise BadInput(f"the header has {_METADATA} twice")
+            raise BadInput(f"the header has {_METADATA} twice", code="malformed")
         after = "," if scan.goes_on("}") else "}"
     except BadInput:
         if scan.is_cut and len(scan.text) - position >= LONGEST_ENTRY:
@@ -363,7 +376,7 @@ def _fields(scan: Scan, name: str) -> tuple[str, str, str, str]:
     while more:
         key = scan.key(_WANTED)
         if key in fields:
-            raise BadInput(f"tensor {quoted(name)} has the field {key} twice")
+            raise BadInput(f"tensor {quoted(name)} has the field {key} twice", code="malformed")
         if key == "dtype":
             fields[key] = (_dtype(scan),)
         elif key == "shape":
@@ -375,7 +388,7 @@ def _fields(scan: Scan, name: str) -> tuple[str, str, str, str]:
         more = scan.goes_on("}")
     absent = [key for key in ("dtype", "shape", "data_offsets") if key not in fields]
     if absent:
-        raise BadInput(f"tensor {quoted(name)} has no {' and no '.join(absent)}: expected {_WANTED}")
+        raise BadInput(f"tensor {quoted(name)} has no {' and no '.join(absent)}: expected {_WANTED}", code="malformed")
     start, end = fields["data_offsets"]
     return fields["dtype"][0], fields["shape"][0], start, end
 
@@ -404,12 +417,14 @@ def _layout(name: str, dtype_token: str, shape_text: str) -> _Layout:
     """The dtype, shape and bits that a header's text states."""
     word = string_of(dtype_token)
     if word not in DTYPES:
-        raise BadInput(f"tensor {quoted(name)} has the unknown dtype {quoted(word)}{nearest(word, DTYPES)}")
+        raise BadInput(
+            f"tensor {quoted(name)} has the unknown dtype {quoted(word)}{nearest(word, DTYPES)}", code="unsupported"
+        )
     if shape_text.count(",") >= MOST_DIMENSIONS:
-        raise BadInput(f"tensor {quoted(name)} has more than {MOST_DIMENSIONS:,} dimensions")
+        raise BadInput(f"tensor {quoted(name)} has more than {MOST_DIMENSIONS:,} dimensions", code="too-large")
     shape = tuple(int(size) for size in shape_text.split(",") if size.strip())
     if any(size > _LARGEST_SIZE for size in shape):
-        raise BadInput(f"tensor {quoted(name)} has a size of 2^64 or more")
+        raise BadInput(f"tensor {quoted(name)} has a size of 2^64 or more", code="too-large")
     bits = BITS[DTYPES[word]] * math.prod(shape)
     if any(product > _LARGEST_SIZE for product in (bits, *accumulate(shape, mul))):
         bits = -1  # a later zero does not excuse a product that is too large, in the format's library too
@@ -421,11 +436,12 @@ def _misfit(tensor: StoredTensor) -> BadInput:
     elements = math.prod(tensor.shape)
     shape = quoted(tensor.shape)
     if any(product > _LARGEST_SIZE for product in (elements * BITS[tensor.dtype], *accumulate(tensor.shape, mul))):
-        return BadInput(f"tensor {quoted(tensor.name)} has the shape {shape}: more than 2^64 bits")
+        return BadInput(f"tensor {quoted(tensor.name)} has the shape {shape}: more than 2^64 bits", code="too-large")
     return BadInput(
         f"tensor {quoted(tensor.name)} of shape {shape} and dtype {tensor.dtype} needs"
         f" {elements * BITS[tensor.dtype] / 8:,.12g} bytes, its data_offsets [{tensor.start}, {tensor.end}] span"
-        f" {tensor.end - tensor.start:,}"
+        f" {tensor.end - tensor.start:,}",
+        code="malformed",
     )
 
 
@@ -438,11 +454,17 @@ def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
     if found := _misplaced(tensors):
         name, start, filled = found
         what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"
-        raise BadInput(f"tensor {quoted(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})")
+        raise BadInput(
+            f"tensor {quoted(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})",
+            code="overlap" if start < filled else "malformed",
+        )
     filled = tensors[-1].end if tensors else 0
     if filled != data_bytes:
         what = "the file is truncated" if filled > data_bytes else "the file has bytes that no tensor holds"
-        raise BadInput(f"{what}: the tensors end at byte {filled:,} of the data, which has {data_bytes:,}")
+        raise BadInput(
+            f"{what}: the tensors end at byte {filled:,} of the data, which has {data_bytes:,}",
+            code="truncated" if filled > data_bytes else "malformed",
+        )
 
 
 def _misplaced(tensors: Iterable[StoredTensor]) -> tuple[str, int, int] | None:

@@ -54,13 +54,13 @@ def _keep(shards: Named, index: Location) -> None:
         shards.kept = letters + _NAMED * count + _FILE * len(shards)
         budget.keep(shards.kept, "its names")
     except BadInput as error:
-        raise BadInput(f"{index}: {error}") from None
+        raise BadInput(f"{index}: {error}", code=error.code) from None
 
 
 def _shards_in(values: Any, index: Location) -> Named:
     weight_map = values.get("weight_map") if isinstance(values, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
-        raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map")
+        raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map", code="malformed")
     stated = values.get("metadata")
     shards = Named(stated if isinstance(stated, dict) else {})
     for name, shard in weight_map.items():
@@ -68,7 +68,8 @@ def _shards_in(values: Any, index: Location) -> Named:
         if names is None:  # a file that was not named before: looked at once, however many tensors it holds
             if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", "..") or "\\" in shard:
                 raise BadInput(
-                    f"{index} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder"
+                    f"{index} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder",
+                    code="unsafe",
                 )
             names = shards[shard] = set()
         names.add(name)
@@ -84,7 +85,8 @@ def shards_of(index: Location) -> Named:
     if absent:
         raise BadInput(
             f"{index} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
-            + (", …" if len(absent) > 3 else "")
+            + (", …" if len(absent) > 3 else ""),
+            code="incomplete",
         )
     return shards
 
@@ -99,17 +101,21 @@ def checked(
         held = {tensor.name for tensor in header.tensors}
         if not shards[shard] <= held:
             name = min(shards[shard] - held)
-            raise BadInput(f"{index} puts {quoted(name)} in {quoted(shard)}, which does not hold it")
+            raise BadInput(f"{index} puts {quoted(name)} in {quoted(shard)}, which does not hold it", code="incomplete")
         if len(held) > len(shards[shard]):
             current().step(len(held) + len(shards))
             further = held - shards[shard]
             for other, names in shards.items():
                 if elsewhere := further & names:
                     name = min(elsewhere)
-                    raise BadInput(f"{index} puts {quoted(name)} in {quoted(other)}, but {quoted(shard)} holds it too")
+                    raise BadInput(
+                        f"{index} puts {quoted(name)} in {quoted(other)}, but {quoted(shard)} holds it too",
+                        code="overlap",
+                    )
             if not further.isdisjoint(unlisted):
                 raise BadInput(
-                    f"{index}: two of its shards hold a tensor of one name that its weight_map does not list"
+                    f"{index}: two of its shards hold a tensor of one name that its weight_map does not list",
+                    code="overlap",
                 )
             unlisted |= further
     current().keep(-shards.kept, "its names")

@@ -59,7 +59,7 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
     if is_tensor(whole):
         return Found({ALONE: whole}, None, {}, 0, {})
     if not isinstance(whole, dict | list | tuple):
-        raise BadInput("it holds no state dict: expected tensors by name")
+        raise BadInput("it holds no state dict: expected tensors by name", code="malformed")
     if not isinstance(whole, dict):
         return _with_tensors(_opened(whole, None, {}, is_tensor))
     words = {key: value for key, value in whole.items() if isinstance(key, str)}
@@ -81,7 +81,7 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
 def _with_tensors(found: Found) -> Found:
     """What was found, which must be something."""
     if not found.tensors:
-        raise BadInput("it holds no tensors")
+        raise BadInput("it holds no tensors", code="malformed")
     return found
 
 
@@ -102,9 +102,9 @@ def _opened(
     def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, packed: bool) -> None:
         nonlocal left_out
         if id(values) in above:
-            raise BadInput("it holds a dictionary inside itself: expected tensors by name")
+            raise BadInput("it holds a dictionary inside itself: expected tensors by name", code="malformed")
         if len(above) == MOST_DEEP:
-            raise BadInput(f"it holds more than {MOST_DEEP} dictionaries one inside the other")
+            raise BadInput(f"it holds more than {MOST_DEEP} dictionaries one inside the other", code="too-large")
         above.append(id(values))
         packed = packed or _PACKED in values
         budget.step(len(values) + 1)  # again at each place where it stands
@@ -115,7 +115,7 @@ def _opened(
                     _TENSOR + len(prefix) + len(name), "its tensors' names"
                 )  # nested dictionaries multiply them
                 if tensors.setdefault(prefix + name, value) is not value:
-                    raise BadInput(f"it holds two tensors that are both called {quoted(prefix + name)}")
+                    raise BadInput(f"it holds two tensors that are both called {quoted(prefix + name)}", code="overlap")
             elif is_open(value):
                 open_(value, f"{prefix}{name}.", packed)
             elif packed:

@@ -79,7 +79,7 @@ def _last_id(path: Path) -> int | None:
         else:
             ids.append(last)
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8") from None
+        raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8", code="malformed") from None
     return max((number for number in ids if type(number) is int), default=None)
 
 
@@ -123,10 +123,10 @@ def _value(content: bytes, found: re.Match[bytes] | None, key: str, path: Path) 
     try:
         current().keep(2 * (end - found.end()), "its text")
     except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: {error}", code=error.code) from None
     text = content[found.end() : end].decode()
     keep_json(text, path)
     try:
         return json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
-        raise BadInput(f"{path} is not JSON after {key}") from None
+        raise BadInput(f"{path} is not JSON after {key}", code="malformed") from None

@@ -68,14 +68,15 @@ def read_torch_file(path: Location) -> Contents:
                 whole = _from_archive(file, size, places=not isinstance(path, Remote))
             elif isinstance(path, Remote):
                 raise BadInput(
-                    "it is of torch's form of before 1.6, which is read only where it is on this machine: download it"
+                    "it is of torch's form of before 1.6, which is read only where it is on this machine: download it",
+                    code="unsupported",
                 )
             else:
                 whole = _from_pickles(file, size)
             plain = opened(whole.values)
             if isinstance(plain.values, Stranger):
                 what = f"one object of {plain.values.name}, which was not imported or run, and no tensors"
-                raise BadInput(f"it holds {what}: name the file with the model's state_dict()")
+                raise BadInput(f"it holds {what}: name the file with the model's state_dict()", code="unsupported")
             found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
             contents = _contents(path, found, whole.places)
             buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
@@ -83,7 +84,7 @@ def read_torch_file(path: Location) -> Contents:
                 buffers=contents.buffers | buffers, notes=(*contents.notes, *stranger_notes(whole.strangers))
             )
         except BadInput as error:
-            raise BadInput(f"{path} cannot be read: {error}") from None
+            raise BadInput(f"{path} cannot be read: {error}", code=error.code) from None
 
 
 def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
@@ -91,10 +92,12 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
     members = zips.members(file, size)
     pickled = [name for name in members if name.endswith("data.pkl") and name.count("/") == 1]
     if len(pickled) != 1:
-        raise BadInput("it is a zip archive, and not one of torch.save: it has no data.pkl")
+        raise BadInput("it is a zip archive, and not one of torch.save: it has no data.pkl", code="unsupported")
     folder = pickled[0].removesuffix("data.pkl")
     if f"{folder}constants.pkl" in members:
-        raise BadInput("it is a program of TorchScript, of which nothing is read: save its state_dict()")
+        raise BadInput(
+            "it is a program of TorchScript, of which nothing is read: save its state_dict()", code="unsupported"
+        )
     content = zips.content_of(file, members[pickled[0]], LARGEST)
     storages: dict[str, Storage] = {}
     strangers: dict[str, None] = {}
@@ -104,7 +107,10 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
         member = members.get(f"{folder}data/{key}")
         if member is None or member.size < storage.bytes:
             has = "does not hold" if member is None else f"holds {member.size:,} bytes of"
-            raise BadInput(f"it {has} the storage {quoted(key)}, for which its pickle asks {storage.bytes:,} bytes")
+            raise BadInput(
+                f"it {has} the storage {quoted(key)}, for which its pickle asks {storage.bytes:,} bytes",
+                code="truncated",
+            )
         found[key] = zips.place_of(file, member) if places and member.method == zips.STORED else None
     return _Whole(values, found, strangers)
 
@@ -115,14 +121,14 @@ def _from_pickles(file: BufferedReader, size: int) -> _Whole:
     stream = BytesIO(file.read(min(size, LARGEST)))  # what is asked for is made room for
     magic = followed(stream, {}, _refused)
     if magic != _MAGIC or followed(stream, {}, _refused) != _PROTOCOL:
-        raise BadInput("it is a pickle, and not one of torch.save")
+        raise BadInput("it is a pickle, and not one of torch.save", code="unsupported")
     followed(stream, {}, _refused)  # the sizes of integers where it was written
     storages: dict[str, Storage] = {}
     strangers: dict[str, None] = {}
     values = followed(stream, KNOWN, _remembering(storages, _IN_ROW), strangers)
     keys = followed(stream, {}, _refused)
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or set(keys) != storages.keys():
-        raise BadInput("the list of its storages is not that of its tensors")
+        raise BadInput("the list of its storages is not that of its tensors", code="malformed")
     places: dict[str, int | None] = {}
     position = stream.tell()
     for key in keys:
@@ -131,12 +137,14 @@ def _from_pickles(file: BufferedReader, size: int) -> _Whole:
         places[key] = position + _COUNT
         position += _COUNT + storages[key].bytes
         if count * DTYPES[storages[key].dtype] != storages[key].bytes * 8 or position > size:
-            raise BadInput(f"the storage {quoted(key)} is not where it should be: the file is cut off or broken")
+            raise BadInput(
+                f"the storage {quoted(key)} is not where it should be: the file is cut off or broken", code="truncated"
+            )
     return _Whole(values, places, strangers)
 
 
 def _refused(_: Any) -> Any:
-    raise BadInput("its pickle asks for memory where it should not")
+    raise BadInput("its pickle asks for memory where it should not", code="malformed")
 
 
 def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], Any]:
@@ -146,7 +154,7 @@ def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], A
         if isinstance(given, tuple) and given[:1] == ("module",) and len(given) == 4 and isinstance(given[1], Name):
             return given[1]  # a module's class, which the old form saves with its source
         if not isinstance(given, tuple) or len(given) != fields or given[0] != "storage":
-            raise BadInput("its pickle asks for memory by what is no storage's id")
+            raise BadInput("its pickle asks for memory by what is no storage's id", code="malformed")
         storage = storage_of(given[1], given[2], given[4])
         if storages.setdefault(storage.key, storage).bytes:
             storage = storages[storage.key]  # as torch, which reads a storage once, by what is said of it first
@@ -163,10 +171,12 @@ _ZIPPED, _IN_ROW = 5, 6  # fields of a storage's id in each form
 def _part(storage: Storage, part: Any) -> Storage:
     """A part of a storage, which torch saved apart before 0.4: its key, and its place and size in elements."""
     if not isinstance(part, tuple) or len(part) != 3 or not is_size(part[1]) or not is_size(part[2]):
-        raise BadInput("its pickle asks for a part of memory by what is none")
+        raise BadInput("its pickle asks for a part of memory by what is none", code="malformed")
     start, size = (elements * DTYPES[storage.dtype] // 8 for elements in part[1:])
     if start + size > storage.bytes:
-        raise BadInput(f"its pickle asks for a part of the storage {quoted(storage.key)} that reaches beyond it")
+        raise BadInput(
+            f"its pickle asks for a part of the storage {quoted(storage.key)} that reaches beyond it", code="malformed"
+        )
     return storage._replace(start=start, bytes=size)
 
 
@@ -190,7 +200,7 @@ def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> _TakenApart:
 
     def add(name: str, tensor: SavedTensor) -> None:
         if name in tensors:
-            raise BadInput(f"it holds two tensors that are both called {quoted(name)}")
+            raise BadInput(f"it holds two tensors that are both called {quoted(name)}", code="overlap")
         tensors[name] = tensor
 
     for name, one in found.items():
@@ -210,7 +220,8 @@ def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> _TakenApart:
         values = next((part for part in ("values", "_local_tensor") if part in one.parts), None)
         if values is None:
             raise BadInput(
-                f"it holds {quoted(name)} of the class {one.kind}, whose values are not where they should be"
+                f"it holds {quoted(name)} of the class {one.kind}, whose values are not where they should be",
+                code="malformed",
             )
         add(name, held := one.parts[values])
         size = held.elements

@@ -64,7 +64,7 @@ def storage_of(kind: Any, key: Any, elements: Any) -> Storage:
     dtype = _dtype_of_class(kind)
     key = str(key) if is_size(key) else key
     if not isinstance(key, str) or dtype is None or not is_size(elements):
-        raise BadInput("its pickle asks for memory by what is no storage's id")
+        raise BadInput("its pickle asks for memory by what is no storage's id", code="malformed")
     return Storage(key, dtype, elements * DTYPES[dtype] // 8)
 
 
@@ -83,14 +83,14 @@ def sizes_of(value: Any) -> tuple[int, ...]:
     """A shape or strides, as a tuple, list or ``torch.Size``."""
     sizes = value.state if isinstance(value, Other) and value.name == "torch.Size" else value
     if not isinstance(sizes, tuple | list) or not all(map(is_size, sizes)):
-        raise BadInput("its pickle gives a tensor a shape that is none")
+        raise BadInput("its pickle gives a tensor a shape that is none", code="malformed")
     return tuple(sizes)
 
 
 def size_of(arguments: tuple[Any, ...]) -> Other:
     """``torch.Size(sizes)``."""
     if len(arguments) > 1:
-        raise BadInput("its pickle makes a shape of several things")
+        raise BadInput("its pickle makes a shape of several things", code="malformed")
     return Other("torch.Size", sizes_of(arguments[0]) if arguments else ())
 
 
@@ -100,19 +100,19 @@ def shape_of(value: Any) -> tuple[int, ...]:
     try:
         check_shape(shape)
     except BadInput as error:
-        raise BadInput(f"it holds a tensor with {error}") from None
+        raise BadInput(f"it holds a tensor with {error}", code=error.code) from None
     return shape
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | None = None) -> SavedTensor:
     """A tensor over a storage, all of it inside."""
     if not isinstance(storage, Storage) or not is_size(offset):
-        raise BadInput("its pickle makes a tensor of what is no storage")
+        raise BadInput("its pickle makes a tensor of what is no storage", code="malformed")
     shape, strides = shape_of(shape), sizes_of(strides)
     if not strides:  # torch's own default
         strides = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
     if len(shape) != len(strides):
-        raise BadInput(f"it holds a tensor of {len(shape)} dimensions and {len(strides)} strides")
+        raise BadInput(f"it holds a tensor of {len(shape)} dimensions and {len(strides)} strides", code="malformed")
     tensor = SavedTensor(storage, dtype or storage.dtype, offset, shape, strides)
     if tensor.elements:
         bits = SHARED_BYTES.get(tensor.dtype) or DTYPES[tensor.dtype]
@@ -120,7 +120,8 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | No
         if reach * bits > storage.bytes * 8:
             raise BadInput(
                 f"it holds a tensor of shape {quoted(shape)} that reaches {reach:,} elements into a storage of"
-                f" {storage.bytes * 8 // bits:,}"
+                f" {storage.bytes * 8 // bits:,}",
+                code="malformed",
             )
     return tensor
 
@@ -149,17 +150,18 @@ def quantized(arguments: tuple[Any, ...]) -> SavedTensor:
     storage, offset, shape, strides, quantizer, gradient, _ = as_many(arguments, 7)
     tensor = with_gradient(_tensor(storage, offset, shape, strides), gradient)
     if not tensor.dtype.startswith("q") or not isinstance(quantizer, tuple) or not quantizer:
-        raise BadInput("its pickle makes a quantised tensor of what is none")
+        raise BadInput("its pickle makes a quantised tensor of what is none", code="malformed")
     scheme = quantizer[0].name if isinstance(quantizer[0], Name) else ""
     if (scheme, len(quantizer)) == ("torch.per_tensor_affine", 3):
         return tensor
     if scheme not in _PER_CHANNEL or len(quantizer) != 4:
-        raise BadInput("its pickle makes a quantised tensor by no scheme that torch reads")
+        raise BadInput("its pickle makes a quantised tensor by no scheme that torch reads", code="malformed")
     _, scales, zeros, axis = quantizer
     lengths = {_length(scales), _length(zeros)}
     if not is_size(axis) or axis >= len(tensor.shape) or lengths != {tensor.shape[axis]}:
         raise BadInput(
-            f"the scales of a quantised tensor of shape {quoted(tensor.shape)} are not those of its channels"
+            f"the scales of a quantised tensor of shape {quoted(tensor.shape)} are not those of its channels",
+            code="malformed",
         )
     return tensor
 
@@ -171,7 +173,7 @@ def _check_metadata(given: tuple[Any, ...]) -> None:
     """Of a tensor, whether it is conjugated or negated."""
     said = [one.state if isinstance(one, Other) else one for one in given]
     if any(one and not isinstance(one, dict) for one in said):
-        raise BadInput("its pickle gives a tensor metadata that are none")
+        raise BadInput("its pickle gives a tensor metadata that are none", code="malformed")
 
 
 def _length(values: Any) -> int:
@@ -184,14 +186,14 @@ def _length(values: Any) -> int:
 def _plain(tensor: SavedTensor) -> SavedTensor:
     """A tensor that is not quantised: the meta device has none of these."""
     if tensor.dtype.startswith("q"):
-        raise BadInput("its pickle makes a quantised tensor on the meta device")
+        raise BadInput("its pickle makes a quantised tensor on the meta device", code="malformed")
     return tensor
 
 
 def with_gradient(tensor: SavedTensor, gradient: Any) -> SavedTensor:
     """A tensor that may have gradients, as only real and complex ones do."""
     if not isinstance(gradient, bool) or (gradient and not tensor.dtype.startswith(_REAL)):
-        raise BadInput(f"its pickle gives a tensor of {tensor.dtype} gradients, which none has")
+        raise BadInput(f"its pickle gives a tensor of {tensor.dtype} gradients, which none has", code="malformed")
     return tensor
 
 
@@ -210,7 +212,7 @@ def moved(arguments: tuple[Any, ...]) -> SavedTensor:
     if isinstance(data, Other) and data.name.endswith("._reconstruct") and isinstance(data.state, tuple):
         data = SavedTensor(None, "uint8", 0, shape_of(data.state[1] if len(data.state) > 1 else None), ())
     if not isinstance(data, SavedTensor):
-        raise BadInput("its pickle makes a tensor of what is none")
+        raise BadInput("its pickle makes a tensor of what is none", code="malformed")
     word = dtype_of(dtype)
     return with_gradient(data if word == data.dtype else data._replace(storage=None, dtype=word), gradient)
 
@@ -221,7 +223,7 @@ def parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
     if isinstance(data, Wrapped):
         return data
     if not isinstance(data, SavedTensor):
-        raise BadInput("its pickle makes a Parameter of what is no tensor")
+        raise BadInput("its pickle makes a Parameter of what is no tensor", code="malformed")
     return with_gradient(data, trainable)._replace(trainable=trainable)
 
 
@@ -236,7 +238,7 @@ def new_parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
 def as_many(arguments: tuple[Any, ...], fewest: int, most: int = 0) -> tuple[Any, ...]:
     """The arguments, as many as a function takes."""
     if not fewest <= len(arguments) <= (most or fewest):
-        raise BadInput("its pickle makes a tensor of too few or too many arguments: it is broken")
+        raise BadInput("its pickle makes a tensor of too few or too many arguments: it is broken", code="malformed")
     return arguments
 
 
@@ -244,5 +246,5 @@ def dtype_of(value: Any) -> str:
     """Torch's word for a dtype that a pickle names."""
     word = value.name.removeprefix("torch.") if isinstance(value, Name) else ""
     if word not in DTYPES:
-        raise BadInput("its pickle gives a tensor a dtype that is none")
+        raise BadInput("its pickle gives a tensor a dtype that is none", code="malformed")
     return word

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from tallystick.errors import BadInput
-from tallystick.ledger import Compared
+from tallystick.evidence import Compared
 from tallystick.sources.contents import NOWHERE
 from tallystick.sources.files import open_regular
 from tallystick.sources.remote import Location
@@ -152,6 +152,6 @@ def _blocks(stored: _Stored, size: int) -> Iterator[bytearray]:
             if len(buffer) > left:
                 del buffer[left:]
             if file.readinto(buffer) != len(buffer):
-                raise BadInput(f"{stored.path} became shorter while it was read")
+                raise BadInput(f"{stored.path} became shorter while it was read", code="changed")
             left -= len(buffer)
             yield buffer

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tallystick.description import ModelDescription
 from tallystick.dims import Dim, Expression, evaluate, keys
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.extras import needed
@@ -45,19 +46,20 @@ def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any],
         BadInput: when there is no such argument, when too few points build, or when no formula is found for a tensor.
     """
     if not isinstance(source, str) and not callable(source):
-        raise BadInput(f"cannot vary {shown(source)}: expected package.module:factory, or a function")
+        raise BadInput(f"cannot vary {shown(source)}: expected package.module:factory, or a function", code="bad-value")
     if isinstance(source, str) and not FACTORY.fullmatch(source):
         raise BadInput(
             f"{quoted(source)} has no arguments to vary: name package.module:factory, a function that returns an"
-            " nn.Module (the formula of a config or a preset is in all of its keys already)"
+            " nn.Module (the formula of a config or a preset is in all of its keys already)",
+            code="bad-value",
         )
     name = source if isinstance(source, str) else getattr(source, "__qualname__", type(source).__name__)
     if not vary:
-        raise BadInput(f"{name}: no argument to vary was named")
+        raise BadInput(f"{name}: no argument to vary was named", code="bad-value")
     choices = {argument: choices_of(argument, given) for argument, given in vary.items()}
     for argument in choices:
         if argument in fixed:
-            raise BadInput(f"{argument} is both varied and set: keep one")
+            raise BadInput(f"{argument} is both varied and set: keep one", code="conflicting-options")
     if isinstance(source, str):  # before the import, which may load torch
         _refuse_unknown(name, arguments_in_text(source), choices, fixed)
     target = find(source) if isinstance(source, str) else source
@@ -81,7 +83,7 @@ def _refuse_unknown(name: str, known: Any, choices: Mapping[str, Any], fixed: Ma
     """Refuse an argument that the factory does not have; where nothing is known of it, all pass."""
     for argument in (*choices, *fixed) if known else ():
         if argument not in known:
-            raise BadInput(f"{name} takes no argument {quoted(argument)}{nearest(argument, known)}")
+            raise BadInput(f"{name} takes no argument {quoted(argument)}{nearest(argument, known)}", code="unknown-key")
 
 
 # -- explaining -----------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def _explained(builds: Builds) -> _Explained:
             break
         known = grown
     if within is None:
-        raise BadInput(f"{builds.name} has a tensor that no formula was found for: {wrong}")
+        raise BadInput(f"{builds.name} has a tensor that no formula was found for: {wrong}", code="no-answer")
     return within
 
 
@@ -157,14 +159,15 @@ def _is_within(point: Point, builds: Builds) -> bool:
 def _refuse_too_few(builds: Builds) -> None:
     tried = len(builds.built) + len(builds.refusals)
     if not builds.built:
-        raise BadInput(f"{builds.name} builds at none of {tried} points: {builds.refusals[0]}")
+        raise BadInput(f"{builds.name} builds at none of {tried} points: {builds.refusals[0]}", code="user-code")
     for argument, choices in builds.choices.items():
         values = sorted({built.point[argument] for built in builds.built})
         if len(values) < (2 if isinstance(choices[0], bool) else FEWEST_VALUES):
             why = f"; {builds.refusals[0]}" if builds.refusals else ""
             raise BadInput(
                 f"{builds.name} builds at {len(builds.built)} of {tried} points, with {argument} at"
-                f" {' and '.join(map(str, values))} alone: too few for a formula{why}"
+                f" {' and '.join(map(str, values))} alone: too few for a formula{why}",
+                code="no-answer",
             )
 
 
@@ -254,11 +257,11 @@ def _assembled(builds: Builds, explained: _Explained) -> Ledger:
     where = _headline(builds, explained.stacks)
     everywhere = [where, *builds.built, *builds.elsewhere]
     return Ledger(
-        [_entry(stack, where, everywhere) for stack in explained.stacks],
+        tuple(_entry(stack, where, everywhere) for stack in explained.stacks),
         source=builds.name,
         kind="module",
-        symbols={argument: int(value) for argument, value in where.point.items()},
-        notes=_notes(builds, explained),
+        notes=tuple(_notes(builds, explained)),
+        model=ModelDescription(symbols={argument: int(value) for argument, value in where.point.items()}),
     )
 
 
@@ -308,7 +311,10 @@ def _headline(builds: Builds, stacks: Sequence[Stack]) -> Built:
     """
     whole = [built for built in builds.built if all(stack.of(built) for stack in stacks)]
     if not whole and all(stack.there == 1 for stack in stacks):
-        raise BadInput(f"{builds.name} builds no model that has all tensors of the others: vary over fewer values")
+        raise BadInput(
+            f"{builds.name} builds no model that has all tensors of the others: vary over fewer values",
+            code="no-answer",
+        )
     return max(whole or builds.built, key=lambda built: (built.point == builds.usual, built.total))
 
 

@@ -91,13 +91,13 @@ def _refuse(out: Path, *, replace: bool) -> None:
     except OSError as error:  # a name that is too long, a file where a folder should be
         raise _unwritten(out, error) from None
     except ValueError as error:  # an embedded null byte
-        raise BadInput(f"{quoted(str(out))} is no path: {error}") from None
+        raise BadInput(f"{quoted(str(out))} is no path: {error}", code="bad-value") from None
     if not replace:
-        raise BadInput(f"{out} exists already, and is not overwritten")
+        raise BadInput(f"{out} exists already, and is not overwritten", code="unwritable")
 
 
 def _unwritten(path: Path, error: OSError) -> BadInput:
-    return BadInput(f"{path} could not be written: {error.strerror or error}")
+    return BadInput(f"{path} could not be written: {error.strerror or error}", code="unwritable")
 
 
 # -- hidden names, and what a killed process left under them --------------------------------------

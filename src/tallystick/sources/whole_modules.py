@@ -46,7 +46,7 @@ def _is_module(value: Any) -> bool:
 def _add(module: Stranger, front: str, depth: int, state: dict[str, Any], buffers: set[int]) -> None:
     """Add a module's parameters, buffers and modules, in the order of a state dict and under its names."""
     if depth == MOST_DEEP:
-        raise BadInput(f"it holds more than {MOST_DEEP} modules one inside the other")
+        raise BadInput(f"it holds more than {MOST_DEEP} modules one inside the other", code="too-large")
     fields, budget = module.fields, current()
     listed = _items(fields.get("_non_persistent_buffers_set"))
     budget.step(len(listed) + 1)

@@ -58,20 +58,20 @@ def members(file: BufferedReader, size: int) -> dict[str, Member]:
     position = 0
     for _ in range(count):
         if position + _ENTRY.size > length:
-            raise BadInput(f"its directory claims {count:,} members and ends after {len(found):,}")
+            raise BadInput(f"its directory claims {count:,} members and ends after {len(found):,}", code="malformed")
         member, position = _entry(content, position)
         found.append(member)
     found.sort(key=attrgetter("header"))
     end = 0
     for member in found:
         if member.header < end:
-            raise BadInput(f"its member {quoted(member.name)} overlaps the one before it")
+            raise BadInput(f"its member {quoted(member.name)} overlaps the one before it", code="overlap")
         end = member.header + _LOCAL.size + member.packed
         if end > start:
-            raise BadInput(f"its member {quoted(member.name)} reaches beyond what the archive holds")
+            raise BadInput(f"its member {quoted(member.name)} reaches beyond what the archive holds", code="malformed")
     by_name = {member.name: member for member in found}
     if len(by_name) < len(found):
-        raise BadInput("two of its members have one name")
+        raise BadInput("two of its members have one name", code="overlap")
     return by_name
 
 
@@ -80,7 +80,7 @@ def place_of(file: BufferedReader, member: Member) -> int:
     file.seek(member.header)
     header = file.read(_LOCAL.size)
     if len(header) < _LOCAL.size or not header.startswith(MAGIC):
-        raise BadInput(f"its member {quoted(member.name)} is not where its directory says")
+        raise BadInput(f"its member {quoted(member.name)} is not where its directory says", code="malformed")
     *_, name, extra = _LOCAL.unpack(header)
     return int(member.header + _LOCAL.size + name + extra)
 
@@ -89,11 +89,15 @@ def content_of(file: BufferedReader, member: Member, most: int) -> bytes:
     """All bytes of a small member; one of more than `most` bytes, claimed or real, is refused."""
     if member.size > most:
         raise BadInput(
-            f"its member {quoted(member.name)} has {member.size:,} bytes, more than the {most:,} that are read"
+            f"its member {quoted(member.name)} has {member.size:,} bytes, more than the {most:,} that are read",
+            code="too-large",
         )
     content = start_of(file, member, member.size + 1)
     if len(content) != member.size or zlib.crc32(content) != member.checksum:
-        raise BadInput(f"its member {quoted(member.name)} is damaged: its bytes are not those of its size and checksum")
+        raise BadInput(
+            f"its member {quoted(member.name)} is damaged: its bytes are not those of its size and checksum",
+            code="malformed",
+        )
     return content
 
 
@@ -104,7 +108,8 @@ def start_of(file: BufferedReader, member: Member, most: int) -> bytes:
         return file.read(min(most, member.packed))
     if member.method != DEFLATED:
         raise BadInput(
-            f"its member {quoted(member.name)} is packed by method {member.method}, expected none or deflate"
+            f"its member {quoted(member.name)} is packed by method {member.method}, expected none or deflate",
+            code="unsupported",
         )
     unpack, left, content = zlib.decompressobj(-zlib.MAX_WBITS), member.packed, b""
     try:
@@ -115,7 +120,7 @@ def start_of(file: BufferedReader, member: Member, most: int) -> bytes:
             left -= len(block)
             content += unpack.decompress(block, most - len(content))
     except zlib.error as error:
-        raise BadInput(f"its member {quoted(member.name)} cannot be inflated: {error}") from None
+        raise BadInput(f"its member {quoted(member.name)} cannot be inflated: {error}", code="malformed") from None
     return content
 
 
@@ -126,22 +131,22 @@ def _directory(file: BufferedReader, size: int) -> tuple[int, int, int]:
     content = file.read(tail)
     at = content.rfind(b"PK\x05\x06")
     if at < 0 or at + _END.size > len(content):
-        raise BadInput("it is a zip archive without its end: the file is cut off")
+        raise BadInput("it is a zip archive without its end: the file is cut off", code="truncated")
     _, disk, _, _, count, length, start, _ = _END.unpack_from(content, at)
     end = size - tail + at
     if content[max(at - _LOCATOR.size, 0) : at].startswith(b"PK\x06\x07"):
         _, _, place, _ = _LOCATOR.unpack_from(content, at - _LOCATOR.size)
         if place + _END_64.size > end:
-            raise BadInput("it is a zip archive whose end is not where it says")
+            raise BadInput("it is a zip archive whose end is not where it says", code="malformed")
         file.seek(place)
         magic, _, _, _, disk, _, _, count, length, start = _END_64.unpack(read_all_of(file, _END_64.size))
         if magic != b"PK\x06\x06":
-            raise BadInput("it is a zip archive whose end is not where it says")
+            raise BadInput("it is a zip archive whose end is not where it says", code="malformed")
         end = place
     if disk:
-        raise BadInput("it is one part of a zip archive of several")
+        raise BadInput("it is one part of a zip archive of several", code="unsupported")
     if start + length > end:
-        raise BadInput("it is a zip archive whose directory reaches beyond its end")
+        raise BadInput("it is a zip archive whose directory reaches beyond its end", code="malformed")
     return start, length, count
 
 
@@ -152,15 +157,17 @@ def _entry(content: bytes, position: int) -> tuple[Member, int]:
     name_end = position + _ENTRY.size + name_length
     extra_end = name_end + extra_length
     if magic != b"PK\x01\x02" or extra_end + comment > len(content):
-        raise BadInput("it is a zip archive whose directory is broken")
+        raise BadInput("it is a zip archive whose directory is broken", code="malformed")
     name = content[position + _ENTRY.size : name_end].decode("utf-8" if flags & 0x800 else "cp437", "replace")
     if flags & 1:
-        raise BadInput(f"its member {quoted(name)} is encrypted")
+        raise BadInput(f"its member {quoted(name)} is encrypted", code="unsupported")
     if name.startswith("/") or "\\" in name or ":" in name or "\0" in name or ".." in name.split("/"):
-        raise BadInput(f"its member {quoted(name)} has a name that leads out of the archive")
+        raise BadInput(f"its member {quoted(name)} has a name that leads out of the archive", code="unsafe")
     size, packed, header = _in_64(content[name_end:extra_end], [size, packed, header])
     if method == STORED and size != packed:
-        raise BadInput(f"its member {quoted(name)} is not packed, and yet claims {size:,} bytes of {packed:,}")
+        raise BadInput(
+            f"its member {quoted(name)} is not packed, and yet claims {size:,} bytes of {packed:,}", code="malformed"
+        )
     return Member(name, method, checksum, packed, size, header), extra_end + comment
 
 

@@ -84,7 +84,9 @@ def save(run: Run) -> Path:
         raise
     except _TORCH as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise BadInput(f"{final} could not be written: {_why(error)}; what was saved before stays") from None
+        raise BadInput(
+            f"{final} could not be written: {_why(error)}; what was saved before stays", code="unwritable"
+        ) from None
     return final
 
 
@@ -107,7 +109,7 @@ def writable(out: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=out) as probe:
             probe.write(b"0" * 4096)
     except OSError as error:
-        raise BadInput(f"{out} cannot be written: {error.strerror or error}") from None
+        raise BadInput(f"{out} cannot be written: {error.strerror or error}", code="unwritable") from None
 
 
 def clear(out: Path) -> None:
@@ -131,27 +133,29 @@ def refuse_full(run: Run) -> None:
     if free < needed:
         raise BadInput(
             f"{out} has {free:,} bytes free, and this run will write {needed:,} at least for checkpoints and the model:"
-            " make room, set keep lower, or name another out"
+            " make room, set keep lower, or name another out",
+            code="unwritable",
         )
 
 
 def refuse_other(config: TrainConfig, path: Path) -> None:
     """Refuse to go on with a run whose config said something else of what decides its numbers."""
     if not path.is_dir():
-        raise BadInput(f"there is no checkpoint {path}")
+        raise BadInput(f"there is no checkpoint {path}", code="not-found")
     try:
         refuse_torn(path, PROGRESS)
     except BadInput as error:
-        raise BadInput(f"{path} is no whole checkpoint: {error}") from None
+        raise BadInput(f"{path} is no whole checkpoint: {error}", code=error.code) from None
     progress, said = read_progress(path)
     mine = flat(asdict(config))
     for key in (*mine, *said):
         if key not in FREE and said.get(key) != mine.get(key):
             raise BadInput(
-                f"{path} is of a run with {quoted(key)[1:-1]} = {quoted(said.get(key))}, and this one says {quoted(mine.get(key))}"
+                f"{path} is of a run with {quoted(key)[1:-1]} = {quoted(said.get(key))}, and this one says {quoted(mine.get(key))}",
+                code="mismatch",
             )
     if progress.step > config.steps:
-        raise BadInput(f"{path} is of step {progress.step:,}, and the run has {config.steps:,}")
+        raise BadInput(f"{path} is of step {progress.step:,}, and the run has {config.steps:,}", code="mismatch")
 
 
 def refuse_other_data(corpus: Corpus, path: Path) -> None:
@@ -164,7 +168,8 @@ def refuse_other_data(corpus: Corpus, path: Path) -> None:
                 f"{before[0]:,}, and there are {tokens:,} now" if before[0] != tokens else f"{tokens:,}, and others now"
             )
             raise BadInput(
-                f"{path} is of a run on other data: of {what} there were {how}; bring them back, or name another out"
+                f"{path} is of a run on other data: of {what} there were {how}; bring them back, or name another out",
+                code="mismatch",
             )
 
 
@@ -210,13 +215,15 @@ def restore(run: Run, path: Path) -> None:
     if tensors.keys() != stored.keys():
         other = sorted(tensors.keys() ^ stored.keys())
         raise BadInput(
-            f"{path} is of another model: {quoted(other[0])} is in only one of them, and {len(other) - 1} more"
+            f"{path} is of another model: {quoted(other[0])} is in only one of them, and {len(other) - 1} more",
+            code="mismatch",
         )
     for name, tensor in tensors.items():
         mine = Stored(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
         if stored[name] != mine:
             raise BadInput(
-                f"{path} is of another model: {name} is {_words(stored[name])} in it, and {_words(mine)} in this run"
+                f"{path} is of another model: {name} is {_words(stored[name])} in it, and {_words(mine)} in this run",
+                code="mismatch",
             )
     try:
         read_slices(tensors, path / STATE)
@@ -226,7 +233,7 @@ def restore(run: Run, path: Path) -> None:
     except BadInput:
         raise
     except _TORCH as error:
-        raise BadInput(f"{path} cannot be read: {_why(error)}") from None
+        raise BadInput(f"{path} cannot be read: {_why(error)}", code="malformed") from None
     run.progress.step = read_progress(path)[0].step
 
 
@@ -269,7 +276,7 @@ def _set_random(path: Path) -> None:
 
     held = {one.name: (one.dtype, one.shape) for one in read_header(path).tensors}
     if held.get("cpu") != ("uint8", tuple(torch.get_rng_state().shape)):
-        raise BadInput(f"{path} holds no state of random numbers")
+        raise BadInput(f"{path} holds no state of random numbers", code="malformed")
     states = load_file(path)
     torch.set_rng_state(states["cpu"])
     if "cuda" in states and torch.cuda.is_available():

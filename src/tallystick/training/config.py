@@ -75,21 +75,22 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("sequence", "batch", "accumulate", "steps", "keep", "log_every", "eval_batches"):
             if getattr(self, name) < 1:
-                raise BadInput(f"{name} is {getattr(self, name)}, expected 1 or more")
+                raise BadInput(f"{name} is {getattr(self, name)}, expected 1 or more", code="bad-value")
         for name in ("warmup", "save_every", "eval_every", "sample_every", "clip", "weight_decay"):
             if getattr(self, name) < 0:
-                raise BadInput(f"{name} is {getattr(self, name)}, expected 0 or more")
+                raise BadInput(f"{name} is {getattr(self, name)}, expected 0 or more", code="bad-value")
         for name in ("learning_rate", "muon_rate"):
             if not 0 < getattr(self, name) < math.inf:
-                raise BadInput(f"{name} is {getattr(self, name)}, expected a number above 0")
+                raise BadInput(f"{name} is {getattr(self, name)}, expected a number above 0", code="bad-value")
         for name in ("validation", "decay", "final", "label_smoothing", "beta1", "beta2"):
             if not 0 <= getattr(self, name) <= 1:
-                raise BadInput(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+                raise BadInput(f"{name} is {getattr(self, name)}, expected a share from 0 to 1", code="bad-value")
         if not 0 <= self.seed < MOST_SEEDS:
-            raise BadInput(f"seed is {self.seed}, expected 0 to {MOST_SEEDS - 1}")
+            raise BadInput(f"seed is {self.seed}, expected 0 to {MOST_SEEDS - 1}", code="bad-value")
         if self.batch % self.accumulate:
             raise BadInput(
-                f"batch {self.batch} cannot be read in {self.accumulate} equal parts: accumulate must divide it"
+                f"batch {self.batch} cannot be read in {self.accumulate} equal parts: accumulate must divide it",
+                code="indivisible",
             )
 
 
@@ -141,14 +142,18 @@ def configured(values: Mapping[str, Any], settings: Mapping[str, Any], *, where:
             given[key] = value
     preset = given.pop("preset", None)
     if preset is not None and preset not in PRESETS:
-        raise BadInput(f"{where}: there is no preset {quoted(preset)}{nearest(str(preset), PRESETS)}")
+        raise BadInput(
+            f"{where}: there is no preset {quoted(preset)}{nearest(str(preset), PRESETS)}", code="unknown-name"
+        )
     base = dict(PRESETS[preset]) if preset else {}
     if "source" not in given:  # another model has other keys
         model = {**base.get("model", {}), **model}
     hints = get_type_hints(TrainConfig)
     for key, value in given.items():
         if key not in hints:
-            raise BadInput(f"{where}: {quoted(key)} is no key of a training run{nearest(str(key), hints)}")
+            raise BadInput(
+                f"{where}: {quoted(key)} is no key of a training run{nearest(str(key), hints)}", code="unknown-key"
+            )
         given[key] = _typed(key, value, hints[key], where)
     return TrainConfig(**{**base, **given, "model": model})
 
@@ -158,17 +163,17 @@ def _typed(key: str, value: Any, kind: Any, where: str) -> Any:
     if get_origin(kind) is Literal:
         words = get_args(kind)
         if value not in words:
-            raise BadInput(f"{where}: {key} is {shown(value)}, expected {', '.join(words)}")
+            raise BadInput(f"{where}: {key} is {shown(value)}, expected {', '.join(words)}", code="bad-value")
         return value
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, int) and abs(value) > LARGEST:
-        raise BadInput(f"{where}: {key} is {shown(value)}, expected a number below 2^63")
+        raise BadInput(f"{where}: {key} is {shown(value)}, expected a number below 2^63", code="bad-value")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     plain = {int: "an integer", float: "a number", str: "a word", bool: "true or false"}
     if kind in plain and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-        raise BadInput(f"{where}: {key} is {shown(value)}, expected {plain[kind]}")
+        raise BadInput(f"{where}: {key} is {shown(value)}, expected {plain[kind]}", code="bad-value")
     if kind not in plain and not isinstance(value, Mapping):
-        raise BadInput(f"{where}: {key} is {shown(value)}, expected a table of the model's keys")
+        raise BadInput(f"{where}: {key} is {shown(value)}, expected a table of the model's keys", code="bad-value")
     return value

@@ -112,12 +112,15 @@ def corpus_of(data: str, *, tokenizer: str, validation: float, folder: Path, seq
         other = next((key for key in said if listing.made_from.get(key) != said[key]), None)
         was = f"{other} = {quoted(listing.made_from.get(other))}" if other else "more than this run says"
         mine = f", and this run says {quoted(said[other])}" if other else ""
-        raise BadInput(f"{folder} was made with {was}{mine}: name another out, or remove that folder")
+        raise BadInput(f"{folder} was made with {was}{mine}: name another out, or remove that folder", code="mismatch")
     refuse_changed(data, listing.texts, folder)
     _refuse_short(listing.splits, data, sequence)
     made_by = Tokenizer.load(folder)
     if made_by.fingerprint != listing.tokenizer:
-        raise BadInput(f"the tokenizer in {folder} is not the one that made the tokens beside it: remove that folder")
+        raise BadInput(
+            f"the tokenizer in {folder} is not the one that made the tokens beside it: remove that folder",
+            code="mismatch",
+        )
     train, held = (
         Tokens(
             [mapped(folder / name, count, digest, made_by.size) for name, count, digest in split.shards], split.bytes
@@ -133,7 +136,8 @@ def _refuse_short(splits: Mapping[str, Split], data: str, sequence: int) -> None
         counts = [count for _, count, _ in one.shards]
         if max(counts, default=0) <= sequence:
             raise BadInput(
-                f"{data}: the {split} text has {sum(counts):,} tokens, fewer than a sequence of {sequence} and one"
+                f"{data}: the {split} text has {sum(counts):,} tokens, fewer than a sequence of {sequence} and one",
+                code="bad-value",
             )
 
 
@@ -163,7 +167,7 @@ def _written(folder: Path, data: str, tokenizer: Tokenizer, share: float, dtype:
             continue
         writers[_split(document.name, share)].add(document.text, tokenizer)
     if kept is None:
-        raise BadInput(f"{data} holds no text to train on: no file of it is UTF-8 text")
+        raise BadInput(f"{data} holds no text to train on: no file of it is UTF-8 text", code="not-found")
     if found == 1:  # its end is kept apart
         cut = round(len(kept.text) * (1 - share))
         writers["train"].add(kept.text[:cut], tokenizer)

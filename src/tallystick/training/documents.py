@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tallystick.errors import BadInput, quoted
+from tallystick.errors import BadInput, code_of, quoted
 
 STDLIB = "stdlib"
 TEXT_KEYS = ("text", "content")  # where records keep their text
@@ -43,10 +43,12 @@ def documents(data: str) -> Iterator[Document]:
             found = True
             yield document
         if not found:
-            raise BadInput(f"{root} holds no text to train on")
+            raise BadInput(f"{root} holds no text to train on", code="not-found")
         return
     if not root.is_dir():
-        raise BadInput(f"there is no file or folder {quoted(data)} to train on; {STDLIB} is Python's own library")
+        raise BadInput(
+            f"there is no file or folder {quoted(data)} to train on; {STDLIB} is Python's own library", code="not-found"
+        )
     if (root / "dataset_info.json").exists() or (root / "dataset_dict.json").exists():
         yield from _dataset(root)
         return
@@ -74,16 +76,16 @@ def _texts(path: Path, name: str, *, only: bool = False) -> Iterator[Document]:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise BadInput(f"{path}: {error.strerror or error}") from None
+            raise BadInput(f"{path}: {error.strerror or error}", code=code_of(error)) from None
         if only and not content:
-            raise BadInput(f"{path} is empty")
+            raise BadInput(f"{path} is empty", code="truncated")
         try:
             if b"\0" in content:
                 raise UnicodeDecodeError("utf-8", content, content.index(b"\0"), content.index(b"\0") + 1, "null")
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             if only:
-                raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8 text") from None
+                raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8 text", code="malformed") from None
             return
         if text:
             yield Document(name, text)
@@ -96,23 +98,26 @@ def _records(path: Path, name: str) -> Iterator[Document]:
                 if line.strip():
                     yield Document(f"{name}#{number}", _text_of(json.loads(line), f"{path} line {number}"))
         except json.JSONDecodeError as error:
-            raise BadInput(f"{path} line {number} is not JSON: {error.msg}") from None
+            raise BadInput(f"{path} line {number} is not JSON: {error.msg}", code="malformed") from None
         except UnicodeDecodeError as error:
-            raise BadInput(f"{path} is not text: {error.reason}") from None
+            raise BadInput(f"{path} is not text: {error.reason}", code="malformed") from None
 
 
 def _table(path: Path, name: str) -> Iterator[Document]:
     try:
         from pyarrow import ArrowInvalid, parquet
     except ImportError:
-        raise BadInput(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
+        raise BadInput(f"{path}: reading Parquet needs pyarrow: pip install pyarrow", code="missing-package") from None
     try:
         table = parquet.ParquetFile(path)
     except (ArrowInvalid, OSError) as error:
-        raise BadInput(f"{path} is not Parquet: {error}") from None
+        raise BadInput(f"{path} is not Parquet: {error}", code="malformed") from None
     column = next((key for key in TEXT_KEYS if key in table.schema_arrow.names), None)
     if column is None:
-        raise BadInput(f"{path} has no column {' or '.join(TEXT_KEYS)}, but {', '.join(table.schema_arrow.names)}")
+        raise BadInput(
+            f"{path} has no column {' or '.join(TEXT_KEYS)}, but {', '.join(table.schema_arrow.names)}",
+            code="malformed",
+        )
     number = 0
     for batch in table.iter_batches(columns=[column]):
         for text in batch.column(0).to_pylist():
@@ -125,7 +130,9 @@ def _dataset(folder: Path) -> Iterator[Document]:
     try:
         import datasets
     except ImportError:
-        raise BadInput(f"{folder} is a folder of the datasets library: pip install datasets") from None
+        raise BadInput(
+            f"{folder} is a folder of the datasets library: pip install datasets", code="missing-package"
+        ) from None
     loaded = datasets.load_from_disk(str(folder))
     splits = loaded if isinstance(loaded, dict) else {"all": loaded}
     for split, rows in splits.items():
@@ -138,5 +145,5 @@ def _text_of(record: Any, where: str) -> str:
         return record
     text = next((record[key] for key in TEXT_KEYS if key in record), None) if isinstance(record, dict) else None
     if not isinstance(text, str):
-        raise BadInput(f"{where} has no {' or '.join(TEXT_KEYS)} that is a text")
+        raise BadInput(f"{where} has no {' or '.join(TEXT_KEYS)} that is a text", code="malformed")
     return text

@@ -103,7 +103,10 @@ def _tying(
 ) -> Experiment:
     missing = next((key for key in SIZES if key not in config.model), None)
     if missing:
-        raise BadInput(f"the width of the model is cut through {', '.join(SIZES)}, and model.{missing} is not set")
+        raise BadInput(
+            f"the width of the model is cut through {', '.join(SIZES)}, and model.{missing} is not set",
+            code="bad-value",
+        )
     out = Path(config.out)
     every = max(1, config.steps // EVALUATIONS)
     base = replace(config, tokens=config.tokens or str(out / "tokens"), eval_every=every, save_every=0, keep=1)
@@ -156,7 +159,8 @@ def _evaluations(config: TrainConfig) -> list[dict[str, Any]]:
         line = found.get(step, {})
         if not all(isinstance(line.get(key), float) and isfinite(line[key]) for key in ("loss", "cosine")):
             raise BadInput(
-                f"{out / LOG} does not say how step {step:,} was evaluated: remove {out}, and it is run again"
+                f"{out / LOG} does not say how step {step:,} was evaluated: remove {out}, and it is run again",
+                code="malformed",
             )
         moments.append(line)
     return moments

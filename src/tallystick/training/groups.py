@@ -62,7 +62,8 @@ def optimizer_groups(model: nn.Module, weight_decay: float, *, decay_embedding: 
         if relation == "aliased":
             raise BadInput(
                 f"{one} and {other} are two Parameters on one memory, and each step would update it twice:"
-                f' tie them first, tallystick.retie(model, "{one}", "{other}")'
+                f' tie them first, tallystick.retie(model, "{one}", "{other}")',
+                code="cannot-tie",
             )
     names: dict[int, list[str]] = {}
     parameters: dict[int, nn.Parameter] = {}

@@ -94,13 +94,14 @@ def _taken(folder: Path) -> tuple[int | None, str]:
             if error.errno not in _BUSY:
                 return None, f"{folder} is not locked, its disk cannot ({error.strerror}): start no second run in it"
             raise BadInput(
-                f"{folder} is in use by {holder}: wait until that run has ended, stop it, or name another out"
+                f"{folder} is in use by {holder}: wait until that run has ended, stop it, or name another out",
+                code="unwritable",
             ) from None
         if _is_named(descriptor, path):
             _sign(descriptor)
             return descriptor, ""
         os.close(descriptor)
-    raise BadInput(f"{folder} is in use: other runs begin and end in it")
+    raise BadInput(f"{folder} is in use: other runs begin and end in it", code="unwritable")
 
 
 def _opened(path: Path) -> int:
@@ -111,11 +112,11 @@ def _opened(path: Path) -> int:
         descriptor = os.open(path, flags, 0o666)
     except OSError as error:
         if path.is_symlink() or path.is_dir():
-            raise BadInput(f"{path} is no regular file: remove it") from None
-        raise BadInput(f"{path.parent} cannot be written: {error.strerror or error}") from None
+            raise BadInput(f"{path} is no regular file: remove it", code="unwritable") from None
+        raise BadInput(f"{path.parent} cannot be written: {error.strerror or error}", code="unwritable") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise BadInput(f"{path} is no regular file: remove it")
+        raise BadInput(f"{path} is no regular file: remove it", code="unwritable")
     return descriptor
 
 

@@ -88,7 +88,9 @@ def _events(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
     file, size = open_regular(path)
     with file:
         if size > LARGEST:
-            raise BadInput(f"{path} has {size:,} bytes, more than the {LARGEST:,} that are read: move it away")
+            raise BadInput(
+                f"{path} has {size:,} bytes, more than the {LARGEST:,} that are read: move it away", code="too-large"
+            )
         while line := file.readline(LONGEST_LINE):
             if line.endswith(b"\n"):
                 yield line, _event(line)
@@ -123,7 +125,7 @@ def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
     try:
         file = stack.enter_context(path.open("ab", buffering=0))  # nothing is left to write when the disk is full
     except OSError as error:
-        raise BadInput(f"{path} could not be written: {error.strerror or error}") from None
+        raise BadInput(f"{path} could not be written: {error.strerror or error}", code="unwritable") from None
 
     def write(event: Event) -> None:
         line = {"kind": event.kind, "step": event.step, "time": round(time.time(), 3), **event.values}
@@ -131,7 +133,8 @@ def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
             _append(file.fileno(), json.dumps(line).encode() + b"\n")
         except OSError as error:
             raise BadInput(
-                f"{path} could not be written: {error.strerror or error}; what was saved before stays"
+                f"{path} could not be written: {error.strerror or error}; what was saved before stays",
+                code="unwritable",
             ) from None
 
     return write
@@ -147,7 +150,9 @@ def _tensorboard(stack: ExitStack, out: Path, start: int) -> Writer:
     folder = out / "tensorboard"
 
     def refusal(error: OSError) -> BadInput:
-        return BadInput(f"{folder} could not be written: {error.strerror or error}; what was saved before stays")
+        return BadInput(
+            f"{folder} could not be written: {error.strerror or error}; what was saved before stays", code="unwritable"
+        )
 
     try:
         board = _summary_writer()(folder, purge_step=start + 1)  # what came after is drawn anew
@@ -171,7 +176,7 @@ def _wandb(stack: ExitStack, config: TrainConfig, start: int) -> Writer:
     try:
         run = wandb.init(project=config.wandb, dir=config.out, config=asdict(config), id=name, resume="allow")
     except wandb.Error as error:  # no login, a name that cannot be
-        raise BadInput(f"wandb = {quoted(config.wandb)}: {str(error).splitlines()[0]}") from None
+        raise BadInput(f"wandb = {quoted(config.wandb)}: {str(error).splitlines()[0]}", code="bad-value") from None
     write_file(remembered, name.encode())
     stack.push(lambda kind, error, trace: run.finish(exit_code=int(error is not None)))
 
@@ -196,7 +201,9 @@ def _summary_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise BadInput("tensorboard = true needs a package that is not there: pip install tensorboard") from None
+        raise BadInput(
+            "tensorboard = true needs a package that is not there: pip install tensorboard", code="missing-package"
+        ) from None
     return SummaryWriter
 
 
@@ -204,5 +211,8 @@ def _weights_and_biases(config: TrainConfig) -> Any:
     try:
         import wandb
     except ImportError:
-        raise BadInput(f"wandb = {quoted(config.wandb)} needs a package that is not there: pip install wandb") from None
+        raise BadInput(
+            f"wandb = {quoted(config.wandb)} needs a package that is not there: pip install wandb",
+            code="missing-package",
+        ) from None
     return wandb

@@ -30,7 +30,8 @@ def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
 
         if config.model:
             raise BadInput(
-                f"pretrained weights have their own sizes: {', '.join(config.model)} cannot be set over them"
+                f"pretrained weights have their own sizes: {', '.join(config.model)} cannot be set over them",
+                code="conflicting-options",
             )
         decoder = load_pretrained(config.source)
     else:
@@ -39,7 +40,8 @@ def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
     rows = decoder.config.vocab_size
     if rows < vocabulary:
         raise BadInput(
-            f"the embedding has {rows:,} rows and the tokenizer {vocabulary:,} entries: ids would have no row"
+            f"the embedding has {rows:,} rows and the tokenizer {vocabulary:,} entries: ids would have no row",
+            code="mismatch",
         )
     _refuse_long(config, decoder.config)
     return decoder
@@ -61,11 +63,13 @@ def config_of_model(config: TrainConfig, vocabulary: int = SOME) -> DecoderConfi
     try:
         found = families.config_of(source, **{"vocab_size": vocabulary, **config.model})
     except BadInput as error:  # whose words for a dictionary are not the user's, who has a table
-        raise BadInput(str(error).replace("the dictionary: ", "model.")) from None
+        raise BadInput(str(error).replace("the dictionary: ", "model."), code=error.code) from None
     _refuse_long(config, found)
     return found
 
 
 def _refuse_long(config: TrainConfig, model: DecoderConfig) -> None:
     if model.context < config.sequence:
-        raise BadInput(f"sequence {config.sequence} is longer than the {model.context} positions of the model")
+        raise BadInput(
+            f"sequence {config.sequence} is longer than the {model.context} positions of the model", code="bad-value"
+        )

@@ -18,7 +18,8 @@ def refuse_missing(config: TrainConfig) -> None:
     """Refuse an optimizer that this PyTorch does not have, before anything is made ready for it."""
     if config.optimizer == "muon" and MUON is None:
         raise BadInput(
-            f"optimizer = 'muon' needs torch 2.9 or newer; this is {torch.__version__}: pip install -U 'torch>=2.9'"
+            f"optimizer = 'muon' needs torch 2.9 or newer; this is {torch.__version__}: pip install -U 'torch>=2.9'",
+            code="missing-package",
         )
 
 

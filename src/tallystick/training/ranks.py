@@ -127,7 +127,8 @@ def ranks_of(device: str, *, batch: int) -> Ranks:
     count = distributed.get_world_size() if joined else int(os.environ.get("WORLD_SIZE", "1"))
     if batch % count:
         raise BadInput(
-            f"{count} ranks cannot share {batch} sequences equally: batch / accumulate must be a multiple of them"
+            f"{count} ranks cannot share {batch} sequences equally: batch / accumulate must be a multiple of them",
+            code="indivisible",
         )
     if count == 1:
         return Ranks(1, 0, where)
@@ -149,6 +150,7 @@ def device_of(word: str) -> torch.device:
     except (RuntimeError, AssertionError):
         found = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
         raise BadInput(
-            f"device {quoted(word)} is not there: PyTorch {torch.__version__} has {', '.join(['cpu', *found])} here"
+            f"device {quoted(word)} is not there: PyTorch {torch.__version__} has {', '.join(['cpu', *found])} here",
+            code="unknown-name",
         ) from None
     return device

@@ -248,7 +248,10 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
                 config_of_model(config)  # refused before any text is read
             start, torn = latest(out) if resume in ("never", "auto") else (Path(resume), [])
             if resume == "never" and (start or torn):
-                raise BadInput(f"{out} holds checkpoints of a run: go on with --resume auto, or name another out")
+                raise BadInput(
+                    f"{out} holds checkpoints of a run: go on with --resume auto, or name another out",
+                    code="unwritable",
+                )
             if start is not None:
                 refuse_other(config, start)
         run = _ready(config, ranks, start)

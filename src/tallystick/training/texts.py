@@ -47,7 +47,8 @@ def refuse_changed(data: str, said: Mapping[str, Any] | None, folder: Path) -> N
         return
     raise BadInput(
         f"{data} has changed since the tokens in {folder} were made: {how}; bring it back, name another out, or move it"
-        " away to go on with those tokens"
+        " away to go on with those tokens",
+        code="changed",
     )
 
 

@@ -64,7 +64,9 @@ def listing_of(folder: Path) -> Listing:
         if not isinstance(made_from, dict) or not isinstance(tokenizer, str) or not isinstance(texts, dict | None):
             raise TypeError
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise BadInput(f"{folder / WHOLE} is not as it was written: remove {folder}, and it is made again") from None
+        raise BadInput(
+            f"{folder / WHOLE} is not as it was written: remove {folder}, and it is made again", code="malformed"
+        ) from None
     return Listing(made_from, texts, tokenizer, splits)
 
 
@@ -98,14 +100,18 @@ def mapped(path: Path, count: int, digest: str, entries: int) -> numpy.ndarray[A
     Raises:
         BadInput: for a file that is not regular, cut, changed, or holds an id that the tokenizer does not have.
     """
-    wrong = BadInput(f"{path} does not hold the tokens that were written: remove its folder, and it is made again")
+    wrong = BadInput(
+        f"{path} does not hold the tokens that were written: remove its folder, and it is made again", code="malformed"
+    )
     if path.is_symlink():
         raise wrong
     file, size = open_regular(path)
     with file:
         dtype = _dtype(file.read(HEADER))
     if dtype is None:
-        raise BadInput(f"{path} is no file of tokens, or not whole: remove its folder, and it is made again")
+        raise BadInput(
+            f"{path} is no file of tokens, or not whole: remove its folder, and it is made again", code="malformed"
+        )
     if size != HEADER + count * dtype.itemsize:
         raise wrong
     if not count:
@@ -123,7 +129,10 @@ def mapped(path: Path, count: int, digest: str, entries: int) -> numpy.ndarray[A
     if found.hexdigest() != digest:
         raise wrong
     if highest >= entries:
-        raise BadInput(f"{path} holds the id {highest:,}, and the tokenizer has {entries:,} entries: remove its folder")
+        raise BadInput(
+            f"{path} holds the id {highest:,}, and the tokenizer has {entries:,} entries: remove its folder",
+            code="mismatch",
+        )
     return tokens
 
 

@@ -120,7 +120,7 @@ def _export(run: Run) -> str | None:
             write_decoder(decoder, partial)
             run.corpus.tokenizer.save(partial)
         except BadInput as error:  # it names the folder that is renamed at the end
-            raise BadInput(str(error).replace(str(partial), str(folder))) from None
+            raise BadInput(str(error).replace(str(partial), str(folder)), code=error.code) from None
     return str(folder)
 
 

@@ -26,11 +26,14 @@ def tokenizer_of(word: str, texts: Callable[[], Iterable[str]]) -> Tokenizer:
     kind, _, size = word.partition(":")
     if kind == "bpe":
         if not size.isdecimal():
-            raise BadInput(f"tokenizer {quoted(word)} does not say how many entries: bpe:4096")
+            raise BadInput(f"tokenizer {quoted(word)} does not say how many entries: bpe:4096", code="bad-value")
         return Tokenizer.trained(_first(texts()), int(size))
     path = Path(word)
     if not path.exists():
-        raise BadInput(f"tokenizer {quoted(word)} is neither bytes, nor bpe:ENTRIES, nor a path that leads anywhere")
+        raise BadInput(
+            f"tokenizer {quoted(word)} is neither bytes, nor bpe:ENTRIES, nor a path that leads anywhere",
+            code="not-found",
+        )
     return Tokenizer.load(path)
 
 

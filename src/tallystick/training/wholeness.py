@@ -11,7 +11,7 @@ import os
 from hashlib import blake2b
 from pathlib import Path
 
-from tallystick.errors import BadInput, quoted, shown
+from tallystick.errors import BadInput, code_of, quoted, shown
 from tallystick.sources.files import open_regular, read_json
 
 WHOLE = "whole.json"
@@ -38,24 +38,24 @@ def refuse_torn(folder: Path, *needed: str) -> None:
     try:
         found = _files(folder)
     except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror or error}") from None
+        raise BadInput(f"{folder}: {error.strerror or error}", code=code_of(error)) from None
     if WHOLE not in found:
-        raise BadInput(f"{folder} has no {WHOLE} that is a regular file")
+        raise BadInput(f"{folder} has no {WHOLE} that is a regular file", code="incomplete")
     digests = read_json(found.pop(WHOLE))
     if not isinstance(digests, dict):
-        raise BadInput(f"{folder / WHOLE} holds {shown(digests)}, expected a digest for each file")
+        raise BadInput(f"{folder / WHOLE} holds {shown(digests)}, expected a digest for each file", code="malformed")
     for name in needed:
         if name not in digests:
-            raise BadInput(f"{folder / WHOLE} does not name {name}")
+            raise BadInput(f"{folder / WHOLE} does not name {name}", code="incomplete")
     for name in digests:
         if name not in found:
-            raise BadInput(f"{folder} holds no regular file {quoted(name)}, which its {WHOLE} names")
+            raise BadInput(f"{folder} holds no regular file {quoted(name)}, which its {WHOLE} names", code="incomplete")
     for name in found:
         if name not in digests and name.endswith(READ):
-            raise BadInput(f"{folder} holds {quoted(name)}, which its {WHOLE} does not name")
+            raise BadInput(f"{folder} holds {quoted(name)}, which its {WHOLE} does not name", code="incomplete")
     for name, digest in digests.items():
         if digest_of(found[name]) != digest:
-            raise BadInput(f"{found[name]} is not as it was written")
+            raise BadInput(f"{found[name]} is not as it was written", code="malformed")
 
 
 def digest_of(path: Path) -> str:

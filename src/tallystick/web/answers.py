@@ -35,7 +35,7 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in asked.wanted:
         if name not in ANSWERS:
-            raise BadInput(f"there is no answer {name[:40]!r}: ask for {', '.join(ANSWERS)}")
+            raise BadInput(f"there is no answer {name[:40]!r}: ask for {', '.join(ANSWERS)}", code="unknown-name")
         try:
             found[name] = ANSWERS[name](asked)
         except MemoryError:  # there may be too little for the others as well

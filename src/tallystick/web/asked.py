@@ -34,7 +34,7 @@ class Asked:
         """The names of the answers."""
         wanted = self._values.get("wanted")
         if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
-            raise BadInput(f"wanted is {shown(wanted)}, expected a list of the names of answers")
+            raise BadInput(f"wanted is {shown(wanted)}, expected a list of the names of answers", code="bad-value")
         return list(dict.fromkeys(wanted))
 
     def ledger(self, model: str = "model", settings: str = "set") -> Ledger:
@@ -52,7 +52,9 @@ class Asked:
         """Config keys to set."""
         found = _object(self._values.get(name, {}), name)
         if len(found) > MOST_SET:
-            raise BadInput(f"{name} has {len(found):,} keys, more than the {MOST_SET:,} that it may have")
+            raise BadInput(
+                f"{name} has {len(found):,} keys, more than the {MOST_SET:,} that it may have", code="too-large"
+            )
         return found
 
     def options(self, name: str, known: Mapping[str, type]) -> dict[str, Any]:
@@ -62,16 +64,19 @@ class Asked:
         }
         for key, value in given.items():
             if key not in known:
-                raise BadInput(f"{name} has no option {quoted(key)}{nearest(key, known)}")
+                raise BadInput(f"{name} has no option {quoted(key)}{nearest(key, known)}", code="unknown-key")
             if type(value) is not known[key]:
-                raise BadInput(f"{key} is {shown(value)}, expected {'a word' if known[key] is str else 'an integer'}")
+                raise BadInput(
+                    f"{key} is {shown(value)}, expected {'a word' if known[key] is str else 'an integer'}",
+                    code="bad-value",
+                )
         return given
 
     def choice(self, name: str, among: tuple[str, ...]) -> str:
         """One of some words, the first where nothing is said."""
         value = self._values.get(name, among[0])
         if value not in among:
-            raise BadInput(f"{name} is {shown(value)}, expected one of {', '.join(among)}")
+            raise BadInput(f"{name} is {shown(value)}, expected one of {', '.join(among)}", code="bad-value")
         return str(value)
 
     @property
@@ -89,7 +94,7 @@ class Asked:
         """Pixels for a picture."""
         width = self._values.get("width", WIDEST)
         if type(width) is not int:
-            raise BadInput(f"width is {shown(width)}, expected pixels")
+            raise BadInput(f"width is {shown(width)}, expected pixels", code="bad-value")
         return min(max(width, NARROWEST), WIDEST)
 
 
@@ -111,7 +116,8 @@ def _ledger(model: str, settings: str, source: str | None) -> Ledger:
     if name != source and name.lower() not in PRESETS:
         raise BadInput(
             f"the page knows no preset {quoted(name)}{nearest(name, PRESETS)}; a file of this machine is named on the"
-            " command line (tallystick explore PATH), or dropped onto the page"
+            " command line (tallystick explore PATH), or dropped onto the page",
+            code="unknown-name",
         )
     return count(name, **overrides)
 
@@ -135,9 +141,11 @@ def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
 
     name, size = _file(given), given.get("bytes")
     if overrides:
-        raise BadInput(f"{name} is a header without a config: there is no {', '.join(overrides)} to set")
+        raise BadInput(
+            f"{name} is a header without a config: there is no {', '.join(overrides)} to set", code="unknown-key"
+        )
     if type(size) is not int or not 0 <= size <= LARGEST:
-        raise BadInput(f"bytes is {shown(size)}, expected how many follow the header of {name}")
+        raise BadInput(f"bytes is {shown(size)}, expected how many follow the header of {name}", code="bad-value")
     return ledger_from_header(_text(given, "header", None), size, source=name)
 
 
@@ -150,14 +158,16 @@ def _file(given: Mapping[str, Any]) -> str:
 
 def _object(value: object, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise BadInput(f"{what} is {shown(value)}, expected an object")
+        raise BadInput(f"{what} is {shown(value)}, expected an object", code="bad-value")
     return value
 
 
 def _text(values: Mapping[str, Any], name: str, most: int | None) -> str:
     value = values.get(name)
     if not isinstance(value, str):
-        raise BadInput(f"{name} is {shown(value)}, expected text")
+        raise BadInput(f"{name} is {shown(value)}, expected text", code="bad-value")
     if most is not None and len(value) > most:
-        raise BadInput(f"the {name} has {len(value):,} characters, more than the {most:,} that it may have")
+        raise BadInput(
+            f"the {name} has {len(value):,} characters, more than the {most:,} that it may have", code="too-large"
+        )
     return value

@@ -29,8 +29,8 @@ def controls(ledger: Ledger) -> list[dict[str, Any]]:
 
     A flag has no stops. A model without a config has no controls.
     """
-    recipe = (ledger.described or ledger).recipe
-    if recipe is None or ledger.described is not None:  # a checkpoint's own tensors do not move
+    recipe = ledger.model.recipe
+    if recipe is None or ledger.evidence.described is not None:  # a checkpoint's own tensors do not move
         return []
     values = {key: _value(key, recipe.values) for key in recipe.values}
     found = [

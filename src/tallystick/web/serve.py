@@ -35,7 +35,7 @@ def serve(source: str | None, settings: Mapping[str, Any], *, port: int, browser
     try:
         listening.bind((HOST, port))
     except OSError as error:
-        raise BadInput(f"--port {port}: {error.strerror or error}") from None
+        raise BadInput(f"--port {port}: {error.strerror or error}", code="bad-value") from None
     listening.listen()
     token = secrets.token_urlsafe(24)
     address = f"http://{HOST}:{listening.getsockname()[1]}/{token}/"

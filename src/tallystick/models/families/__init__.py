@@ -65,7 +65,8 @@ def find(model_type: str) -> Family:
     if model_type not in known():
         raise BadInput(
             f"model type {quoted(model_type)} is no decoder of tallystick's{nearest(model_type, known())}:"
-            f" there are {', '.join(known())}"
+            f" there are {', '.join(known())}",
+            code="unknown-model-type",
         )
     import_module(f"{__name__}.{model_type}")
     return _REGISTRY[model_type]
@@ -136,6 +137,8 @@ def _values(source: Any) -> tuple[Mapping[str, Any], str]:
         return PRESETS[source.lower()], source
     path = Path(source)
     if not os.path.exists(path):
-        raise BadInput(f"there is no preset or file {quoted(str(source))}{nearest(str(source), PRESETS)}")
+        raise BadInput(
+            f"there is no preset or file {quoted(str(source))}{nearest(str(source), PRESETS)}", code="not-found"
+        )
     path = path / CONFIG if path.is_dir() else path
     return read_json(path), str(path)
