@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from differential import Pair
-from tallystick.sources.torch_files import read_torch_file
+from tallystick.formats.torch_save import read_torch_file
 
 warnings.simplefilter("ignore")
 

@@ -48,9 +48,9 @@ from packings import (
 from tallystick import BadInput, Ledger, check, compare, compute, count, fit, memory, ties
 from tallystick.cli.main import main
 from tallystick.dtypes import BITS
+from tallystick.formats.safetensors_json import DTYPES
 from tallystick.sources.checkpoint import contents_of
 from tallystick.sources.packed import find_packed, quantisation_in
-from tallystick.sources.safetensors import DTYPES
 from tallystick.sources.tensors import parts_of
 from tallystick.sources.values import StoredValues
 

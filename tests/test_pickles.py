@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick import BadInput, budget
-from tallystick.sources.pickles import LARGEST, Name, Other, followed
-from tallystick.sources.torch_calls import KNOWN
+from tallystick.formats.pickled.pickles import LARGEST, Name, Other, followed
+from tallystick.formats.pickled.torch_calls import KNOWN
 
 
 def follow(content: bytes) -> Any:

@@ -26,10 +26,10 @@ from host import Handler, Host, publish, serving
 from hostile import MUTATIONS, mutations, refusal, rewritten, survives
 from tallystick import BadInput, count
 from tallystick.cli.main import main
-from tallystick.sources import ranges, remote
-from tallystick.sources.elsewhere import elsewhere
+from tallystick.files import http, remote
+from tallystick.files.addresses import elsewhere
+from tallystick.files.remote import Tally
 from tallystick.sources.hub import local
-from tallystick.sources.remote import Tally
 from test_gguf import LLAMA, gguf, llama
 
 CONFIG = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 128, "n_layer": 2, "n_head": 4}
@@ -476,7 +476,7 @@ def test_a_file_that_changes_in_between_is_refused(
 def test_a_host_that_says_nothing_is_not_waited_for(
     host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ranges, "PATIENCE", 0.05)
+    monkeypatch.setattr(http, "PATIENCE", 0.05)
     host.answers["/config.json"] = lambda ask: ask.host.over.wait()
     assert "the host sent nothing for 0.05 seconds" in refused(f"{host.address}/config.json", capsys)
 
@@ -484,7 +484,7 @@ def test_a_host_that_says_nothing_is_not_waited_for(
 def test_a_host_that_sends_byte_after_byte_is_given_up(
     host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ranges, "DEADLINE", 0)
+    monkeypatch.setattr(http, "DEADLINE", 0)
     host.files["/config.json"] = json.dumps(CONFIG).encode()
     assert "too slow to wait for" in refused(f"{host.address}/config.json", capsys)
 
@@ -611,8 +611,8 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     ear = type("Bound", (Ear,), {"wire": wire})
 
     monkeypatch.setattr("urllib.request.getproxies", dict)
-    monkeypatch.setattr(ranges, "HTTPConnection", ear)
-    monkeypatch.setattr(ranges, "HTTPSConnection", ear)  # nothing is asked beyond this process
+    monkeypatch.setattr(http, "HTTPConnection", ear)
+    monkeypatch.setattr(http, "HTTPSConnection", ear)  # nothing is asked beyond this process
     monkeypatch.setattr(constants, "ENDPOINT", wire.host.address)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
@@ -658,7 +658,7 @@ def other_answers(answers: list[bytes], *, most: int) -> Iterator[bytes]:
             yield from (bytes([place]) + fixed + other for other in rewritten(json.loads(body), most=most))
 
 
-def one_request(wire: Wire, web: ranges.Web, requests: list[bytes]) -> None:
+def one_request(wire: Wire, web: http.Web, requests: list[bytes]) -> None:
     """Send again the one request whose answer is another, of all that a count sends, and make nothing of it."""
     wire.told = [b""] * wire.place
     request = requests[wire.place].decode()
@@ -694,7 +694,7 @@ def test_a_changed_answer_is_counted_or_refused(
         source = f"{wire.host.address}/{source}"
     assert refusal(source) == ""
     inputs = other_answers(list(wire.told), most=4)
-    alone = partial(one_request, wire, ranges.Web(Tally(), "hf_secret"), list(wire.asked))
+    alone = partial(one_request, wire, http.Web(Tally(), "hf_secret"), list(wire.asked))
     assert survives(tmp_path / "answer", inputs, source=source, put=wire.take, read=lambda _: alone())
 
 
@@ -754,7 +754,7 @@ def test_a_store_that_does_not_answer_is_not_waited_for(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def silent(*_: object, timeout: float, **__: object) -> None:
-        assert timeout == ranges.PATIENCE
+        assert timeout == http.PATIENCE
         raise TimeoutError
 
     monkeypatch.setattr(Bucket, "info", silent)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from tallystick import formats
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.models import llama2c, nanogpt, pickles, stored
 from tallystick.models.assembly import assembled
@@ -20,7 +21,6 @@ from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of
 from tallystick.models.stored import Held
 from tallystick.models.surgery import set_dropout
-from tallystick.sources import formats
 from tallystick.sources.checkpoint import find_checkpoint
 from tallystick.sources.config import CONFIG
 from tallystick.sources.hub import local

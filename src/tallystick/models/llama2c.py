@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from tallystick.formats.llama2c import ANGLES, HEADER, layout_of
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import config_of
 from tallystick.models.stored import Held, in_memory, made, mapping
-from tallystick.sources.llama2c import ANGLES, HEADER, layout_of
 
 
 def read(path: Path) -> tuple[DecoderConfig, dict[str, Held]]:

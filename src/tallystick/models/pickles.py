@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from tallystick.errors import BadInput
+from tallystick.files.local import open_regular, refuse_pointer
+from tallystick.formats.shards import shards_of
+from tallystick.formats.torch_save import is_torch_file
 from tallystick.models.stored import Held, in_memory
-from tallystick.sources.files import open_regular, refuse_pointer
-from tallystick.sources.shards import shards_of
-from tallystick.sources.torch_files import is_torch_file
 
 
 def is_pickle(path: Path) -> bool:

@@ -18,12 +18,12 @@ from typing import Any, Literal
 import torch
 
 from tallystick.errors import BadInput, quoted, shown
+from tallystick.files.texts import read_json
 from tallystick.models.checkpoint import load_pretrained
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import Unfolding, stream
 from tallystick.models.sampling import Sampling
 from tallystick.models.tokens import BYTES, Tokenizer
-from tallystick.sources.files import read_json
 from tallystick.sources.hub import local
 
 GENERATION_CONFIG = "generation_config.json"

@@ -13,7 +13,7 @@ from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.ledger import Ledger
 
 if TYPE_CHECKING:
-    from tallystick.sources.remote import Location
+    from tallystick.files.remote import Location
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 ADDRESS = re.compile(r"(hf|https?|s3|gs):", re.IGNORECASE)
@@ -130,7 +130,7 @@ _YAML = (".yaml", ".yml")
 
 def _names_a_file(word: str) -> bool:
     """Whether a name ends as those of weights and configs do."""
-    from tallystick.sources.formats import is_weights
+    from tallystick.formats import is_weights
 
     return is_weights(word) or word.endswith((".json", ".toml", *_YAML, *_OTHER_WEIGHTS))
 
@@ -150,7 +150,7 @@ def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
 
 def _from_elsewhere(address: str, overrides: Mapping[str, Any]) -> Ledger:
     """A file or folder that is not on this machine: its name tells which, and headers alone are fetched."""
-    from tallystick.sources.elsewhere import elsewhere
+    from tallystick.files.addresses import elsewhere
 
     place = elsewhere(address)
     read_place = _from_file if _names_a_file(place.name) else _from_folder
@@ -202,7 +202,7 @@ def _inside(folder: Location, names: list[str]) -> str:
 
 def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A file of weights or a config; `name` is what the user named."""
-    from tallystick.sources.formats import is_weights
+    from tallystick.formats import is_weights
     from tallystick.sources.quantised import ledger_of_config
 
     if is_weights(path.name):
@@ -216,11 +216,11 @@ def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledge
 
 def _values(path: Location) -> Any:
     """What the file of a config holds."""
-    from tallystick.sources.files import keep_json, read_text, read_toml
+    from tallystick.files.texts import keep_json, read_text, read_toml
     from tallystick.sources.pasted import config_of
 
     if path.name.endswith(_YAML):
-        from tallystick.sources.flat_yaml import read_flat_yaml
+        from tallystick.files.flat_yaml import read_flat_yaml
 
         return read_flat_yaml(path)
     if path.suffix == ".toml":
@@ -232,8 +232,8 @@ def _values(path: Location) -> Any:
 
 def _unread(folder: Location) -> tuple[str, ...]:
     """A note on weights that lie beside a config in a format that is not read."""
+    from tallystick.formats import is_main
     from tallystick.sources.checkpoint import names_in
-    from tallystick.sources.formats import is_main
 
     weights = [name for name in names_in(folder) if name.endswith(_OTHER_WEIGHTS) or is_main(name)]
     return (f"counted from the config: weights such as {quoted(weights[0])} were not read",) if weights else ()

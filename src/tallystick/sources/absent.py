@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.errors import BadInput, quoted
+from tallystick.files.local import LFS_POINTER, open_regular
+from tallystick.files.remote import Location, Remote
+from tallystick.files.texts import read_json
+from tallystick.formats import is_main
+from tallystick.formats.shards import named_in
 from tallystick.ledger import Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER
 from tallystick.sources.classes import without_head
 from tallystick.sources.config import layouts, model_type_of
-from tallystick.sources.files import LFS_POINTER, open_regular, read_json
-from tallystick.sources.formats import is_main
 from tallystick.sources.names import is_buffer
 from tallystick.sources.quantised import ledger_of_config
-from tallystick.sources.remote import Location, Remote
 from tallystick.sources.rollup import roll_up
-from tallystick.sources.shards import named_in
 from tallystick.sources.told import told_by_config
 
 # Git LFS, docs/spec.md: lines of a key and a value; `size` is that of the file in bytes.

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tallystick.errors import BadInput, grouped, quoted, shown
+from tallystick.files.local import exists
+from tallystick.files.remote import Location
+from tallystick.files.texts import read_json
 from tallystick.ledger import Entry
-from tallystick.sources.files import exists, read_json
-from tallystick.sources.remote import Location
 
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model."

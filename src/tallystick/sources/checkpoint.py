@@ -15,6 +15,13 @@ from tallystick.budget import current, one_source
 from tallystick.config import TIE
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted, shown, visible
+from tallystick.files.local import exists
+from tallystick.files.remote import AnyLocation, Location, Remote, at_once
+from tallystick.files.texts import read_json
+from tallystick.formats import find_other, read_weights
+from tallystick.formats.contents import Contents, Header
+from tallystick.formats.safetensors import parse_header
+from tallystick.formats.shards import checked, headers_in, headers_of, shards_of
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
 from tallystick.sources.adapters import adapter_notes, is_adapter
@@ -26,20 +33,14 @@ from tallystick.sources.config import (
     model_type_of,
     refuse_odd_flag,
 )
-from tallystick.sources.contents import Contents
-from tallystick.sources.files import exists, read_json
-from tallystick.sources.formats import find_other, read_weights
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, is_quantisation, role_of
-from tallystick.sources.notes import NO_HEAD, dtype_notes, notes_by_name, packed_notes
+from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.packed import Found, find_packed, quantisation_in
 from tallystick.sources.pairs import expected_pairs, tied_pairs
 from tallystick.sources.part import left_out, names_described
-from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
 from tallystick.sources.roles import told_roles
 from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
-from tallystick.sources.safetensors import Header, parse_header
-from tallystick.sources.shards import checked, claim_notes, headers_in, headers_of, shards_of
 from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.uncollected import uncollected
 from tallystick.sources.values import StoredValues, ValuesElsewhere
@@ -308,7 +309,7 @@ def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
 
     The format and the way of packing know single names; else well-known ones tell.
     """
-    role, name = contents.role(entry.name), next(entry.unrolled()).name
+    role, name = (contents.role or role_of)(entry.name), next(entry.unrolled()).name
     named = not contents.own_names and is_buffer(entry.name, entry.shape)
     beside = name in packed.beside or (named and is_quantisation(entry.name))
     return entry._replace(

@@ -16,8 +16,8 @@ from tallystick.arithmetic import Expression, Name, Number, Operation
 from tallystick.budget import OverBudget, current
 from tallystick.derivation import TOTAL, Derivation, Statement, Unread
 from tallystick.errors import BadInput
+from tallystick.files.local import open_regular
 from tallystick.sources.expression import Token, computes, is_variable, prefix, suffix, tokens, writes_dots
-from tallystick.sources.files import open_regular
 from tallystick.sources.markup import plain, readable
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000

@@ -11,16 +11,16 @@ from tallystick import architectures
 from tallystick.blueprint import Architecture
 from tallystick.config import TIE
 from tallystick.errors import BadInput, shown
+from tallystick.files.addresses import elsewhere
+from tallystick.files.remote import Location, Remote
+from tallystick.files.texts import read_json, read_toml
 from tallystick.ledger import Ledger
 from tallystick.sources.absent import absent_from
 from tallystick.sources.checkpoint import find_weights, ledger_of_part, names_in
 from tallystick.sources.classes import sibling_of
 from tallystick.sources.config import CONFIG, TEXT_PARTS, ledger_from_config, model_type_of, refuse_too_many
-from tallystick.sources.elsewhere import elsewhere
 from tallystick.sources.fallback import is_known, language_by_transformers
-from tallystick.sources.files import read_json, read_toml
 from tallystick.sources.quantised import pack_as_stated
-from tallystick.sources.remote import Location, Remote
 
 
 def ledger_of_language(source: Any, overrides: Mapping[str, Any]) -> Ledger:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tallystick.errors import BadInput, quoted
+from tallystick.files.flat_yaml import read_flat_yaml
+from tallystick.files.remote import Location
+from tallystick.files.texts import read_json
 from tallystick.ledger import Ledger
 from tallystick.sources.checkpoint import find_weights, ledger_from_checkpoint
 from tallystick.sources.config import ledger_from_config
-from tallystick.sources.files import read_json
-from tallystick.sources.flat_yaml import read_flat_yaml
 from tallystick.sources.own_configs import LITGPT, NAMES, is_own
-from tallystick.sources.remote import Location
 
 _SLICES = "consolidated."  # how the names of Meta's files begin, each of which holds a slice of every tensor
 

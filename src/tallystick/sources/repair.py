@@ -15,13 +15,14 @@ from typing import BinaryIO
 from tallystick.answers.ties import Problem, Ties
 from tallystick.config import TIE
 from tallystick.errors import BadInput
+from tallystick.files.atomic import written_whole
+from tallystick.files.regular import Listing, copy_bytes, list_regular
+from tallystick.files.texts import read_json
+from tallystick.formats.contents import Header, StoredTensor
+from tallystick.formats.safetensors import header_bytes
+from tallystick.formats.shards import headers_of
 from tallystick.sources.checkpoint import find_checkpoint
 from tallystick.sources.config import CONFIG
-from tallystick.sources.files import read_json
-from tallystick.sources.regular import Listing, copy_bytes, list_regular
-from tallystick.sources.safetensors import Header, StoredTensor, header_bytes
-from tallystick.sources.shards import headers_of
-from tallystick.sources.whole import written_whole
 
 
 def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> list[str]:

@@ -10,10 +10,9 @@ from pathlib import Path
 from tallystick.budget import current
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, quoted
-from tallystick.sources import zips
-from tallystick.sources.contents import NOWHERE, Contents, check_shape
-from tallystick.sources.files import open_regular, refuse_pointer
-from tallystick.sources.safetensors import Header, StoredTensor
+from tallystick.files import zips
+from tallystick.files.local import open_regular, refuse_pointer
+from tallystick.formats.contents import NOWHERE, Contents, Header, StoredTensor, check_shape
 
 KIND = "npz"
 LONGEST_HEADER = 10_000  # bytes: numpy's own limit

@@ -21,7 +21,7 @@ from typing import Any
 
 from tallystick.budget import Budget, current
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.strangers import Stranger, is_class, may_be_named
+from tallystick.formats.pickled.strangers import Stranger, is_class, may_be_named
 
 LARGEST = 16 << 20  # bytes of a pickle that are read at once; the largest shards' are some hundred thousand
 

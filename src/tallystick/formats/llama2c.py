@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput
-from tallystick.sources.contents import Contents
-from tallystick.sources.files import open_regular, refuse_pointer
-from tallystick.sources.remote import Location
-from tallystick.sources.safetensors import Header, StoredTensor
+from tallystick.files.local import open_regular, refuse_pointer
+from tallystick.files.remote import Location
+from tallystick.formats.contents import Contents, Header, StoredTensor
 
 KIND = "llama2c"
 HEADER = struct.Struct("<7i")

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.budget import current
-from tallystick.errors import BadInput, grouped, quoted, shown
-from tallystick.ledger import Ledger
-from tallystick.sources.files import exists, json_within
-from tallystick.sources.remote import AnyLocation, Location, at_once
-from tallystick.sources.safetensors import Header, read_header
+from tallystick.errors import BadInput, quoted, shown
+from tallystick.files.local import exists
+from tallystick.files.remote import AnyLocation, Location, at_once
+from tallystick.files.texts import json_within
+from tallystick.formats.contents import Header
+from tallystick.formats.safetensors import read_header
 
 _NAMED, _FILE = 120, 400  # bytes that Python takes for a name, without its letters, and for a file
 
@@ -114,21 +115,3 @@ def checked(
             unlisted |= further
     current().keep(-shards.kept, "its names")
     return files
-
-
-def claim_notes(index: Path, said: Mapping[str, Any], ledger: Ledger) -> tuple[str, ...]:
-    """Where the sums in an index's metadata are not those of its files; none of them is needed to load anything."""
-    notes = []
-    size, parameters = said.get("total_size"), said.get("total_parameters")
-    held = ledger.totals["stored_bytes"]
-    if isinstance(size, int | float) and not isinstance(size, bool) and size != held:
-        notes.append(f"{index.name} says total_size {grouped(size)}, and its files hold {held:,} bytes of tensors")
-    if type(parameters) is int and parameters != ledger.total:
-        twice = parameters == ledger.totals["by_name"]
-        how = (
-            "counting every name"
-            if twice
-            else f"{grouped(abs(parameters - ledger.total))} {'more' if parameters > ledger.total else 'fewer'}"
-        )
-        notes.append(f"{index.name} says total_parameters {grouped(parameters)}: {how}")
-    return tuple(notes)

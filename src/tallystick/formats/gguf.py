@@ -19,12 +19,11 @@ from typing import Any, Literal, NamedTuple
 from tallystick.budget import current
 from tallystick.dtypes import BITS, BLOCKS, Block
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.contents import Contents, check_shape
-from tallystick.sources.files import exists, open_regular, read_all_of, refuse_pointer
-from tallystick.sources.gguf_names import buffers_among, experts_used, role_of, tied_output
-from tallystick.sources.gguf_types import LIST, SCALARS, TENSOR_TYPES, TEXT, UINT32
-from tallystick.sources.remote import AnyLocation, Location, at_once
-from tallystick.sources.safetensors import Header, StoredTensor
+from tallystick.files.local import exists, open_regular, read_all_of, refuse_pointer
+from tallystick.files.remote import AnyLocation, Location, at_once
+from tallystick.formats.contents import Contents, Header, StoredTensor, check_shape
+from tallystick.formats.gguf_names import buffers_among, experts_used, role_of, tied_output
+from tallystick.formats.gguf_types import LIST, SCALARS, TENSOR_TYPES, TEXT, UINT32
 
 KIND = "gguf"
 MAGIC = b"GGUF"

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.contents import NOWHERE, Contents, check_shape
-from tallystick.sources.files import open_regular
-from tallystick.sources.pickles import LARGEST, Make, Other, followed
-from tallystick.sources.safetensors import Header, StoredTensor
-from tallystick.sources.state_dicts import tensors_in
-from tallystick.sources.torch_calls import names_alone, ordered_dict, other
-from tallystick.sources.torch_tensors import dtype_of, is_size, sizes_of
+from tallystick.files.local import open_regular
+from tallystick.formats.contents import NOWHERE, Contents, Header, StoredTensor, check_shape
+from tallystick.formats.pickled.pickles import LARGEST, Make, Other, followed
+from tallystick.formats.pickled.state_dicts import tensors_in
+from tallystick.formats.pickled.torch_calls import names_alone, ordered_dict, other
+from tallystick.formats.pickled.torch_tensors import dtype_of, is_size, sizes_of
 
 KIND = "distributed"
 

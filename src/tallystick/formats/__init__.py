@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tallystick.errors import BadInput, quoted
+from tallystick.files.local import exists, open_regular, refuse_pointer
+from tallystick.files.remote import AnyLocation, Location, Remote
+from tallystick.formats.contents import Contents
 from tallystick.sources.config import CONFIG
-from tallystick.sources.contents import Contents
-from tallystick.sources.files import exists, open_regular, refuse_pointer
-from tallystick.sources.remote import AnyLocation, Location, Remote
 
 TORCH = (".bin", ".pt", ".pth", ".ckpt")
 GGUF = ".gguf"
@@ -51,25 +51,25 @@ def read_weights(path: Location) -> Contents:
         start = file.read(32)
     refuse_pointer(path, start)
     if path.name.endswith(GGUF):
-        from tallystick.sources.gguf import read_gguf
+        from tallystick.formats.gguf import read_gguf
 
         return read_gguf(path)
     if path.name == DISTRIBUTED:
-        from tallystick.sources.distributed import read_distributed
+        from tallystick.formats.distributed import read_distributed
 
         return read_distributed(_here(path))
     if path.name.endswith(NPZ):
-        from tallystick.sources.npz import read_npz
+        from tallystick.formats.npz import read_npz
 
         return read_npz(_here(path))
-    from tallystick.sources import torch_files
+    from tallystick.formats import torch_save
 
-    if torch_files.is_torch_file(start):
-        return torch_files.read_torch_file(path)
+    if torch_save.is_torch_file(start):
+        return torch_save.read_torch_file(path)
     if isinstance(path, Path) and exists(path.parent / (path.name.removesuffix(".bin") + OPENVINO)):
         raise BadInput(f"{path} holds OpenVINO's weights, which are not read: name the folder with its config.json")
     if path.name.endswith(LLAMA2C):  # which begins with a size, as anything may
-        from tallystick.sources.llama2c import read_llama2c
+        from tallystick.formats.llama2c import read_llama2c
 
         return read_llama2c(path)
     raise BadInput(f"{path} is no file of weights that is known: it begins with {quoted(bytes(start[:8]))}")

@@ -2,7 +2,7 @@
 
 An archive holds one pickle, which names tensors and their storages, and a member for each storage. The old form is
 several pickles one after the other, the fourth of which holds the tensors, and then the storages. Only pickles are
-read, by `tallystick.sources.pickles`; the storages are looked for where the file says that they are.
+read, by `tallystick.formats.pickled.pickles`; the storages are looked for where the file says that they are.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ from typing import Any, NamedTuple
 
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted
-from tallystick.sources import zips
-from tallystick.sources.contents import NOWHERE, Contents, Sharing
-from tallystick.sources.deepspeed import partitioned
-from tallystick.sources.files import open_regular, refuse_pointer
-from tallystick.sources.packed_parts import Weight
-from tallystick.sources.pickles import LARGEST, Name, followed
-from tallystick.sources.remote import Location, Remote
-from tallystick.sources.safetensors import Header, StoredTensor
-from tallystick.sources.state_dicts import Found, tensors_in
-from tallystick.sources.strangers import Stranger, stranger_notes
-from tallystick.sources.torch_calls import KNOWN
-from tallystick.sources.torch_names import DTYPES, SHARED_BYTES
-from tallystick.sources.torch_tensors import SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
-from tallystick.sources.views import View, joined, shared
-from tallystick.sources.whole_modules import opened
+from tallystick.files import zips
+from tallystick.files.local import open_regular, refuse_pointer
+from tallystick.files.remote import Location, Remote
+from tallystick.formats.contents import NOWHERE, Contents, Header, Sharing, StoredTensor, Weight
+from tallystick.formats.pickled.deepspeed import partitioned
+from tallystick.formats.pickled.pickles import LARGEST, Name, followed
+from tallystick.formats.pickled.state_dicts import Found, tensors_in
+from tallystick.formats.pickled.strangers import Stranger, stranger_notes
+from tallystick.formats.pickled.torch_calls import KNOWN
+from tallystick.formats.pickled.torch_names import DTYPES, SHARED_BYTES
+from tallystick.formats.pickled.torch_tensors import SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
+from tallystick.formats.pickled.whole_modules import opened
+from tallystick.formats.views import View, joined, shared
 
 KIND = "torch"
 

@@ -14,8 +14,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tallystick.errors import BadInput
+from tallystick.files.allowance import MOST_REQUESTS, Allowance
 from tallystick.ledger import Fetched
-from tallystick.sources.allowance import MOST_REQUESTS, Allowance
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
