@@ -7,6 +7,7 @@ import json
 import random
 import re
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache, partial
 from http.client import HTTPConnection
@@ -141,16 +142,17 @@ def test_shards_named_by_an_index_are_each_asked_for_their_header_alone(host: Ho
     assert ledger.fetched.requests == len(host.requests) == 4
 
 
-def test_of_many_shards_only_the_last_beginnings_are_kept(
-    host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "MOST_KEPT", 1)
-    host.files = {f"/{name}": content for name, content in contents(folder).items()}
-    index = elsewhere(f"{host.address}/model.safetensors.index.json")
-    same(count(str(index)), count(folder))
-    for name in ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"):
-        assert (index.parent / name).exists()
-    assert [len(piece.content) for piece in index.store.tally.files.values()] == [0, FIRST]
+def test_each_file_of_a_host_is_asked_for_once_however_many_there_are(host: Host, tmp_path: Path) -> None:
+    names = [f"model.layers.{layer}.mlp.up_proj.weight" for layer in range(70)]
+    shards = {name: f"model-{place:05}-of-00070.safetensors" for place, name in enumerate(names, 1)}
+    for name, shard in shards.items():
+        write(tmp_path / shard, {name: (8, 8)})
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+    host.files = {f"/{name}": content for name, content in contents(tmp_path).items()}
+    ledger = count(f"{host.address}/model.safetensors.index.json")
+    assert ledger.total == 70 * 64
+    asked = Counter(request.path for request in host.requests)
+    assert asked == {f"/{name}": 1 for name in (*shards.values(), "model.safetensors.index.json", "config.json")}
 
 
 def test_a_shard_that_is_not_beside_its_index_is_named(

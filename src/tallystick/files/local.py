@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
-from typing import BinaryIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from tallystick.errors import BadInput, quoted
-from tallystick.files.remote import Location, Remote
+from tallystick.files.remote import Location, NotThere, Remote
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 LFS_POINTER = b"version https://git-lfs"
+_START = 32  # bytes that tell formats apart, and a pointer from all of them
 
 
-def exists(path: Location) -> bool:
-    """Whether there is such a file or folder; never raises, as `Path.exists` does for a name that is too long."""
+class OpenFile(NamedTuple):
+    """A file that is open at its beginning. Whoever opens it hands it on: no file is opened twice to be read."""
+
+    path: Location
+    stream: BufferedReader
+    size: int  # bytes
+    start: bytes  # the first of them
+
+
+@contextmanager
+def opened(path: Location) -> Iterator[OpenFile]:
+    """A regular file for reading, wherever it is; a Git LFS pointer in its place is refused."""
+    stream, size = open_regular(path)
+    with stream:
+        start = stream.read(_START)
+        refuse_pointer(path, start)
+        stream.seek(0)
+        yield OpenFile(path, stream, size, start)
+
+
+def here(path: Location) -> Path:
+    """A file of a format in which what is to be read lies all over it: one on this machine."""
+    if isinstance(path, Remote):
+        raise BadInput(f"{path}: files of this format are read only where they are on this machine: download it")
+    return path
+
+
+def exists(path: Location) -> bool | None:
+    """Whether there is such a file or folder; None where only opening it can tell.
+
+    Never raises, as `Path.exists` does for a name that is too long.
+    """
     return path.exists() if isinstance(path, Remote) else os.path.exists(path)
 
 
@@ -30,7 +64,8 @@ def open_regular(path: Location) -> tuple[BufferedReader, int]:
         # Without O_NONBLOCK, a file swapped for a FIFO after the look above would hang the open.
         file = os.fdopen(os.open(path, _READ), "rb")
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}") from None
+        kind = NotThere if isinstance(error, FileNotFoundError | NotADirectoryError) else BadInput
+        raise kind(f"{path}: {error.strerror or error}") from None
     except BadInput:  # a ValueError itself
         raise
     except ValueError as error:  # an embedded null byte

@@ -15,11 +15,12 @@ from typing import BinaryIO
 
 from tallystick.budget import current
 from tallystick.errors import BadInput, quoted
-from tallystick.files.local import open_regular, read_all_of, refuse_pointer
+from tallystick.files.local import OpenFile, opened, read_all_of
 from tallystick.files.remote import Location
-from tallystick.formats.contents import Header, StoredTensor
+from tallystick.formats.contents import Contents, Header, StoredTensor
 from tallystick.formats.safetensors_json import DTYPES, METADATA, Text, scan_header
 
+KIND = "safetensors"
 LENGTH_BYTES = 8
 ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
 LARGEST_HEADER = 100_000_000  # the limit of the format's own library
@@ -27,20 +28,34 @@ LARGEST_HEADER = 100_000_000  # the limit of the format's own library
 _WORDS = {dtype: word for word, dtype in DTYPES.items()}
 
 
+def sniff(file: OpenFile) -> bool:
+    """Whether a file begins with the length of a header that fits in it, and JSON."""
+    fits = int.from_bytes(file.start[:LENGTH_BYTES], "little") <= min(LARGEST_HEADER, file.size - LENGTH_BYTES)
+    return fits and file.start[LENGTH_BYTES:].lstrip(b" \t\r\n")[:1] == b"{"
+
+
+def read(file: OpenFile) -> Contents:
+    """The tensors of a file, by its header; what breaks the format raises `BadInput`."""
+    return Contents(KIND, [(file.path, _header(file))])
+
+
 def read_header(path: Location) -> Header:
-    """Read and check the header of a safetensors file; what breaks the format raises `BadInput`."""
-    file, size = open_regular(path)
-    with file:
-        first = file.read(LENGTH_BYTES)
-        length = int.from_bytes(first, "little")
-        refuse_pointer(path, first + file.read(16) if first == b"version " else b"")
-        if len(first) < LENGTH_BYTES:
-            raise BadInput(f"{path} is no safetensors file: {size} bytes, too short to hold a header's length")
-        if length > LARGEST_HEADER:
-            raise BadInput(f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}")
-        if length > size - LENGTH_BYTES:
-            raise BadInput(f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}")
-        header = _parsed(_decoder(file, length), length, size - LENGTH_BYTES - length, where=str(path))
+    """The header of a file that is only asked for its header."""
+    with opened(path) as file:
+        return _header(file)
+
+
+def _header(file: OpenFile) -> Header:
+    path, stream, size, _ = file
+    first = stream.read(LENGTH_BYTES)
+    length = int.from_bytes(first, "little")
+    if len(first) < LENGTH_BYTES:
+        raise BadInput(f"{path} is no safetensors file: {size} bytes, too short to hold a header's length")
+    if length > LARGEST_HEADER:
+        raise BadInput(f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}")
+    if length > size - LENGTH_BYTES:
+        raise BadInput(f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}")
+    header = _parsed(_decoder(stream, length), length, size - LENGTH_BYTES - length, where=str(path))
     return header._replace(data=LENGTH_BYTES + length)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted
 from tallystick.files import zips
-from tallystick.files.local import open_regular, refuse_pointer
+from tallystick.files.local import OpenFile
 from tallystick.files.remote import Location, Remote
 from tallystick.formats.contents import NOWHERE, Contents, Header, Sharing, StoredTensor, Weight
 from tallystick.formats.pickled.deepspeed import partitioned
@@ -46,42 +46,47 @@ class _Whole(NamedTuple):
     strangers: Mapping[str, None]  # names of classes that are no part of weights
 
 
-def is_torch_file(start: bytes) -> bool:
-    """Whether a file that begins so is one of ``torch.save``."""
-    return start.startswith((zips.MAGIC, _PICKLE))
+def sniff(file: OpenFile) -> bool:
+    """Whether a file begins as those of ``torch.save`` do."""
+    return file.start.startswith((zips.MAGIC, _PICKLE))
 
 
-def read_torch_file(path: Location) -> Contents:
+def read(file: OpenFile) -> Contents:
     """The tensors of a file of ``torch.save``, by what its pickle says of them.
 
     Raises:
         BadInput: for what is broken, and for a pickle that names what runs programs or reads files where it is called.
     """
-    file, size = open_regular(path)
-    with file:
-        start = file.read(32)
-        refuse_pointer(path, start)
-        try:
-            if start.startswith(zips.MAGIC):
-                whole = _from_archive(file, size, places=not isinstance(path, Remote))
-            elif isinstance(path, Remote):
-                raise BadInput(
-                    "it is of torch's form of before 1.6, which is read only where it is on this machine: download it"
-                )
-            else:
-                whole = _from_pickles(file, size)
-            plain = opened(whole.values)
-            if isinstance(plain.values, Stranger):
-                what = f"one object of {plain.values.name}, which was not imported or run, and no tensors"
-                raise BadInput(f"it holds {what}: name the file with the model's state_dict()")
-            found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
-            contents = _contents(path, found, whole.places)
-            buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
-            return contents._replace(
-                buffers=contents.buffers | buffers, notes=(*contents.notes, *stranger_notes(whole.strangers))
-            )
-        except BadInput as error:
-            raise BadInput(f"{path} cannot be read: {error}") from None
+    if not sniff(file):
+        raise BadInput(
+            f"{file.path} is no file of weights that is known: it begins with {quoted(bytes(file.start[:8]))}"
+        )
+    try:
+        whole = _whole(file)
+        plain = opened(whole.values)
+        if isinstance(plain.values, Stranger):
+            what = f"one object of {plain.values.name}, which was not imported or run, and no tensors"
+            raise BadInput(f"it holds {what}: name the file with the model's state_dict()")
+        found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
+        contents = _contents(file.path, found, whole.places)
+        buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
+        return contents._replace(
+            buffers=contents.buffers | buffers, notes=(*contents.notes, *stranger_notes(whole.strangers))
+        )
+    except BadInput as error:
+        raise BadInput(f"{file.path} cannot be read: {error}") from None
+
+
+def _whole(file: OpenFile) -> _Whole:
+    """What a file of either form holds."""
+    elsewhere = isinstance(file.path, Remote)
+    if file.start.startswith(zips.MAGIC):
+        return _from_archive(file.stream, file.size, places=not elsewhere)
+    if elsewhere:
+        raise BadInput(
+            "it is of torch's form of before 1.6, which is read only where it is on this machine: download it"
+        )
+    return _from_pickles(file.stream, file.size)
 
 
 def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
@@ -109,7 +114,6 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
 
 def _from_pickles(file: BufferedReader, size: int) -> _Whole:
     """The form of before torch 1.6, which `_use_new_zipfile_serialization=False` still writes."""
-    file.seek(0)
     stream = BytesIO(file.read(min(size, LARGEST)))  # what is asked for is made room for
     magic = followed(stream, {}, _refused)
     if magic != _MAGIC or followed(stream, {}, _refused) != _PROTOCOL:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tallystick.config import CONFIG
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.files.texts import read_json, read_toml
 from tallystick.live import probe
@@ -16,7 +17,6 @@ from tallystick.live.meant import meant_groups
 from tallystick.live.small import small_model
 from tallystick.presets import PRESETS
 from tallystick.sources import FACTORY, factory, refuse_python
-from tallystick.sources.config import CONFIG
 from tallystick.sources.module import ledger_from_module
 from tallystick.sources.places import places_of
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import torch
 
-from tallystick import formats
+from tallystick.config import CONFIG
 from tallystick.errors import BadInput, quoted, shown
+from tallystick.formats.folder import TORCH_INDEX, TORCH_SINGLE, find_safetensors, names_in
 from tallystick.models import llama2c, nanogpt, pickles, stored
 from tallystick.models.assembly import assembled
 from tallystick.models.config import DecoderConfig
@@ -21,8 +22,6 @@ from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of
 from tallystick.models.stored import Held
 from tallystick.models.surgery import set_dropout
-from tallystick.sources.checkpoint import find_checkpoint
-from tallystick.sources.config import CONFIG
 from tallystick.sources.hub import local
 from tallystick.sources.tokenizer import TOKENIZER, rows_needed
 
@@ -107,12 +106,12 @@ def _config_in(folder: Path) -> DecoderConfig:
 
 def _weights_in(folder: Path) -> Path:
     """The checkpoint in a folder: safetensors, or else pickled."""
-    found = find_checkpoint(folder)
-    for name in (formats.INDEX, formats.SINGLE):
+    found = find_safetensors(folder, names_in(folder))
+    for name in (TORCH_INDEX, TORCH_SINGLE):
         if found is None and (folder / name).exists():
             found = folder / name
     if found is None:
-        raise BadInput(f"{folder} holds no weights: neither safetensors nor {formats.SINGLE}")
+        raise BadInput(f"{folder} holds no weights: neither safetensors nor {TORCH_SINGLE}")
     return found
 
 

@@ -121,18 +121,14 @@ def _is_module(source: object) -> bool:
     )
 
 
-# Weights in formats that are not read, by the ends of their names.
-_OTHER_WEIGHTS = (".h5", ".msgpack", ".onnx", ".xml")  # the last is OpenVINO's
-
-
 _YAML = (".yaml", ".yml")
 
 
 def _names_a_file(word: str) -> bool:
     """Whether a name ends as those of weights and configs do."""
-    from tallystick.formats import is_weights
+    from tallystick.formats import NOT_READ, is_weights
 
-    return is_weights(word) or word.endswith((".json", ".toml", *_YAML, *_OTHER_WEIGHTS))
+    return is_weights(word) or word.endswith((".json", ".toml", *_YAML, *NOT_READ))
 
 
 def _from_path(path: Path, overrides: Mapping[str, Any]) -> Ledger:
@@ -162,8 +158,8 @@ def _from_elsewhere(address: str, overrides: Mapping[str, Any]) -> Ledger:
 
 def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A folder of weights or of a config: weights before the config beside them; `name` is what the user named."""
-    from tallystick.sources.checkpoint import find_weights, names_in
-    from tallystick.sources.config import CONFIG
+    from tallystick.config import CONFIG
+    from tallystick.formats.folder import find_weights, names_in
     from tallystick.sources.own_configs import NAMES as OWN_CONFIGS
 
     names = names_in(folder)
@@ -179,11 +175,11 @@ def _from_folder(folder: Location, overrides: Mapping[str, Any], name: str) -> L
 
         if own := ledger_from_own_folder(folder, names, overrides, source=name):
             return own
-    checkpoint = find_weights(folder)
+    checkpoint = find_weights(folder, names)
     if checkpoint is None and CONFIG not in names:
         raise BadInput(f"{name} holds neither a {CONFIG} nor weights{_inside(folder, names)}")
     ledger = _from_file(checkpoint or folder / CONFIG, overrides, name)
-    ledger.notes += _unread(folder) if checkpoint is None else ()
+    ledger.notes += _unread(names) if checkpoint is None else ()
     return ledger
 
 
@@ -193,7 +189,7 @@ _PIPELINE = "model_index.json"
 
 def _inside(folder: Location, names: list[str]) -> str:
     """The folders in a folder that hold a config, for whoever named the one around them."""
-    from tallystick.sources.config import CONFIG
+    from tallystick.config import CONFIG
 
     parts = [name for name in names if isinstance(folder, Path) and os.path.isfile(folder / name / CONFIG)]
     listed = ", ".join(map(quoted, parts[:5])) + (", …" if len(parts) > 5 else "")
@@ -202,14 +198,14 @@ def _inside(folder: Location, names: list[str]) -> str:
 
 def _from_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A file of weights or a config; `name` is what the user named."""
-    from tallystick.formats import is_weights
+    from tallystick.formats import NOT_READ, is_weights
     from tallystick.sources.quantised import ledger_of_config
 
     if is_weights(path.name):
         from tallystick.sources.checkpoint import ledger_from_checkpoint
 
         return ledger_from_checkpoint(path, overrides, source=name)
-    if path.name.endswith(_OTHER_WEIGHTS):
+    if path.name.endswith(NOT_READ):
         raise BadInput(f"{name}: {path.suffix} files are not read; name its config.json, or weights in another format")
     return ledger_of_config(_values(path), overrides, source=name)
 
@@ -230,10 +226,10 @@ def _values(path: Location) -> Any:
     return config_of(text, str(path))
 
 
-def _unread(folder: Location) -> tuple[str, ...]:
+def _unread(names: list[str]) -> tuple[str, ...]:
     """A note on weights that lie beside a config in a format that is not read."""
-    from tallystick.formats import is_main
-    from tallystick.sources.checkpoint import names_in
+    from tallystick.formats import NOT_READ
+    from tallystick.formats.folder import is_main
 
-    weights = [name for name in names_in(folder) if name.endswith(_OTHER_WEIGHTS) or is_main(name)]
+    weights = [name for name in names if name.endswith(NOT_READ) or is_main(name)]
     return (f"counted from the config: weights such as {quoted(weights[0])} were not read",) if weights else ()

@@ -12,7 +12,7 @@ from tallystick.errors import BadInput, quoted
 from tallystick.files.local import LFS_POINTER, open_regular
 from tallystick.files.remote import Location, Remote
 from tallystick.files.texts import read_json
-from tallystick.formats import is_main
+from tallystick.formats.folder import is_main
 from tallystick.formats.shards import named_in
 from tallystick.ledger import Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER

@@ -12,27 +12,18 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.budget import current, one_source
-from tallystick.config import TIE
+from tallystick.config import CONFIG, TIE
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted, shown, visible
-from tallystick.files.local import exists
-from tallystick.files.remote import AnyLocation, Location, Remote, at_once
+from tallystick.files.remote import Location, NotThere, Remote
 from tallystick.files.texts import read_json
-from tallystick.formats import find_other, read_weights
 from tallystick.formats.contents import Contents, Header
 from tallystick.formats.safetensors import parse_header
-from tallystick.formats.shards import checked, headers_in, headers_of, shards_of
+from tallystick.formats.shards import read_checkpoint
 from tallystick.ledger import Entry, Ledger
-from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
-from tallystick.sources.adapters import adapter_notes, is_adapter
+from tallystick.sources.adapters import adapter_config, adapter_notes
 from tallystick.sources.classes import classes_of, is_part, without_head
-from tallystick.sources.config import (
-    CONFIG,
-    TEXT_PARTS,
-    layouts,
-    model_type_of,
-    refuse_odd_flag,
-)
+from tallystick.sources.config import TEXT_PARTS, layouts, model_type_of, refuse_odd_flag
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, is_quantisation, role_of
 from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by_name, packed_notes
@@ -45,64 +36,31 @@ from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.uncollected import uncollected
 from tallystick.sources.values import StoredValues, ValuesElsewhere
 
-SAFETENSORS = (".safetensors", ".safetensors.index.json")
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
 _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
-
-
-def find_checkpoint(folder: AnyLocation) -> AnyLocation | None:
-    """The safetensors checkpoint in a folder: its index, its one file, or None where it holds none."""
-    names = names_in(folder)
-    indexes = [name for name in names if name.endswith(".safetensors.index.json")]
-    files = [name for name in names if name.endswith(".safetensors")]
-    for preferred in (INDEX, SINGLE):
-        if preferred in names:
-            return folder / preferred
-    if len(indexes) == 1:
-        return folder / indexes[0]
-    if len(files) == 1:
-        return folder / files[0]
-    if files:
-        raise BadInput(f"{folder} holds {len(files)} safetensors files and no {INDEX}: name one of them")
-    return None
-
-
-def find_weights(folder: AnyLocation) -> AnyLocation | None:
-    """The checkpoint in a folder, in safetensors or else in another format that is read; None where it holds none."""
-    return find_checkpoint(folder) or find_other(folder, names_in(folder))
-
-
-def names_in(folder: Location) -> list[str]:
-    """What a folder holds, in alphabetical order."""
-    try:
-        return sorted(path.name for path in folder.iterdir())
-    except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror or error}") from None
 
 
 @uncollected()
 def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, source: str) -> Ledger:
-    """The ledger of a file of weights or of a sharded checkpoint's index, in any format that `read_weights` knows.
+    """The ledger of a file of weights or of a sharded checkpoint's index, in any format that is read.
 
     Parameters are told from buffers by the config in the file or beside it, or else by well-known names. What
     transformers ties in a type that is not native is learnt when ties are asked for. `overrides` are set over that
     config.
     """
-    contents = contents_of(path)
+    contents = read_checkpoint(path)
     config = path.parent / CONFIG
-    adapter = is_adapter(path)
+    adapter = adapter_config(path)
     if contents.config is not None:
         beside = _described(contents.config, overrides, str(path))
-    elif contents.own_names or adapter:
+    elif contents.own_names or adapter is not None:
         if overrides:
             raise BadInput(f"{path} has no config to set {', '.join(overrides)} in")
         beside = _Beside()
     else:
-        beside = _beside(config, overrides) if exists(config) or overrides else _Beside()
+        beside = _beside(config, overrides)
     checkpoint = _laid_out(path, contents, beside, source)
-    if adapter:
-        beside = beside._replace(notes=adapter_notes(path.parent / ADAPTER_CONFIG, checkpoint.entries))
+    if adapter is not None:
+        beside = beside._replace(notes=adapter_notes(path.parent, adapter, checkpoint.entries), adapter=True)
         checkpoint = checkpoint._replace(beside=beside)
     if beside.ledgers:
         ledger = checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
@@ -127,7 +85,7 @@ def ledger_of_part(path: Location, layouts: Sequence[Ledger], config: Mapping[st
         BadInput: when the checkpoint cannot be read, or its language part cannot be told from the rest.
     """
     beside = _Beside(values=config)
-    whole = _laid_out(path, contents_of(path), beside, source)
+    whole = _laid_out(path, read_checkpoint(path), beside, source)
     names = names_described(whole.entries, layouts)
     told = None
     if not names:
@@ -202,7 +160,7 @@ class _Checkpoint(NamedTuple):
         notes = [
             *self.contents.notes,
             *self.beside.notes,
-            *(told.notes if told else notes_by_name(entries, whole=not is_adapter(self.path))),
+            *(told.notes if told else notes_by_name(entries, whole=not self.beside.adapter)),
             *dtype_notes(entries, self.beside.values),
         ]
         if shard := _SHARD.fullmatch(self.path.name):
@@ -247,27 +205,6 @@ class _Checkpoint(NamedTuple):
             return self.ledger(told)
         except BadInput as error:
             return self.ledger(None, [f"what is tied was told by the flag {TIE} alone: {error}"])
-
-
-def contents_of(path: Location) -> Contents:
-    """What a checkpoint of any known format holds: one file, or all that an index names."""
-    if not path.name.endswith(".json"):
-        return Contents("safetensors", headers_of(path)) if path.name.endswith(SAFETENSORS) else read_weights(path)
-    shards = shards_of(path)
-    if path.name.endswith(SAFETENSORS):
-        return Contents("safetensors", headers_in(path, shards), stated=shards.stated)
-    read = at_once(read_weights, [path.parent / shard for shard in sorted(shards)])
-    files = checked(path, shards, [file for one in read for file in one.files])
-    sharing = {name: shared for one in read for name, shared in one.sharing.items()}
-    return Contents(
-        read[0].kind,
-        files,
-        sharing,
-        notes=tuple(dict.fromkeys(note for one in read for note in one.notes)),
-        weights={name: weight for one in read for name, weight in one.weights.items()},
-        stated=shards.stated,
-        beside=frozenset().union(*(one.beside for one in read)),
-    )
 
 
 def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str], bytes | None]) -> Found:
@@ -351,16 +288,19 @@ class _Beside(NamedTuple):
     foreign: Mapping[str, Any] = {}  # its values, where its type is not native
     unread: str | None = None  # why it could not be used
     values: Mapping[str, Any] = {}  # all that it says, known or not
+    adapter: bool = False  # whether the checkpoint is one of PEFT
 
 
 def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
-    """What the file of a config tells; one that cannot be read is told too, unless something is to be set in it."""
+    """What the file of a config tells, if there is one; one that cannot be read is told too, unless something is set in it."""
     try:
-        if overrides and not exists(config):
-            raise BadInput(f"there is no {config} to set {', '.join(overrides)} in")
         values = read_json(config)
         if not isinstance(values, dict):
             raise BadInput(f"{config} holds {shown(values)}, expected an object with a model_type")
+    except NotThere:
+        if overrides:
+            raise BadInput(f"there is no {config} to set {', '.join(overrides)} in") from None
+        return _Beside()
     except BadInput as error:
         return _unread(error, overrides)
     return _described(values, overrides, str(config))

@@ -25,7 +25,6 @@ from tallystick.sources.classes import (
 )
 from tallystick.sources.own_configs import translated
 
-CONFIG = "config.json"
 # Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
 MOST_DESCRIBED = 1_000_000
 _LONGEST_TYPE = 200  # characters of a model_type

@@ -9,16 +9,17 @@ from typing import Any
 
 from tallystick import architectures
 from tallystick.blueprint import Architecture
-from tallystick.config import TIE
+from tallystick.config import CONFIG, TIE
 from tallystick.errors import BadInput, shown
 from tallystick.files.addresses import elsewhere
 from tallystick.files.remote import Location, Remote
 from tallystick.files.texts import read_json, read_toml
+from tallystick.formats.folder import find_weights, names_in
 from tallystick.ledger import Ledger
 from tallystick.sources.absent import absent_from
-from tallystick.sources.checkpoint import find_weights, ledger_of_part, names_in
+from tallystick.sources.checkpoint import ledger_of_part
 from tallystick.sources.classes import sibling_of
-from tallystick.sources.config import CONFIG, TEXT_PARTS, ledger_from_config, model_type_of, refuse_too_many
+from tallystick.sources.config import TEXT_PARTS, ledger_from_config, model_type_of, refuse_too_many
 from tallystick.sources.fallback import is_known, language_by_transformers
 from tallystick.sources.quantised import pack_as_stated
 
@@ -47,7 +48,7 @@ def ledger_of_language(source: Any, overrides: Mapping[str, Any]) -> Ledger:
         pack_as_stated(described, values)
         described.notes = ("counted from the config: not all files of weights are there", *described.notes)
         return described
-    weights = find_weights(folder)
+    weights = find_weights(folder, names)
     if weights is None:
         pack_as_stated(described, values)
         return described

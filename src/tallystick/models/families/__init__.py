@@ -128,9 +128,9 @@ def _values(source: Any) -> tuple[Mapping[str, Any], str]:
         return source, "the dictionary"
     if callable(getattr(source, "to_dict", None)):
         return source.to_dict(), type(source).__name__
+    from tallystick.config import CONFIG
     from tallystick.files.texts import read_json
     from tallystick.presets import PRESETS
-    from tallystick.sources.config import CONFIG
 
     if isinstance(source, str) and source.lower() in PRESETS:
         return PRESETS[source.lower()], source
