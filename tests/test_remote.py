@@ -30,7 +30,7 @@ from tallystick.cli.main import main
 from tallystick.files import http, remote
 from tallystick.files.addresses import elsewhere
 from tallystick.files.remote import Tally
-from tallystick.sources.hub import local
+from tallystick.sources.locate import locate_weights
 from test_gguf import LLAMA, gguf, llama
 
 CONFIG = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 128, "n_layer": 2, "n_head": 4}
@@ -257,7 +257,7 @@ def test_a_mended_copy_is_not_written_of_what_is_elsewhere(
 
 def test_what_needs_the_values_says_that_an_address_has_none() -> None:
     with pytest.raises(BadInput, match="hf://org/name is read by its headers alone, and this needs its values"):
-        local("hf://org/name")
+        locate_weights("hf://org/name")
 
 
 # -- the hub --------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of
 from tallystick.models.stored import Held
 from tallystick.models.surgery import set_dropout
-from tallystick.sources.hub import local
+from tallystick.sources.locate import locate_weights
 from tallystick.sources.tokenizer import TOKENIZER, rows_needed
 
 
@@ -53,7 +53,7 @@ def load_pretrained(
     Raises:
         BadInput: in one line, for what cannot be read or does not fit.
     """
-    path = local(source)
+    path = locate_weights(source)
     config, held = _read(path)
     decoder = assembled(
         config,
