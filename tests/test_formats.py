@@ -16,6 +16,7 @@ import torch.distributed.checkpoint as dcp
 from gguf import GGUFWriter
 from safetensors.numpy import save_file
 
+from checkpoints import gpt2_published, write_config, write_sharded
 from tallystick import BadInput, count
 from tallystick.files.local import opened
 from tallystick.formats import FORMATS, read_weights
@@ -84,20 +85,40 @@ def test_a_file_is_known_by_its_bytes(tmp_path: Path, kind: str) -> None:
     assert told - {own} <= ALIKE.get(kind, set())
 
 
-@pytest.mark.parametrize("kind", WRITTEN)
-def test_it_is_opened_once(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, write, parameters = WRITTEN[kind]
-    write(tmp_path / name)
-    asked: Counter[str] = Counter()
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each file is opened, by its name."""
+    found: Counter[str] = Counter()
     really = os.open
 
     def watched(path: Any, *rest: Any, **more: Any) -> int:
-        asked[Path(path).name] += 1
+        found[Path(path).name] += 1
         return really(path, *rest, **more)
 
     monkeypatch.setattr(os, "open", watched)
+    return found
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_it_is_opened_once(tmp_path: Path, kind: str, asked: Counter[str]) -> None:
+    name, write, parameters = WRITTEN[kind]
+    write(tmp_path / name)
+    asked.clear()
     assert count(tmp_path / name).total == parameters
     assert asked[name] == 1
+
+
+@pytest.mark.parametrize("part", [None, "text"])
+def test_of_a_folder_each_file_is_opened_once(tmp_path: Path, part: str | None, asked: Counter[str]) -> None:
+    shapes = gpt2_published(layers=2, width=32, vocabulary=40, positions=8)
+    half = len(shapes) // 2
+    one, other = (dict(pairs) for pairs in ((*shapes.items(),)[:half], (*shapes.items(),)[half:]))
+    write_sharded(tmp_path, one, other)
+    config = {"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 32, "n_layer": 2, "n_head": 4}
+    write_config(tmp_path, {"text_config": config} if part else config)
+    asked.clear()
+    assert count(tmp_path, part=part).total == (40 + 8) * 32 + 2 * (12 * 32 * 32 + 13 * 32) + 64
+    assert asked == dict.fromkeys([path.name for path in tmp_path.iterdir()], 1)
 
 
 def test_a_format_that_is_not_read_is_known_before_its_numbers_are_tried(tmp_path: Path) -> None:

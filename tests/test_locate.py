@@ -14,7 +14,7 @@ import pytest
 import tallystick
 from checkpoints import gpt2_published, write, write_config
 from host import Host, publish, serving
-from tallystick import BadInput
+from tallystick import BadInput, architectures
 from tallystick.cli.main import main
 
 CONFIG = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 128, "n_layer": 2, "n_head": 4}
@@ -226,3 +226,18 @@ def test_objects_are_taken_alike_by_every_function(tmp_path: Path, given: str, f
     write_config(tmp_path, CONFIG)
     ask, expected = FUNCTIONS[function]
     assert ask(GIVEN[given](tmp_path)) == expected
+
+
+@pytest.mark.parametrize("kept", ["config.json", "folder with weights"])
+@pytest.mark.parametrize("named", ["GPT2LMHeadModel", "GPT2ForSequenceClassification", None])
+def test_what_a_config_is_is_asked_once(
+    tmp_path: Path, kept: str, named: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config(tmp_path, {**CONFIG, "architectures": [named]} if named else CONFIG)
+    if kept != "config.json":
+        write(tmp_path / "model.safetensors", gpt2_published(layers=2, width=128, vocabulary=1000, positions=64))
+    asked: list[str] = []
+    really = architectures.find
+    monkeypatch.setattr(architectures, "find", lambda model_type: (asked.append(model_type), really(model_type))[1])
+    tallystick.count(tmp_path)
+    assert asked == ["gpt2"]

@@ -18,11 +18,19 @@ from tallystick.formats.contents import Contents, Header
 _NAMED, _FILE = 120, 400  # bytes that Python takes for a name, without its letters, and for a file
 
 
-def read_checkpoint(path: Location) -> Contents:
-    """What a checkpoint of any known format holds: one file, or all that an index names, each opened once."""
+def read_checkpoint(path: Location, named: Named | None = None) -> Contents:
+    """What a checkpoint of any known format holds: one file, or all that an index names, each opened once.
+
+    Args:
+        path: the file, or the index.
+        named: what the index names, where it was read before.
+
+    Raises:
+        BadInput: where a file is broken or not there, or does not hold what the index says.
+    """
     if not path.name.endswith(".json"):
         return read_weights(path)
-    shards, among = shards_of(path), (SAFETENSORS,) if path.name.endswith(INDEXES[0]) else OTHERS
+    shards, among = shards_of(path, named), (SAFETENSORS,) if path.name.endswith(INDEXES[0]) else OTHERS
 
     def read(shard: Location) -> Contents | None:
         try:
@@ -56,8 +64,9 @@ def _joined(index: Location, shards: Named, parts: Sequence[Contents]) -> Conten
 class Named(dict[str, set[str]]):
     """The files that an index names, each with the names that it puts in it, and what it states of the whole."""
 
-    def __init__(self, stated: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, stated: Mapping[str, Any]) -> None:
         super().__init__()
+        self.name = name  # of the index
         self.kept = 0  # bytes of the source's budget
         self.stated = {key: stated[key] for key in ("total_size", "total_parameters") if key in stated}
 
@@ -85,7 +94,7 @@ def _shards_in(values: Any, index: Location) -> Named:
     if not isinstance(weight_map, dict) or not weight_map:
         raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map")
     stated = values.get("metadata")
-    shards = Named(stated if isinstance(stated, dict) else {})
+    shards = Named(index.name, stated if isinstance(stated, dict) else {})
     for name, shard in weight_map.items():
         names = shards.get(shard) if isinstance(shard, str) else None
         if names is None:  # a file that was not named before: looked at once, however many tensors it holds
@@ -98,9 +107,9 @@ def _shards_in(values: Any, index: Location) -> Named:
     return shards
 
 
-def shards_of(index: Location) -> Named:
+def shards_of(index: Location, named: Named | None = None) -> Named:
     """The files beside an index that it names; none of them is known to be absent."""
-    shards = named_in(index)
+    shards = named_in(index) if named is None else named
     _keep(shards, index)
     _refuse_absent(index, shards, [shard for shard in shards if exists(index.parent / shard) is False])
     return shards

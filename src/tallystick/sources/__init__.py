@@ -80,27 +80,29 @@ def _of_folder(found: Located, overrides: Mapping[str, Any]) -> Ledger:
 
 def _weights_or_config(folder: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A folder of weights or of a config: weights before the config beside them; `name` is what the user named."""
-    from tallystick.formats.folder import find_weights, names_in
+    from tallystick.formats.folder import names_in
+    from tallystick.sources.absent import ledger_without_weights, weights_in
     from tallystick.sources.own_configs import NAMES as OWN_CONFIGS
 
     names = names_in(folder)
     if _PIPELINE in names:
         raise BadInput(f"{name} is a pipeline of diffusers, and not one model{_inside(folder, names)}")
-    if CONFIG in names:
-        from tallystick.sources.absent import absent_from, ledger_without_weights
-
-        if absent := absent_from(folder, names):
-            return ledger_without_weights(folder / CONFIG, absent, overrides, source=name)
-    elif not OWN_CONFIGS.isdisjoint(names):
+    if CONFIG not in names and not OWN_CONFIGS.isdisjoint(names):
         from tallystick.sources.own_folders import ledger_from_own_folder
 
         if own := ledger_from_own_folder(folder, names, overrides, source=name):
             return own
-    checkpoint = find_weights(folder, names)
-    if checkpoint is None and CONFIG not in names:
+    found = weights_in(folder, names)
+    if found.absent:
+        return ledger_without_weights(folder / CONFIG, found.absent, overrides, source=name)
+    if found.path is not None:
+        from tallystick.sources.checkpoint import ledger_from_checkpoint
+
+        return ledger_from_checkpoint(found.path, overrides, source=name, shards=found.shards)
+    if CONFIG not in names:
         raise BadInput(f"{name} holds neither a {CONFIG} nor weights{_inside(folder, names)}")
-    ledger = _of_file(checkpoint or folder / CONFIG, overrides, name)
-    ledger.notes += _unread(names) if checkpoint is None else ()
+    ledger = _of_file(folder / CONFIG, overrides, name)
+    ledger.notes += _unread(names)
     return ledger
 
 

@@ -10,7 +10,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tallystick import architectures
 from tallystick.budget import current, one_source
 from tallystick.config import CONFIG, TIE
 from tallystick.dtypes import size_in_bytes
@@ -19,17 +18,17 @@ from tallystick.files.remote import Location, NotThere, Remote
 from tallystick.files.texts import read_json
 from tallystick.formats.contents import Contents, Header
 from tallystick.formats.safetensors import parse_header
-from tallystick.formats.shards import read_checkpoint
+from tallystick.formats.shards import Named, read_checkpoint
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.adapters import adapter_config, adapter_notes
-from tallystick.sources.classes import classes_of, is_part, without_head
-from tallystick.sources.config import TEXT_PARTS, layouts, model_type_of, refuse_odd_flag
+from tallystick.sources.config import layouts, refuse_odd_flag
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, is_quantisation, role_of
 from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.packed import Found, find_packed, quantisation_in
 from tallystick.sources.pairs import expected_pairs, tied_pairs
 from tallystick.sources.part import left_out, names_described
+from tallystick.sources.resolve import TEXT_PARTS, resolve
 from tallystick.sources.roles import told_roles
 from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
 from tallystick.sources.told import ToldByConfig, told_by_config
@@ -40,14 +39,16 @@ _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
 
 
 @uncollected()
-def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, source: str) -> Ledger:
+def ledger_from_checkpoint(
+    path: Location, overrides: Mapping[str, Any], *, source: str, shards: Named | None = None
+) -> Ledger:
     """The ledger of a file of weights or of a sharded checkpoint's index, in any format that is read.
 
     Parameters are told from buffers by the config in the file or beside it, or else by well-known names. What
     transformers ties in a type that is not native is learnt when ties are asked for. `overrides` are set over that
-    config.
+    config; `shards` are those that an index names, where it was read before.
     """
-    contents = read_checkpoint(path)
+    contents = read_checkpoint(path, shards)
     config = path.parent / CONFIG
     adapter = adapter_config(path)
     if contents.config is not None:
@@ -72,7 +73,14 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
 
 
 @uncollected()
-def ledger_of_part(path: Location, layouts: Sequence[Ledger], config: Mapping[str, Any], *, source: str) -> Ledger:
+def ledger_of_part(
+    path: Location,
+    layouts: Sequence[Ledger],
+    config: Mapping[str, Any],
+    *,
+    source: str,
+    shards: Named | None = None,
+) -> Ledger:
     """The ledger of what is stored of the language part of a model.
 
     Args:
@@ -80,12 +88,13 @@ def ledger_of_part(path: Location, layouts: Sequence[Ledger], config: Mapping[st
         layouts: the ledger of the part, once for each way to name its tensors; none where only transformers knows it.
         config: that of the whole.
         source: what the user named, for messages.
+        shards: what the index names, where it was read before.
 
     Raises:
         BadInput: when the checkpoint cannot be read, or its language part cannot be told from the rest.
     """
     beside = _Beside(values=config)
-    whole = _laid_out(path, read_checkpoint(path), beside, source)
+    whole = _laid_out(path, read_checkpoint(path, shards), beside, source)
     names = names_described(whole.entries, layouts)
     told = None
     if not names:
@@ -310,17 +319,15 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
     """What the values of a config tell."""
     beside = _Beside(values=values)
     try:
-        model_type = model_type_of({**values, **overrides}, source)
-        family = architectures.find(model_type)
-        if family is None or is_part(values, family):
-            said = classes_of(values)[0] if family and classes_of(values) else model_type
+        asked = resolve(values, overrides, source)
+        if asked.family is None or asked.is_part:
+            said = asked.classes[0] if asked.family and asked.classes else asked.model_type
             unknown = f"{Path(source).name} says {quoted(said)}, which is not known natively"
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}")
             refuse_odd_flag(values, source)
             return beside._replace(notes=(f"{unknown}: roles by name",), foreign=values)
-        ledgers = layouts(values, overrides, source=source)
-        return beside._replace(ledgers=ledgers, headless=without_head(values, family))
+        return beside._replace(ledgers=layouts(asked), headless=asked.headless)
     except BadInput as error:
         return _unread(error, overrides)._replace(values=values)
 

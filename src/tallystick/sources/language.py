@@ -9,15 +9,16 @@ from tallystick import architectures
 from tallystick.blueprint import Architecture
 from tallystick.config import TIE
 from tallystick.errors import BadInput, shown
-from tallystick.formats.folder import find_weights, names_in
+from tallystick.formats.folder import names_in
 from tallystick.ledger import Ledger
-from tallystick.sources.absent import absent_from
+from tallystick.sources.absent import weights_in
 from tallystick.sources.checkpoint import ledger_of_part
 from tallystick.sources.classes import sibling_of
-from tallystick.sources.config import TEXT_PARTS, ledger_from_config, model_type_of, refuse_too_many
+from tallystick.sources.config import ledger_from_config, refuse_too_many
 from tallystick.sources.fallback import is_known, language_by_transformers
 from tallystick.sources.locate import Located, config_in
 from tallystick.sources.quantised import pack_as_stated
+from tallystick.sources.resolve import TEXT_PARTS, model_type_of
 
 
 def ledger_of_language(found: Located, overrides: Mapping[str, Any]) -> Ledger:
@@ -45,19 +46,18 @@ def ledger_of_language(found: Located, overrides: Mapping[str, Any]) -> Ledger:
     if folder is None:
         pack_as_stated(described, values)
         return described
-    names = names_in(folder)
-    if absent_from(folder, names):
+    weights = weights_in(folder, names_in(folder))
+    if weights.absent:
         pack_as_stated(described, values)
         described.notes = ("counted from the config: not all files of weights are there", *described.notes)
         return described
-    weights = find_weights(folder, names)
-    if weights is None:
+    if weights.path is None:
         pack_as_stated(described, values)
         return described
     layouts = [described, _described(values, family, part, within, name, published=True)] if described.recipe else []
     refuse_too_many(layouts, name)
     settings = {**values, **{f"{part}.{key}": value for key, value in within.items()}}
-    ledger = ledger_of_part(weights, layouts, settings, source=name)
+    ledger = ledger_of_part(weights.path, layouts, settings, source=name, shards=weights.shards)
     ledger.notes = (*described.notes[:1], *ledger.notes)
     return ledger
 

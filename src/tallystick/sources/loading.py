@@ -8,10 +8,10 @@ from typing import Any
 from tallystick.config import TIE
 from tallystick.ledger import Entry, Ledger, Values
 from tallystick.sources.classes import classes_of
-from tallystick.sources.config import TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
 from tallystick.sources.matching import Match
 from tallystick.sources.module import ledger_of_facts
+from tallystick.sources.resolve import TEXT_PARTS, model_type_of
 from tallystick.sources.told import ToldByConfig
 
 

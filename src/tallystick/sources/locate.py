@@ -135,14 +135,15 @@ def _config_of(folder: Location) -> Location:
 
 
 def _by_word(word: str) -> Located:
-    from tallystick.presets import PRESETS
-
     if "://" in word:
         from tallystick.files.addresses import elsewhere
 
         return _placed(place := elsewhere(word), str(place), is_folder=not _names_a_file(place.name))
-    if word.lower() in PRESETS:
-        return Located("preset", word.lower(), PRESETS[word.lower()])
+    if os.sep not in word and not _names_a_file(word):  # as no preset is called
+        from tallystick.presets import PRESETS
+
+        if word.lower() in PRESETS:
+            return Located("preset", word.lower(), PRESETS[word.lower()])
     refuse_python(word)
     if word and os.path.exists(word):  # Path("") would be the current folder, which nobody named
         return _by_path(Path(word))
@@ -151,6 +152,8 @@ def _by_word(word: str) -> Located:
     if FACTORY.fullmatch(word):
         return Located("factory", word)
     if os.sep not in word:
+        from tallystick.presets import PRESETS
+
         raise BadInput(
             f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; tallystick presets lists the names"
         )

@@ -85,13 +85,14 @@ def config_of(source: Any, **settings: Any) -> DecoderConfig:
         BadInput: for a model type that is no decoder of ours, a key that nothing reads, and values that contradict
             each other.
     """
-    values, where = _values(source)
-    from tallystick.sources.config import model_type_of
+    from tallystick.sources.resolve import resolve
 
-    found = find(model_type_of({**values, **settings}, where))
+    values, where = _values(source)
+    asked = resolve(values, settings, where)
+    found = find(asked.model_type)
     blueprint = found.architecture
     keys = {**blueprint.keys, **blueprint.running, **found.keys}
-    values = merged(values, settings, known=keys, aliases=blueprint.aliases, where=where)
+    values = merged(asked.values, asked.overrides, known=keys, aliases=blueprint.aliases, where=where)
     config = Config(values, keys, where=where, aliases=blueprint.aliases)
     blueprint.build(config)  # what the blueprint refuses, we do
     read = found.read(config)
