@@ -21,7 +21,8 @@ from tallystick.files.local import OpenFile
 from tallystick.files.remote import Location, Remote
 from tallystick.formats.contents import NOWHERE, Contents, Header, Sharing, StoredTensor, Weight
 from tallystick.formats.pickled.deepspeed import partitioned
-from tallystick.formats.pickled.pickles import LARGEST, Name, followed
+from tallystick.formats.pickled.pickle_values import Name
+from tallystick.formats.pickled.pickles import LARGEST, followed
 from tallystick.formats.pickled.state_dicts import Found, tensors_in
 from tallystick.formats.pickled.strangers import Stranger, stranger_notes
 from tallystick.formats.pickled.torch_calls import KNOWN

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tallystick.errors import BadInput, quoted
-from tallystick.formats.pickled.pickles import Make, Name, Ordered, Other, key_of
+from tallystick.formats.pickled.pickle_values import Make, Name, Ordered, Other, key_of
 from tallystick.formats.pickled.torch_names import (
     BESIDE,
     CONSTANTS,

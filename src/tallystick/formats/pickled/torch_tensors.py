@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from tallystick.errors import BadInput, quoted
 from tallystick.formats.contents import check_shape
-from tallystick.formats.pickled.pickles import Name, Other
+from tallystick.formats.pickled.pickle_values import Name, Other
 from tallystick.formats.pickled.torch_names import DTYPES, SHARED_BYTES, STORAGES
 from tallystick.formats.views import joined
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tallystick.budget import current
 from tallystick.errors import BadInput
-from tallystick.formats.pickled.pickles import Other
+from tallystick.formats.pickled.pickle_values import Other
 from tallystick.formats.pickled.strangers import Stranger
 
 MOST_DEEP = 30  # modules one inside the other
