@@ -15,7 +15,6 @@ from tallystick.live import probe
 from tallystick.live.listening import first_sentence, listening
 from tallystick.live.meant import meant_groups
 from tallystick.live.small import small_model
-from tallystick.presets import PRESETS
 from tallystick.sources import factory
 from tallystick.sources.locate import config_in, locate
 from tallystick.sources.module import ledger_from_module
@@ -96,7 +95,7 @@ def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
     Raises:
         BadInput: where no such model can be built, it is too large, or nothing is tied in it.
     """
-    if source.lower() not in PRESETS and is_weights(Path(source).name):
+    if is_weights(Path(source).name):
         raise BadInput(f"{source} holds weights alone: name the folder with its {CONFIG}")
     with one_source():
         found = locate(source)
