@@ -79,10 +79,10 @@ def test_a_file_is_known_by_its_bytes(tmp_path: Path, kind: str) -> None:
     name, write, _ = WRITTEN[kind]
     write(tmp_path / name)
     with opened(tmp_path / name) as file:
-        told = {one.name for one in FORMATS if one.reader.sniff(file)}
+        known = {one.name for one in FORMATS if one.reader.sniff(file)}
     own = kind.partition(",")[0]
-    assert own in told
-    assert told - {own} <= ALIKE.get(kind, set())
+    assert own in known
+    assert known - {own} <= ALIKE.get(kind, set())
 
 
 @pytest.fixture

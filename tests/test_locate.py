@@ -33,7 +33,7 @@ def build():
 
 
 def write_kinds(folder: Path, config: dict[str, Any], host: Host) -> dict[str, str]:
-    """A model under each kind of name: a word for each, beside which nothing but the kind differs."""
+    """One model in each kind of SOURCE, with the word that names it."""
     for home in (folder, folder / "bare", folder / "weights"):
         home.mkdir(exist_ok=True)
         write_config(home, config)
@@ -192,6 +192,33 @@ def test_a_source_is_named_alike_in_every_command(
             asked()
     else:
         assert asked() == OTHERWISE.get((command, kind), {**COMMANDS, **LIVE}[command][1])
+
+
+# OpenAI's GPT-2 has 124,439,808; of these the blocks' matrices and the head compute, as above.
+PRESET = {
+    "count": 124_439_808,
+    "compare": 0,
+    "memory": 4 * 124_439_808,
+    "fit": True,
+    "compute": 2 * 1024 * (12 * 12 * 768**2 + 50257 * 768) + 12 * 2 * 2 * 1024**2 * 768,
+    "formula": 124_439_808,
+    "ties": "consistent",
+    "survive": "lm_head.weight",
+    "train": 1000,  # as asked for
+}
+
+
+@pytest.mark.parametrize("command", PRESET)
+@pytest.mark.parametrize("name", ["gpt2", "GPT2"])
+def test_a_preset_is_a_source_of_every_command(
+    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt2").mkdir()  # which ./gpt2 would name
+    if command in LIVE:
+        assert LIVE[command][0](name) == PRESET[command]
+    else:
+        assert COMMANDS[command][0](lambda *words: answer(capsys, *words), name) == PRESET[command]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,7 +20,7 @@ _START = 32  # bytes that tell formats apart, and a pointer from all of them
 
 
 class OpenFile(NamedTuple):
-    """A file that is open at its beginning. Whoever opens it hands it on: no file is opened twice to be read."""
+    """A file open at its beginning. It is handed on to its reader, which opens it no second time."""
 
     path: Location
     stream: BufferedReader
@@ -88,7 +88,7 @@ def _refuse_others(path: Location, status: os.stat_result) -> None:
 
 
 def read_all_of(file: BinaryIO, length: int) -> bytes:
-    """So many bytes from where a file stands, which it has: fewer are there only if it was changed meanwhile."""
+    """`length` bytes from the file's position. `BadInput` where the file became shorter since it was opened."""
     content = file.read(length)
     if len(content) < length:
         raise BadInput("the file became shorter while it was read")

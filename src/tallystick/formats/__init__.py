@@ -7,6 +7,7 @@ tensors. A file's name says which formats it may be of; where several end alike,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
@@ -39,7 +40,12 @@ class Format(NamedTuple):
     @property
     def reader(self) -> Reader:
         """Its functions, imported."""
-        return cast("Reader", import_module(f"{__name__}.{self.name}"))
+        return _reader(self.name)
+
+
+@cache
+def _reader(name: str) -> Reader:
+    return cast("Reader", import_module(f"{__name__}.{name}"))
 
 
 SAFETENSORS = Format("safetensors", (".safetensors",))
@@ -53,12 +59,7 @@ OTHERS = (
 )
 FORMATS = (SAFETENSORS, *OTHERS)
 INDEXES = (".safetensors.index.json", ".bin.index.json")
-NOT_READ = (
-    ".h5",
-    ".msgpack",
-    ".onnx",
-    ".xml",
-)  # how weights end in formats that have no reader; .xml is OpenVINO's graph
+NOT_READ = (".h5", ".msgpack", ".onnx", ".xml")  # weights in formats without a reader; .xml is OpenVINO's
 
 
 def is_weights(name: str) -> bool:
@@ -67,14 +68,14 @@ def is_weights(name: str) -> bool:
 
 
 def read_weights(path: Location, among: Sequence[Format] = FORMATS) -> Contents:
-    """What one file of weights holds; it is opened once, and its name decides for the readers that see it.
+    """Read one file of weights, opened once.
 
     Args:
         path: the file.
-        among: the formats that it may be of.
+        among: the formats to choose from, by the file's name and then by its first bytes.
 
     Raises:
-        BadInput: for a file that is none of what its name says.
+        BadInput: for a file of none of these formats, and for a broken one.
     """
     first, *others = [one for one in among if one.has(path.name)] or among[:1]  # an index may call its shards anything
     with opened(path) as file:

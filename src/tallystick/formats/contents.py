@@ -28,7 +28,7 @@ class StoredTensor(NamedTuple):
 
 
 class Header(NamedTuple):
-    """A whole header: the tensors in the order of their bytes, and the free text beside them."""
+    """A whole header: the tensors in the order of their bytes, and the free text in `__metadata__`."""
 
     tensors: list[StoredTensor]
     metadata: dict[str, str]

@@ -21,7 +21,13 @@ _PART = re.compile(r"-\d{5}(?=-of-\d{5}\.gguf$)")
 
 # What a folder's weights are called in other formats than safetensors, the likeliest first.
 _USUAL = (TORCH_INDEX, TORCH_SINGLE, "model.pt", "model.pth", "ckpt.pt", ".metadata")
-_BESIDE_WEIGHTS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")  # what trainers leave beside them
+_BESIDE_WEIGHTS = (
+    "training_args",
+    "optimizer",
+    "scheduler",
+    "rng_state",
+    "scaler",
+)  # what trainers save in the same folder
 
 
 def names_in(folder: Location) -> list[str]:
@@ -54,7 +60,7 @@ def find_safetensors(folder: AnyLocation, names: Sequence[str]) -> AnyLocation |
 
 
 def is_main(name: str) -> bool:
-    """Whether a file in a format other than safetensors may hold the model's weights, not what a trainer left beside."""
+    """Whether a file in a format other than safetensors may hold the model's weights, not an optimizer's or scheduler's state."""
     return name.endswith(tuple(end for one in OTHERS for end in one.endings)) and not name.startswith(_BESIDE_WEIGHTS)
 
 

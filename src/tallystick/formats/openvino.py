@@ -1,4 +1,4 @@
-"""OpenVINO's weights: a ``.bin`` beside the graph that alone says what is in it. They are known, and not read."""
+"""OpenVINO's weights: a ``.bin`` whose tensors only the ``.xml`` of the same name describes. Recognized, not read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _GRAPH = ".xml"
 
 
 def sniff(file: OpenFile) -> bool:
-    """Whether the graph of that name lies beside a file."""
+    """Whether the ``.xml`` of the same name is in the same folder."""
     path = file.path
     return isinstance(path, Path) and os.path.exists(path.parent / (path.name.removesuffix(".bin") + _GRAPH))
 
 
 def read(file: OpenFile) -> NoReturn:
-    """Refuse it."""
+    """Raise `BadInput`."""
     raise BadInput(f"{file.path} holds OpenVINO's weights, which are not read: name the folder with its config.json")

@@ -108,7 +108,7 @@ def _shards_in(values: Any, index: Location) -> Named:
 
 
 def shards_of(index: Location, named: Named | None = None) -> Named:
-    """The files beside an index that it names; none of them is known to be absent."""
+    """The files that an index names; `BadInput` where one is known to be absent."""
     shards = named_in(index) if named is None else named
     _keep(shards, index)
     _refuse_absent(index, shards, [shard for shard in shards if exists(index.parent / shard) is False])

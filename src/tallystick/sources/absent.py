@@ -58,8 +58,8 @@ def weights_in(folder: Location, names: Sequence[str]) -> Weights:
         BadInput: where several files could be meant.
     """
     index: Named | None = None
-    # Without a config nothing else tells of what is absent; that beside an adapter would be its base's. And of a folder
-    # elsewhere whose numbered shards are all there the index need not be fetched for this.
+    # Absent weights are counted from the config: there must be one, and next to an adapter it would be the base's.
+    # A remote folder with all of its numbered shards needs no index to be fetched for this.
     if CONFIG in names and ADAPTER not in names and not (isinstance(folder, Remote) and _all_numbered(names)):
         formats = (_files_of(folder, names, ending) for ending in (".safetensors", ".bin"))
         index, files = next((found for found in formats if found[1]), (None, []))

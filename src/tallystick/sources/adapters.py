@@ -22,7 +22,7 @@ _ADAPTER = re.compile(
 
 
 def adapter_config(path: Location) -> dict[str, Any] | None:
-    """The config beside an adapter's weights; None for any other file of weights.
+    """The `adapter_config.json` of an adapter's weights; None for other weights.
 
     Raises:
         BadInput: for a config that cannot be read.

@@ -301,7 +301,7 @@ class _Beside(NamedTuple):
 
 
 def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
-    """What the file of a config tells, if there is one; one that cannot be read is told too, unless something is set in it."""
+    """Read the config next to a checkpoint, if any. Why it cannot be read becomes a note, unless overrides need it."""
     try:
         values = read_json(config)
         if not isinstance(values, dict):

@@ -200,7 +200,7 @@ def refuse_python(word: str) -> None:
 
 
 def _is_here(name: str) -> bool:
-    """Whether a name is that of a module or a package in the current directory."""
+    """Whether a module or package of that name is in the current directory."""
     return bool(re.fullmatch(r"[A-Za-z_][\w.]*", name)) and any(
         os.path.isfile(name.replace(".", os.sep) + end) for end in (".py", os.sep + "__init__.py")
     )

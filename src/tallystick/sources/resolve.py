@@ -29,7 +29,7 @@ TEXT_PARTS = (
     "text_config",
     "llm_config",
     "language_config",
-)  # where configs of images and sound keep that of their text
+)  # where multimodal configs keep the language model's
 
 
 # Dictionaries without a model_type, known by the keys that no other kind uses.
@@ -107,7 +107,7 @@ class Resolved:
 
     @cached_property
     def language(self) -> Resolved:
-        """The same config as that of its family's language model."""
+        """The same config, counted as its family's causal language model."""
         values = {**self.values, "architectures": [self.family.class_name] if self.family else []}
         return Resolved(values, self.overrides, self.source, self.notes, self.model_type, self.family, None)
 
