@@ -19,6 +19,7 @@ from tallystick.ledger import Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER
 from tallystick.sources.config import layouts
 from tallystick.sources.names import is_buffer
+from tallystick.sources.own_configs import is_params
 from tallystick.sources.quantised import ledger_of_config
 from tallystick.sources.resolve import resolve
 from tallystick.sources.rollup import roll_up
@@ -173,8 +174,10 @@ def _ranges(names: Sequence[str]) -> str:
 
 def _names_said(absent: Absent, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> list[str]:
     """Where an index and a native type's config name other tensors; shapes are in neither file."""
+    if not absent.names or is_params(values):  # which name no tensor as Hugging Face does
+        return []
     asked = resolve(values, overrides, source)
-    if not absent.names or asked.family is None:
+    if asked.family is None:
         return []
     rolled = [
         entry._replace(buffer=is_buffer(entry.name, (1, 1, 1, 1)))  # of masks, which have four dimensions, too

@@ -25,10 +25,11 @@ from tallystick.sources.config import layouts, refuse_odd_flag
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, is_quantisation, role_of
 from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by_name, packed_notes
+from tallystick.sources.own_configs import is_params
 from tallystick.sources.packed import Found, find_packed, quantisation_in
 from tallystick.sources.pairs import expected_pairs, tied_pairs
 from tallystick.sources.part import left_out, names_described
-from tallystick.sources.resolve import TEXT_PARTS, resolve
+from tallystick.sources.resolve import TEXT_PARTS, model_type_of, resolve
 from tallystick.sources.roles import told_roles
 from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
 from tallystick.sources.told import ToldByConfig, told_by_config
@@ -319,6 +320,8 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
     """What the values of a config tell."""
     beside = _Beside(values=values)
     try:
+        if is_params(values):
+            model_type_of({**values, **overrides}, source)  # raises for Meta's keys: their tensors have other names
         asked = resolve(values, overrides, source)
         if asked.family is None or asked.is_part:
             said = asked.classes[0] if asked.family and asked.classes else asked.model_type
