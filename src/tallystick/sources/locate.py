@@ -180,7 +180,7 @@ def _placed(place: Location, name: str, *, is_folder: bool) -> Located:
 
 def _names_a_file(word: str) -> bool:
     """Whether a name ends as those of weights and configs do."""
-    return is_weights(word) or word.endswith((".json", ".toml", *_YAML, *NOT_READ))
+    return "." in word and (is_weights(word) or word.endswith((".json", ".toml", *_YAML, *NOT_READ)))
 
 
 def refuse_python(word: str) -> None:
