@@ -13,8 +13,8 @@ from gguf import GGUFReader
 from gguf.constants import GGML_QUANT_SIZES
 
 from differential import Pair
-from tallystick.sources.gguf import read_gguf
-from tallystick.sources.gguf_types import SCALARS, TENSOR_TYPES
+from tallystick.formats import read_weights
+from tallystick.formats.gguf_types import SCALARS, TENSOR_TYPES
 
 _NAMES = ["token_embd.weight", "blk.0.w", "a", "", "\x1b[2J", "größe", "x" * 70]
 _BLOCKS = {int(kind): size for kind, size in GGML_QUANT_SIZES.items()} | {42: (64, 18)}
@@ -95,7 +95,7 @@ def by_library(path: Path) -> Any:
 
 def by_us(path: Path) -> Any:
     """The same as we read them."""
-    ((_, header),) = read_gguf(path).files
+    ((_, header),) = read_weights(path).files
     return {tensor.name: (tensor.shape, tensor.dtype, header.data + tensor.start) for tensor in header.tensors}
 
 

@@ -13,7 +13,8 @@ from safetensors import safe_open
 
 from differential import Pair
 from tallystick.dtypes import BITS
-from tallystick.sources.safetensors import DTYPES, read_header
+from tallystick.formats.safetensors import read_header
+from tallystick.formats.safetensors_json import DTYPES
 
 _NAMES = [
     "w", "model.layers.0.w", "h.{}.w", "", " ", " a", "é.重み.😀", 'q"\\', "a\nb", "\0", "\x1b[2J", "\x7f", "\x9b", "\xa0", "\u2028", "\ufeff",

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from differential import Pair
-from tallystick.sources.torch_files import read_torch_file
+from tallystick.formats import read_weights
 
 warnings.simplefilter("ignore")
 
@@ -313,7 +313,7 @@ def _facts(tensor: torch.Tensor, seen: set[Any]) -> Any:
 
 def by_us(path: Path) -> Any:
     """The same as we read it."""
-    contents = read_torch_file(path)
+    contents = read_weights(path)
     if any("were counted" in note for note in contents.notes):
         return _Any()
     found = {}

@@ -173,7 +173,7 @@ def main() -> None:
 
     with atheris.instrument_imports(include=["tallystick"]):  # before anything else imports it
         from hostile import refusal
-        from tallystick.sources.checkpoint import contents_of
+        from tallystick.formats.shards import read_checkpoint
     reader = READERS[sys.argv[1]]
     with TemporaryDirectory() as home:
         folder, corpus = Path(home, "read"), Path(home, "corpus")
@@ -189,7 +189,7 @@ def main() -> None:
             if reader.whole or done % WHOLE_EVERY == 0:
                 refusal(source)
             else:
-                refusal(path, contents_of)
+                refusal(path, read_checkpoint)
 
         for number, content in enumerate(reader.first(folder)):
             put(reader, path, content)

@@ -13,7 +13,7 @@ from typing import Any
 
 import tallystick
 from tallystick import BadInput
-from tallystick.sources.checkpoint import contents_of
+from tallystick.formats.shards import read_checkpoint
 
 # More than CI needs, for a search after a change: TALLYSTICK_MUTATIONS=1000000 draws anew in every run.
 MUTATIONS = os.environ.get("TALLYSTICK_MUTATIONS")
@@ -124,7 +124,7 @@ def survives(
     *,
     source: Path | str | None = None,
     put: Callable[[bytes], object] | None = None,
-    read: Callable[[Any], object] | None = contents_of,
+    read: Callable[[Any], object] | None = read_checkpoint,
 ) -> int:
     """How many inputs are refused. Fail unless each of the others is counted; what fails is kept beside the path.
 

@@ -11,8 +11,8 @@ import pytest
 from checkpoints import write
 from host import COMMIT, Handler, Host, publish
 from tallystick import BadInput, count
-from tallystick.sources import allowance, elsewhere, ranges
-from tallystick.sources.allowance import LONGEST, MOST_REQUESTS, SECONDS, SLOWEST, Allowance
+from tallystick.files import addresses, allowance, http
+from tallystick.files.allowance import LONGEST, MOST_REQUESTS, SECONDS, SLOWEST, Allowance
 from test_remote import (
     CONFIG,
     FIRST,
@@ -186,7 +186,7 @@ def test_an_index_of_more_files_than_any_is_refused_before_they_are_asked_for(
 def test_a_list_that_is_larger_than_any(
     hub: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(elsewhere, "LARGEST_LIST", 5000)
+    monkeypatch.setattr(addresses, "LARGEST_LIST", 5000)
     publish(hub, hub, "org/name", {f"{number}.txt": b"" for number in range(1000)}, page=50)
     assert "the list of its files has more than 5,000 bytes" in refused("hf://org/name", capsys)
     assert len(hub.requests) < 5
@@ -195,7 +195,7 @@ def test_a_list_that_is_larger_than_any(
 def test_a_page_that_is_larger_than_any(hub: Host, capsys: pytest.CaptureFixture[str]) -> None:
     publish(hub, hub, "org/name", {})
     hub.answers[f"/api/models/org/name/tree/{COMMIT}"] = lambda ask: ask.answer(200, b"[" + b"{}," * 2_000_000)
-    assert f"more than {ranges.LARGEST_DOCUMENT:,} bytes" in refused("hf://org/name", capsys)
+    assert f"more than {http.LARGEST_DOCUMENT:,} bytes" in refused("hf://org/name", capsys)
 
 
 def test_a_bucket_takes_of_an_allowance_too(
@@ -217,7 +217,7 @@ def test_a_bucket_takes_of_an_allowance_too(
         header = json.dumps({name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
         bucket.pipe_file(f"/bucket/{file}", len(header).to_bytes(8, "little") + header + bytes(4))
     assert TOO_SLOW in refused("s3://bucket/model.safetensors.index.json", capsys)
-    assert given[:2] == pytest.approx([ranges.DEADLINE, SECONDS - 70], abs=1)  # some bytes came
+    assert given[:2] == pytest.approx([http.DEADLINE, SECONDS - 70], abs=1)  # some bytes came
     bucket.pipe_file("/bucket/config.json", json.dumps(CONFIG).encode())
     assert count("s3://bucket/config.json").total == PARAMETERS
 

@@ -12,8 +12,9 @@ from fuzz_cost import calls_of
 from host import serving
 from tallystick import BadInput, budget, check, count
 from tallystick.budget import current, one_source
+from tallystick.formats.safetensors import read_header
+from tallystick.formats.safetensors_json import LONGEST_NAME, LONGEST_TEXT
 from tallystick.sources.expression import suffix, tokens
-from tallystick.sources.safetensors import LONGEST_NAME, LONGEST_TEXT, read_header
 
 
 def refused(source: object) -> str:

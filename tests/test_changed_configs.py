@@ -13,8 +13,8 @@ from hostile import mutations, rewritten, survives
 from native import NATIVE, small
 from tallystick import architectures
 from tallystick.config import Key
+from tallystick.files.texts import read_json
 from tallystick.sources.config import ledger_from_config
-from tallystick.sources.files import read_json
 
 
 def every_key(model_type: str) -> dict[str, Any]:

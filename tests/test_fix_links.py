@@ -12,7 +12,8 @@ import tallystick
 from checkpoints import write
 from tallystick import BadInput
 from tallystick.cli.main import main
-from tallystick.sources import regular, repair
+from tallystick.files import regular
+from tallystick.sources import repair
 from test_killed import checkpoint
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes as POSIX has them")

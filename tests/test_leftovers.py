@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tallystick import BadInput
-from tallystick.sources import whole
-from tallystick.sources.whole import write_file, written_whole
+from tallystick.files import atomic
+from tallystick.files.atomic import write_file, written_whole
 
-pytestmark = pytest.mark.skipif(whole.fcntl is None, reason="without locks nobody knows whose a folder is")
+pytestmark = pytest.mark.skipif(atomic.fcntl is None, reason="without locks nobody knows whose a folder is")
 
 LEFT = ".out.0123abcd.partial"
 
@@ -69,7 +69,7 @@ def test_a_link_that_has_such_a_name_stays_with_what_it_leads_to(tmp_path: Path)
 HOLD = """
 import sys
 from pathlib import Path
-from tallystick.sources.whole import written_whole
+from tallystick.files.atomic import written_whole
 with written_whole(Path(sys.argv[1])) as partial:
     (partial / "half.txt").write_text("ha")
     print(partial, flush=True)
@@ -107,7 +107,7 @@ def test_a_folder_that_had_made_way_gets_its_name_back(tmp_path: Path) -> None:
 def test_a_folder_is_exchanged_without_a_moment_in_which_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not whole._exchanged(left(tmp_path), left(tmp_path, "other")):
+    if not atomic._exchanged(left(tmp_path), left(tmp_path, "other")):
         pytest.skip("this file system cannot exchange two names")
     written(tmp_path)
     monkeypatch.setattr(Path, "rename", lambda *_: pytest.fail("moved away"))
@@ -120,7 +120,7 @@ def test_a_place_without_locks_is_written_too(tmp_path: Path, monkeypatch: pytes
         raise OSError(95, "Operation not supported")
 
     left(tmp_path)
-    monkeypatch.setattr(whole.fcntl, "flock", no_locks)
+    monkeypatch.setattr(atomic.fcntl, "flock", no_locks)
     written(tmp_path)
     assert sorted(os.listdir(tmp_path)) == [LEFT, "out"]
 

@@ -141,9 +141,9 @@ def test_a_pickle_that_is_cut_short_or_holds_something_else_is_refused(tmp_path)
 OFFLINE = """
 import sys
 from tallystick import BadInput
-from tallystick.sources.hub import local
+from tallystick.sources.locate import locate_weights
 try:
-    print(local(sys.argv[1]))
+    print(locate_weights(sys.argv[1]))
 except BadInput as error:
     print(error)
 """

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import drawing
+from checkpoints import write, write_config
 from hostile import refusal
 from tallystick import BadInput, count
 from tallystick.cli.main import main
@@ -270,3 +271,19 @@ def test_a_folder_of_openvino_is_counted_from_its_config(tmp_path: Path, capsys)
     assert ".xml files are not read; name its config.json" in refusal(tmp_path / "openvino_model.xml")
     assert main(["count", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_config_of_metas_keys_says_nothing_of_the_names_beside_it(tmp_path: Path) -> None:
+    values = {"dim": 8, "n_layers": 1, "n_heads": 2, "vocab_size": 10, "multiple_of": 4, "norm_eps": 1e-5}
+    write_config(tmp_path, values)
+    write(tmp_path / "model.safetensors", {"tok_embeddings.weight": (10, 8), "layers.0.attention.wq.weight": (8, 8)})
+    ledger = count(tmp_path)
+    assert (ledger.total, ledger.mismatches) == (10 * 8 + 8 * 8, {})
+    assert ledger.notes[0].startswith("the config beside the checkpoint was not used: ")
+    (tmp_path / "model.safetensors").unlink()
+    index = {"weight_map": {"tok_embeddings.weight": "model-00001-of-00001.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    ledger = count(tmp_path)
+    # By hand, of Llama: rows twice, four matrices of 8 × 8, three of 8 × 24 (⅔ of 32, to a multiple of 4), three norms.
+    assert ledger.total == 2 * 10 * 8 + 4 * 8 * 8 + 3 * 8 * 24 + 3 * 8
+    assert not [note for note in ledger.notes if "does not name" in note]

@@ -48,9 +48,9 @@ from packings import (
 from tallystick import BadInput, Ledger, check, compare, compute, count, fit, memory, ties
 from tallystick.cli.main import main
 from tallystick.dtypes import BITS
-from tallystick.sources.checkpoint import contents_of
+from tallystick.formats.safetensors_json import DTYPES
+from tallystick.formats.shards import read_checkpoint
 from tallystick.sources.packed import find_packed, quantisation_in
-from tallystick.sources.safetensors import DTYPES
 from tallystick.sources.tensors import parts_of
 from tallystick.sources.values import StoredValues
 
@@ -643,7 +643,7 @@ def put_stored(path: Path, changed: bytes) -> None:
 
 def packed_alone(path: Path, config: dict[str, Any]) -> None:
     """What is packed in a file, without the ledger that is made of it."""
-    contents = contents_of(path)
+    contents = read_checkpoint(path)
     ((_, header),) = contents.files
     find_packed(header.tensors, quantisation_in(config), header.metadata, StoredValues(contents.files).peek)
 

@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick import BadInput, budget
-from tallystick.sources.pickles import LARGEST, Name, Other, followed
-from tallystick.sources.torch_calls import KNOWN
+from tallystick.formats.pickled.pickle_values import Name, Other
+from tallystick.formats.pickled.pickles import LARGEST, followed
+from tallystick.formats.pickled.torch_calls import KNOWN
 
 
 def follow(content: bytes) -> Any:

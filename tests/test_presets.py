@@ -355,7 +355,7 @@ def test_a_preset_says_only_what_matters(name: str):
     known = {
         *recipe.keys,
         *family.running,
-        *recipe.parts,
+        *family.parts,
         *recipe.aliases,
         "text_config",
         "vision_config",

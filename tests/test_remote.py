@@ -7,6 +7,7 @@ import json
 import random
 import re
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache, partial
 from http.client import HTTPConnection
@@ -26,10 +27,10 @@ from host import Handler, Host, publish, serving
 from hostile import MUTATIONS, mutations, refusal, rewritten, survives
 from tallystick import BadInput, count
 from tallystick.cli.main import main
-from tallystick.sources import ranges, remote
-from tallystick.sources.elsewhere import elsewhere
-from tallystick.sources.hub import local
-from tallystick.sources.remote import Tally
+from tallystick.files import http, remote
+from tallystick.files.addresses import elsewhere
+from tallystick.files.remote import Tally
+from tallystick.sources.locate import locate_weights
 from test_gguf import LLAMA, gguf, llama
 
 CONFIG = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 128, "n_layer": 2, "n_head": 4}
@@ -141,16 +142,17 @@ def test_shards_named_by_an_index_are_each_asked_for_their_header_alone(host: Ho
     assert ledger.fetched.requests == len(host.requests) == 4
 
 
-def test_of_many_shards_only_the_last_beginnings_are_kept(
-    host: Host, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "MOST_KEPT", 1)
-    host.files = {f"/{name}": content for name, content in contents(folder).items()}
-    index = elsewhere(f"{host.address}/model.safetensors.index.json")
-    same(count(str(index)), count(folder))
-    for name in ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"):
-        assert (index.parent / name).exists()
-    assert [len(piece.content) for piece in index.store.tally.files.values()] == [0, FIRST]
+def test_each_file_of_a_host_is_asked_for_once_however_many_there_are(host: Host, tmp_path: Path) -> None:
+    names = [f"model.layers.{layer}.mlp.up_proj.weight" for layer in range(70)]
+    shards = {name: f"model-{place:05}-of-00070.safetensors" for place, name in enumerate(names, 1)}
+    for name, shard in shards.items():
+        write(tmp_path / shard, {name: (8, 8)})
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+    host.files = {f"/{name}": content for name, content in contents(tmp_path).items()}
+    ledger = count(f"{host.address}/model.safetensors.index.json")
+    assert ledger.total == 70 * 64
+    asked = Counter(request.path for request in host.requests)
+    assert asked == {f"/{name}": 1 for name in (*shards.values(), "model.safetensors.index.json", "config.json")}
 
 
 def test_a_shard_that_is_not_beside_its_index_is_named(
@@ -255,7 +257,7 @@ def test_a_mended_copy_is_not_written_of_what_is_elsewhere(
 
 def test_what_needs_the_values_says_that_an_address_has_none() -> None:
     with pytest.raises(BadInput, match="hf://org/name is read by its headers alone, and this needs its values"):
-        local("hf://org/name")
+        locate_weights("hf://org/name")
 
 
 # -- the hub --------------------------------------------------------------------------------------
@@ -476,7 +478,7 @@ def test_a_file_that_changes_in_between_is_refused(
 def test_a_host_that_says_nothing_is_not_waited_for(
     host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ranges, "PATIENCE", 0.05)
+    monkeypatch.setattr(http, "PATIENCE", 0.05)
     host.answers["/config.json"] = lambda ask: ask.host.over.wait()
     assert "the host sent nothing for 0.05 seconds" in refused(f"{host.address}/config.json", capsys)
 
@@ -484,7 +486,7 @@ def test_a_host_that_says_nothing_is_not_waited_for(
 def test_a_host_that_sends_byte_after_byte_is_given_up(
     host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ranges, "DEADLINE", 0)
+    monkeypatch.setattr(http, "DEADLINE", 0)
     host.files["/config.json"] = json.dumps(CONFIG).encode()
     assert "too slow to wait for" in refused(f"{host.address}/config.json", capsys)
 
@@ -611,8 +613,8 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     ear = type("Bound", (Ear,), {"wire": wire})
 
     monkeypatch.setattr("urllib.request.getproxies", dict)
-    monkeypatch.setattr(ranges, "HTTPConnection", ear)
-    monkeypatch.setattr(ranges, "HTTPSConnection", ear)  # nothing is asked beyond this process
+    monkeypatch.setattr(http, "HTTPConnection", ear)
+    monkeypatch.setattr(http, "HTTPSConnection", ear)  # nothing is asked beyond this process
     monkeypatch.setattr(constants, "ENDPOINT", wire.host.address)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
@@ -658,7 +660,7 @@ def other_answers(answers: list[bytes], *, most: int) -> Iterator[bytes]:
             yield from (bytes([place]) + fixed + other for other in rewritten(json.loads(body), most=most))
 
 
-def one_request(wire: Wire, web: ranges.Web, requests: list[bytes]) -> None:
+def one_request(wire: Wire, web: http.Web, requests: list[bytes]) -> None:
     """Send again the one request whose answer is another, of all that a count sends, and make nothing of it."""
     wire.told = [b""] * wire.place
     request = requests[wire.place].decode()
@@ -694,7 +696,7 @@ def test_a_changed_answer_is_counted_or_refused(
         source = f"{wire.host.address}/{source}"
     assert refusal(source) == ""
     inputs = other_answers(list(wire.told), most=4)
-    alone = partial(one_request, wire, ranges.Web(Tally(), "hf_secret"), list(wire.asked))
+    alone = partial(one_request, wire, http.Web(Tally(), "hf_secret"), list(wire.asked))
     assert survives(tmp_path / "answer", inputs, source=source, put=wire.take, read=lambda _: alone())
 
 
@@ -754,7 +756,7 @@ def test_a_store_that_does_not_answer_is_not_waited_for(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def silent(*_: object, timeout: float, **__: object) -> None:
-        assert timeout == ranges.PATIENCE
+        assert timeout == http.PATIENCE
         raise TimeoutError
 
     monkeypatch.setattr(Bucket, "info", silent)

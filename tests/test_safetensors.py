@@ -22,7 +22,9 @@ from hostile import mutations, rewritten, survives
 from tallystick.budget import one_source
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput
-from tallystick.sources.safetensors import DTYPES, LARGEST_HEADER, StoredTensor, read_header
+from tallystick.formats.contents import StoredTensor
+from tallystick.formats.safetensors import LARGEST_HEADER, read_header
+from tallystick.formats.safetensors_json import DTYPES
 
 # More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=100000 draws anew in every run.
 EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")

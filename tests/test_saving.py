@@ -13,8 +13,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from tallystick import BadInput
+from tallystick.files import atomic
 from tallystick.models import Decoder, load_pretrained, save_pretrained
-from tallystick.sources import whole
 from weights import SMALL, same_bits, stored
 
 
@@ -83,7 +83,7 @@ def test_where_the_new_folder_cannot_take_the_name_the_old_one_has_it_again(deco
     out = tmp_path / "out"
     save_pretrained(decoder, out)
     rename = Path.rename
-    monkeypatch.setattr(whole, "_exchanged", lambda *_: False)  # as on a file system that cannot
+    monkeypatch.setattr(atomic, "_exchanged", lambda *_: False)  # as on a file system that cannot
 
     def once(self, target):
         if target == out and not self.name.endswith(".old"):

@@ -28,7 +28,7 @@ import tallystick
 from hostile import refusal
 from tallystick import count
 from tallystick.budget import one_source
-from tallystick.sources.pickles import followed
+from tallystick.formats.pickled.pickles import followed
 from test_torch_files import FORMS, save
 from weights import small
 

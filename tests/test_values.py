@@ -70,7 +70,7 @@ def test_names_that_a_file_leaves_out_are_no_copies(tmp_path):
     """Of four names that are one, two are stored and equal: one copy too many, whatever else was left out."""
     from safetensors.torch import save_file
 
-    from tallystick.sources.safetensors import read_header
+    from tallystick.formats.safetensors import read_header
     from tallystick.sources.values import StoredValues
 
     names = ("shared.weight", "encoder.weight", "decoder.weight", "lm_head.weight")

@@ -29,6 +29,7 @@ MOST_LISTED = 2_000
 COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
 
 # The key that says whether head and token embedding are one tensor.
+CONFIG = "config.json"
 TIE = "tie_word_embeddings"
 
 # The key under which transformers lets single layers differ; a family that declares it reads it, others have none such.

@@ -8,6 +8,7 @@ import re
 _NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.)")
 
 MOST_NUMBERS = 8  # in one name; real ones have two or three
+LONGEST_TOLD = 500  # characters of a name that tells something; real ones have 150, and patterns take time
 
 
 def template_of(name: str) -> tuple[str, tuple[str, ...]]:

@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from tallystick.sources.files import open_regular
+    from tallystick.files.local import open_regular
 
     file, _ = open_regular(Path(options.file))
     with file:

@@ -43,8 +43,8 @@ def add(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     for library in ("torch", "numpy", "safetensors"):
         needed(library, "an experiment", "train")
+    from tallystick.files.atomic import write_file
     from tallystick.report.experiment import drawable, drawn, page
-    from tallystick.sources.whole import write_file
     from tallystick.training.config import configured
     from tallystick.training.experiment import Interrupted, tying
 

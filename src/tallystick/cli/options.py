@@ -88,7 +88,7 @@ def device_given(word: str | None) -> Any:
     """``--device`` as the answers take it: a file of figures is read."""
     if word is None or not word.endswith((".json", ".toml")):
         return word
-    from tallystick.sources.files import read_json, read_toml
+    from tallystick.files.texts import read_json, read_toml
 
     figures = (read_toml if word.endswith(".toml") else read_json)(Path(word))
     if not isinstance(figures, dict):

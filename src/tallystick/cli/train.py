@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from tallystick.sources.files import read_toml
+    from tallystick.files.texts import read_toml
     from tallystick.training.config import configured
 
     values = read_toml(Path(options.config)) if options.config else {}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
 from tallystick.sealed import Refused, sealed
-from tallystick.sources.config import model_type_of
 from tallystick.sources.fallback import built_by_transformers
+from tallystick.sources.resolve import model_type_of
 
 if TYPE_CHECKING:
     from torch import nn

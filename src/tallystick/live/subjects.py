@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallystick.errors import BadInput, nearest, quoted
+from tallystick.budget import one_source
+from tallystick.config import CONFIG
+from tallystick.errors import BadInput
+from tallystick.formats import is_weights
 from tallystick.live import probe
 from tallystick.live.listening import first_sentence, listening
 from tallystick.live.meant import meant_groups
 from tallystick.live.small import small_model
-from tallystick.presets import PRESETS
-from tallystick.sources import FACTORY, factory, refuse_python
-from tallystick.sources.config import CONFIG
-from tallystick.sources.files import read_json, read_toml
+from tallystick.sources import factory
+from tallystick.sources.locate import config_in, locate
 from tallystick.sources.module import ledger_from_module
 from tallystick.sources.places import places_of
 
@@ -95,10 +95,12 @@ def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
     Raises:
         BadInput: where no such model can be built, it is too large, or nothing is tied in it.
     """
-    if source.lower() not in PRESETS:
-        refuse_python(source)
-    by_factory = FACTORY.fullmatch(source) and not os.path.exists(source)
-    build = _from_factory(source, settings) if by_factory else _from_config(source, settings)
+    if is_weights(Path(source).name):
+        raise BadInput(f"{source} holds weights alone: name the folder with its {CONFIG}", code="not-a-config")
+    with one_source():
+        found = locate(source)
+        stated = config_in(found)
+    build = _from_factory(source, settings) if stated is None else _from_config(stated.values, settings, source)
     with listening():
         model = build()
         if model is build():
@@ -131,27 +133,10 @@ def _from_factory(source: str, settings: Mapping[str, Any]) -> Callable[[], nn.M
     return build
 
 
-def _from_config(source: str, settings: Mapping[str, Any]) -> Callable[[], nn.Module]:
+def _from_config(values: Any, settings: Mapping[str, Any], source: str) -> Callable[[], nn.Module]:
     with listening():
-        build = small_model(_config_of(source), settings, source=source)
+        build = small_model(values, settings, source=source)
     return lambda: seeded(build)
-
-
-def _config_of(source: str) -> Any:
-    """The config of a preset, a file or a folder, as it stands there."""
-    if source.lower() in PRESETS:
-        return PRESETS[source.lower()]
-    path = Path(source)
-    if os.path.isdir(path):
-        path = path / CONFIG
-    elif path.name.endswith((".safetensors", ".safetensors.index.json")):
-        raise BadInput(f"{source} holds weights alone: name the folder with its {CONFIG}", code="not-a-config")
-    elif not os.path.lexists(path) and os.sep not in source:
-        raise BadInput(
-            f"there is no preset or file {quoted(source)}{nearest(source, PRESETS)}; tallystick presets lists the names",
-            code="not-found",
-        )
-    return read_toml(path) if path.suffix == ".toml" else read_json(path)
 
 
 def _tied_pair(model: nn.Module, source: str) -> tuple[str, str]:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import torch
 
+from tallystick.config import CONFIG
 from tallystick.errors import BadInput, quoted, shown
+from tallystick.formats.folder import TORCH_INDEX, TORCH_SINGLE, find_safetensors, names_in
 from tallystick.models import llama2c, nanogpt, pickles, stored
 from tallystick.models.assembly import assembled
 from tallystick.models.config import DecoderConfig
@@ -20,10 +22,7 @@ from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of
 from tallystick.models.stored import Held
 from tallystick.models.surgery import set_dropout
-from tallystick.sources import formats
-from tallystick.sources.checkpoint import find_checkpoint
-from tallystick.sources.config import CONFIG
-from tallystick.sources.hub import local
+from tallystick.sources.locate import locate_weights
 from tallystick.sources.tokenizer import TOKENIZER, rows_needed
 
 
@@ -54,7 +53,7 @@ def load_pretrained(
     Raises:
         BadInput: in one line, for what cannot be read or does not fit.
     """
-    path = local(source)
+    path = locate_weights(source)
     config, held = _read(path)
     decoder = assembled(
         config,
@@ -111,12 +110,12 @@ def _config_in(folder: Path) -> DecoderConfig:
 
 def _weights_in(folder: Path) -> Path:
     """The checkpoint in a folder: safetensors, or else pickled."""
-    found = find_checkpoint(folder)
-    for name in (formats.INDEX, formats.SINGLE):
+    found = find_safetensors(folder, names_in(folder))
+    for name in (TORCH_INDEX, TORCH_SINGLE):
         if found is None and (folder / name).exists():
             found = folder / name
     if found is None:
-        raise BadInput(f"{folder} holds no weights: neither safetensors nor {formats.SINGLE}", code="not-found")
+        raise BadInput(f"{folder} holds no weights: neither safetensors nor {TORCH_SINGLE}", code="not-found")
     return found
 
 

@@ -12,15 +12,17 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from tallystick.files.local import opened
+from tallystick.formats.llama2c import ANGLES, HEADER, layout_of
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import config_of
 from tallystick.models.stored import Held, in_memory, made, mapping
-from tallystick.sources.llama2c import ANGLES, HEADER, layout_of
 
 
 def read(path: Path) -> tuple[DecoderConfig, dict[str, Held]]:
     """The config of a file as that of a Llama, and its tensors; `BadInput` where its size is not what it says."""
-    layout = layout_of(path)
+    with opened(path) as file:
+        layout = layout_of(file)
     held: dict[str, Held] = {}
     values, done = mapping(path)[HEADER.size :].view(torch.float32), 0
     for name, kind in layout.tensors():

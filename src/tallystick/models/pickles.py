@@ -11,17 +11,16 @@ import torch
 from torch import Tensor
 
 from tallystick.errors import BadInput
+from tallystick.files.local import opened
+from tallystick.formats import torch_save
+from tallystick.formats.shards import shards_of
 from tallystick.models.stored import Held, in_memory
-from tallystick.sources.files import open_regular, refuse_pointer
-from tallystick.sources.shards import shards_of
-from tallystick.sources.torch_files import is_torch_file
 
 
 def is_pickle(path: Path) -> bool:
     """Whether a file begins as those of ``torch.save`` do."""
-    file, _ = open_regular(path)
-    with file:
-        return is_torch_file(file.read(32))
+    with opened(path) as file:
+        return torch_save.sniff(file)
 
 
 def unpickled(path: Path) -> Any:
@@ -30,9 +29,8 @@ def unpickled(path: Path) -> Any:
     Raises:
         BadInput: for anything but tensors and plain values.
     """
-    file, _ = open_regular(path)
-    with file:
-        refuse_pointer(path, file.read(32))
+    with opened(path):  # a regular file, and no pointer
+        pass
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:

@@ -15,16 +15,16 @@ import torch
 from torch import Tensor
 
 from tallystick.answers.devices import parse_size
+from tallystick.config import CONFIG
 from tallystick.errors import BadInput, shown
+from tallystick.files.atomic import written_whole
+from tallystick.formats.folder import INDEX, SINGLE
+from tallystick.formats.safetensors import header_bytes
 from tallystick.models.conversion import drawn, written_by
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import DROPOUTS, config_of, find
 from tallystick.models.names import Stored
 from tallystick.models.stored import raw
-from tallystick.sources.checkpoint import INDEX, SINGLE
-from tallystick.sources.config import CONFIG
-from tallystick.sources.safetensors import header_bytes
-from tallystick.sources.whole import written_whole
 
 _METADATA = {"format": "pt"}  # older versions of transformers refuse a file that does not say it
 _WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # what an older checkpoint left

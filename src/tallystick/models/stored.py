@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from tallystick.errors import BadInput
-from tallystick.sources.files import open_regular
-from tallystick.sources.safetensors import StoredTensor
-from tallystick.sources.shards import headers_of
+from tallystick.files.local import open_regular
+from tallystick.formats.contents import StoredTensor
+from tallystick.formats.shards import headers_of
 
 BLOCK = 1 << 22  # bytes of a tensor that are read at once
 

@@ -18,13 +18,13 @@ from typing import Any, Literal
 import torch
 
 from tallystick.errors import BadInput, quoted, shown
+from tallystick.files.texts import read_json
 from tallystick.models.checkpoint import load_pretrained
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import Unfolding, stream
 from tallystick.models.sampling import Sampling
 from tallystick.models.tokens import BYTES, Tokenizer
-from tallystick.sources.files import read_json
-from tallystick.sources.hub import local
+from tallystick.sources.locate import locate_weights
 
 GENERATION_CONFIG = "generation_config.json"
 COMPUTED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -60,7 +60,7 @@ class TextModel:
         Raises:
             BadInput: for what cannot be read, and a tokenizer with ids for which the embedding has no row.
         """
-        path = local(source)
+        path = locate_weights(source)
         decoder = load_pretrained(path, dtype=dtype, device=_device(device))
         if decoder.embedding.weight.dtype not in COMPUTED:
             raise BadInput(

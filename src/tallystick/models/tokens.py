@@ -15,9 +15,9 @@ from typing import Any
 
 from tallystick.errors import BadInput, quoted
 from tallystick.extras import needing
-from tallystick.sources.files import read_json, read_text
+from tallystick.files.atomic import write_file
+from tallystick.files.texts import read_json, read_text
 from tallystick.sources.tokenizer import TOKENIZER
-from tallystick.sources.whole import write_file
 
 BYTES = "bytes"
 END = "<|endoftext|>"

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tallystick.files.atomic import write_file
 from tallystick.report.plot import STYLE
-from tallystick.sources.whole import write_file
 
 PICTURE, PAGE = "report.png", "report.html"
 _HTML = """\

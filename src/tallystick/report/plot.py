@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput, quoted
 from tallystick.extras import needing
+from tallystick.files.atomic import write_file
 from tallystick.report.numbers import in_bytes
-from tallystick.sources.whole import write_file
 
 if TYPE_CHECKING:
     from tallystick.answers.sweep import Sweep

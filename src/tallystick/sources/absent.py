@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tallystick import architectures
-from tallystick.errors import BadInput, quoted
+from tallystick.config import CONFIG
+from tallystick.errors import quoted
+from tallystick.files.local import LFS_POINTER, open_regular
+from tallystick.files.remote import Location, Remote
+from tallystick.files.texts import read_json
+from tallystick.formats.folder import find_weights, is_main
+from tallystick.formats.shards import Named, named_in
 from tallystick.ledger import Ledger
 from tallystick.sources.adapters import CONFIG as ADAPTER
-from tallystick.sources.classes import without_head
-from tallystick.sources.config import layouts, model_type_of
-from tallystick.sources.files import LFS_POINTER, open_regular, read_json
-from tallystick.sources.formats import is_main
+from tallystick.sources.config import layouts
 from tallystick.sources.names import is_buffer
+from tallystick.sources.own_configs import is_params
 from tallystick.sources.quantised import ledger_of_config
-from tallystick.sources.remote import Location, Remote
+from tallystick.sources.resolve import resolve
 from tallystick.sources.rollup import roll_up
-from tallystick.sources.shards import named_in
 from tallystick.sources.told import told_by_config
 
 # Git LFS, docs/spec.md: lines of a key and a value; `size` is that of the file in bytes.
@@ -38,19 +41,38 @@ class Absent(NamedTuple):
     names: frozenset[str] = frozenset()  # of the tensors, where an index lists them
 
 
-def absent_from(folder: Location, names: Sequence[str]) -> Absent | None:
-    """What of the checkpoint in a folder is not there; None where all is, or where there is none.
+class Weights(NamedTuple):
+    """The weights in a folder."""
+
+    path: Location | None  # their file or index; None where there are none, or not all of them
+    shards: Named | None = None  # what that index names, where it was read for this
+    absent: Absent | None = None
+
+
+def weights_in(folder: Location, names: Sequence[str]) -> Weights:
+    """The weights in a folder, whose index is read once.
 
     Args:
         folder: the folder.
         names: those of its files.
+
+    Raises:
+        BadInput: where several files could be meant.
     """
-    if ADAPTER in names:  # whose base the config would be
-        return None
-    if isinstance(folder, Remote) and _all_numbered(names):  # so its index need not be fetched for this
-        return None
-    formats = (_files_of(folder, names, ending) for ending in (".safetensors", ".bin"))
-    index, files = next((found for found in formats if found[1]), (None, []))
+    index: Named | None = None
+    # Absent weights are counted from the config: there must be one, and next to an adapter it would be the base's.
+    # A remote folder with all of its numbered shards needs no index to be fetched for this.
+    if CONFIG in names and ADAPTER not in names and not (isinstance(folder, Remote) and _all_numbered(names)):
+        formats = (_files_of(folder, names, ending) for ending in (".safetensors", ".bin"))
+        index, files = next((found for found in formats if found[1]), (None, []))
+        if absent := _absent(folder, names, index, files):
+            return Weights(None, absent=absent)
+    path = find_weights(folder, names)
+    return Weights(path, index if path is not None and index is not None and index.name == path.name else None)
+
+
+def _absent(folder: Location, names: Sequence[str], index: Named | None, files: Sequence[str]) -> Absent | None:
+    """What of a checkpoint's files is not there; None where all is."""
     there = frozenset(names)
     missing = tuple(name for name in files if name not in there)
     here = [folder / name for name in files] if isinstance(folder, Path) else []  # elsewhere nobody serves pointers
@@ -72,7 +94,7 @@ def _all_numbered(names: Sequence[str]) -> bool:
     )
 
 
-def _files_of(folder: Location, names: Sequence[str], ending: str) -> tuple[dict[str, set[str]] | None, list[str]]:
+def _files_of(folder: Location, names: Sequence[str], ending: str) -> tuple[Named | None, list[str]]:
     """The files of a checkpoint in one format, there or not, and the index that lists them where there is one."""
     single = f"{'model' if ending == '.safetensors' else 'pytorch_model'}{ending}"
     indexes = sorted((one for one in names if one.endswith(f"{ending}.index.json")), key=lambda one: single not in one)
@@ -91,11 +113,13 @@ def _files_of(folder: Location, names: Sequence[str], ending: str) -> tuple[dict
 def _pointed(path: Path) -> int | None:
     """The size that a Git LFS pointer says; None where a file is none."""
     try:
-        file, size = open_regular(path)
-    except BadInput:
+        if os.stat(path).st_size > LARGEST_POINTER:
+            return None
+        file, _ = open_regular(path)
+    except (OSError, ValueError):  # BadInput among them
         return None
     with file:
-        content = b"" if size > LARGEST_POINTER else file.read(LARGEST_POINTER)
+        content = file.read(LARGEST_POINTER)
     said = _SIZE.search(content) if content.startswith(LFS_POINTER) else None
     return int(said[1]) if said else None
 
@@ -153,14 +177,16 @@ def _ranges(names: Sequence[str]) -> str:
 
 def _names_said(absent: Absent, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> list[str]:
     """Where an index and a native type's config name other tensors; shapes are in neither file."""
-    family = architectures.find(model_type_of({**values, **overrides}, source))
-    if not absent.names or family is None:
+    if not absent.names or is_params(values):  # which name no tensor as Hugging Face does
+        return []
+    asked = resolve(values, overrides, source)
+    if asked.family is None:
         return []
     rolled = [
         entry._replace(buffer=is_buffer(entry.name, (1, 1, 1, 1)))  # of masks, which have four dimensions, too
         for entry in roll_up((name, "float32", ()) for name in sorted(absent.names))
     ]
-    told = told_by_config(rolled, layouts(values, overrides, source=source), headless=without_head(values, family))
+    told = told_by_config(rolled, layouts(asked), headless=asked.headless)
     found = {kind: names for kind, names in told.mismatches.items() if kind != "misshaped" and names}
     stored_twice = [note.partition(":")[0] for note in told.notes if "is stored although" in note]
     said = {

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tallystick.errors import BadInput, grouped, quoted, shown
+from tallystick.files.remote import Location, NotThere
+from tallystick.files.texts import read_json
 from tallystick.ledger import Entry
-from tallystick.sources.files import exists, read_json
-from tallystick.sources.remote import Location
 
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model."
@@ -21,24 +21,34 @@ _ADAPTER = re.compile(
 )
 
 
-def is_adapter(path: Location) -> bool:
-    """Whether a file of weights is an adapter's, with its config beside it."""
-    return path.name.startswith(WEIGHTS) and exists(path.parent / CONFIG)
+def adapter_config(path: Location) -> dict[str, Any] | None:
+    """The `adapter_config.json` of an adapter's weights; None for other weights.
+
+    Raises:
+        BadInput: for a config that cannot be read.
+    """
+    if not path.name.startswith(WEIGHTS):
+        return None
+    config = path.parent / CONFIG
+    try:
+        values = read_json(config)
+    except NotThere:
+        return None
+    if not isinstance(values, dict):
+        raise BadInput(f"{config} holds {shown(values)}, expected an object with a peft_type", code="malformed")
+    return values
 
 
-def adapter_notes(config: Location, entries: Iterable[Entry]) -> tuple[str, ...]:
+def adapter_notes(folder: Location, values: Mapping[str, Any], entries: Iterable[Entry]) -> tuple[str, ...]:
     """What an adapter is: its kind, rank and targets as its tensors have them, and its base, which is elsewhere.
 
     Raises:
-        BadInput: for a config that cannot be read, and for two matrices of one adapter that do not fit.
+        BadInput: for two matrices of one adapter that do not fit.
     """
-    values = read_json(config)
-    if not isinstance(values, dict):
-        raise BadInput(f"{config} holds {shown(values)}, expected an object with a peft_type", code="malformed")
     singles = [single for entry in entries for single in entry.unrolled()]
     kind, base = values.get("peft_type"), values.get("base_model_name_or_path")
     said = f"an adapter of PEFT ({kind if isinstance(kind, str) else shown(kind)})".replace("\n", " ")
-    ranks = _ranks(config.parent, singles)
+    ranks = _ranks(folder, singles)
     if ranks:
         modules = dict.fromkeys(name.rpartition(".")[2] for name in ranks)
         said += f" of rank {_listed(sorted(set(ranks.values())))} on {_listed(list(modules))}, {len(ranks)} modules"

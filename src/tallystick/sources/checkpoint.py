@@ -10,102 +10,61 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tallystick import architectures
 from tallystick.budget import current, one_source
-from tallystick.config import TIE
+from tallystick.config import CONFIG, TIE
 from tallystick.description import ModelDescription
 from tallystick.dtypes import size_in_bytes
-from tallystick.errors import BadInput, code_of, quoted, shown, visible
+from tallystick.errors import BadInput, quoted, shown, visible
 from tallystick.evidence import Evidence
+from tallystick.files.remote import Location, NotThere, Remote
+from tallystick.files.texts import read_json
+from tallystick.formats.contents import Contents, Header
+from tallystick.formats.safetensors import parse_header
+from tallystick.formats.shards import Named, read_checkpoint
 from tallystick.ledger import Entry, Ledger
-from tallystick.sources.adapters import CONFIG as ADAPTER_CONFIG
-from tallystick.sources.adapters import adapter_notes, is_adapter
-from tallystick.sources.classes import classes_of, is_part, without_head
-from tallystick.sources.config import (
-    CONFIG,
-    TEXT_PARTS,
-    layouts,
-    model_type_of,
-    refuse_odd_flag,
-)
-from tallystick.sources.contents import Contents
-from tallystick.sources.files import exists, read_json
-from tallystick.sources.formats import find_other, read_weights
+from tallystick.sources.adapters import adapter_config, adapter_notes
+from tallystick.sources.config import layouts, refuse_odd_flag
 from tallystick.sources.loading import told_by_transformers
 from tallystick.sources.names import is_buffer, is_quantisation, role_of
-from tallystick.sources.notes import NO_HEAD, dtype_notes, notes_by_name, packed_notes
+from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by_name, packed_notes
+from tallystick.sources.own_configs import is_params
 from tallystick.sources.packed import Found, find_packed, quantisation_in
 from tallystick.sources.pairs import expected_pairs, tied_pairs
 from tallystick.sources.part import left_out, names_described
-from tallystick.sources.remote import AnyLocation, Location, Remote, at_once
+from tallystick.sources.resolve import TEXT_PARTS, model_type_of, resolve
 from tallystick.sources.roles import told_roles
 from tallystick.sources.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
-from tallystick.sources.safetensors import Header, parse_header
-from tallystick.sources.shards import checked, claim_notes, headers_in, headers_of, shards_of
 from tallystick.sources.told import ToldByConfig, told_by_config
 from tallystick.sources.uncollected import uncollected
 from tallystick.sources.values import StoredValues, ValuesElsewhere
 
-SAFETENSORS = (".safetensors", ".safetensors.index.json")
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
 _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
 
 
-def find_checkpoint(folder: AnyLocation) -> AnyLocation | None:
-    """The safetensors checkpoint in a folder: its index, its one file, or None where it holds none."""
-    names = names_in(folder)
-    indexes = [name for name in names if name.endswith(".safetensors.index.json")]
-    files = [name for name in names if name.endswith(".safetensors")]
-    for preferred in (INDEX, SINGLE):
-        if preferred in names:
-            return folder / preferred
-    if len(indexes) == 1:
-        return folder / indexes[0]
-    if len(files) == 1:
-        return folder / files[0]
-    if files:
-        raise BadInput(
-            f"{folder} holds {len(files)} safetensors files and no {INDEX}: name one of them", code="ambiguous"
-        )
-    return None
-
-
-def find_weights(folder: AnyLocation) -> AnyLocation | None:
-    """The checkpoint in a folder, in safetensors or else in another format that is read; None where it holds none."""
-    return find_checkpoint(folder) or find_other(folder, names_in(folder))
-
-
-def names_in(folder: Location) -> list[str]:
-    """What a folder holds, in alphabetical order."""
-    try:
-        return sorted(path.name for path in folder.iterdir())
-    except OSError as error:
-        raise BadInput(f"{folder}: {error.strerror or error}", code=code_of(error)) from None
-
-
 @uncollected()
-def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, source: str) -> Ledger:
-    """The ledger of a file of weights or of a sharded checkpoint's index, in any format that `read_weights` knows.
+def ledger_from_checkpoint(
+    path: Location, overrides: Mapping[str, Any], *, source: str, shards: Named | None = None
+) -> Ledger:
+    """The ledger of a file of weights or of a sharded checkpoint's index, in any format that is read.
 
     Parameters are told from buffers by the config in the file or beside it, or else by well-known names. What
     transformers ties in a type that is not native is learnt when ties are asked for. `overrides` are set over that
-    config.
+    config; `shards` are those that an index names, where it was read before.
     """
-    contents = contents_of(path)
+    contents = read_checkpoint(path, shards)
     config = path.parent / CONFIG
-    adapter = is_adapter(path)
+    adapter = adapter_config(path)
     if contents.config is not None:
         beside = _described(contents.config, overrides, str(path))
-    elif contents.own_names or adapter:
+    elif contents.own_names or adapter is not None:
         if overrides:
             raise BadInput(f"{path} has no config to set {', '.join(overrides)} in", code="unknown-key")
         beside = _Beside()
     else:
-        beside = _beside(config, overrides) if exists(config) or overrides else _Beside()
+        beside = _beside(config, overrides)
     checkpoint = _laid_out(path, contents, beside, source)
-    if adapter:
-        beside = beside._replace(notes=adapter_notes(path.parent / ADAPTER_CONFIG, checkpoint.entries))
+    if adapter is not None:
+        beside = beside._replace(notes=adapter_notes(path.parent, adapter, checkpoint.entries), adapter=True)
         checkpoint = checkpoint._replace(beside=beside)
     if beside.ledgers:
         ledger = checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
@@ -117,7 +76,14 @@ def ledger_from_checkpoint(path: Location, overrides: Mapping[str, Any], *, sour
 
 
 @uncollected()
-def ledger_of_part(path: Location, layouts: Sequence[Ledger], config: Mapping[str, Any], *, source: str) -> Ledger:
+def ledger_of_part(
+    path: Location,
+    layouts: Sequence[Ledger],
+    config: Mapping[str, Any],
+    *,
+    source: str,
+    shards: Named | None = None,
+) -> Ledger:
     """The ledger of what is stored of the language part of a model.
 
     Args:
@@ -125,12 +91,13 @@ def ledger_of_part(path: Location, layouts: Sequence[Ledger], config: Mapping[st
         layouts: the ledger of the part, once for each way to name its tensors; none where only transformers knows it.
         config: that of the whole.
         source: what the user named, for messages.
+        shards: what the index names, where it was read before.
 
     Raises:
         BadInput: when the checkpoint cannot be read, or its language part cannot be told from the rest.
     """
     beside = _Beside(values=config)
-    whole = _laid_out(path, contents_of(path), beside, source)
+    whole = _laid_out(path, read_checkpoint(path, shards), beside, source)
     names = names_described(whole.entries, layouts)
     told = None
     if not names:
@@ -207,7 +174,7 @@ class _Checkpoint(NamedTuple):
         notes = [
             *self.contents.notes,
             *self.beside.notes,
-            *(told.notes if told else notes_by_name(entries, whole=not is_adapter(self.path))),
+            *(told.notes if told else notes_by_name(entries, whole=not self.beside.adapter)),
             *dtype_notes(entries, self.beside.values),
         ]
         if shard := _SHARD.fullmatch(self.path.name):
@@ -256,27 +223,6 @@ class _Checkpoint(NamedTuple):
             return self.ledger(None, [f"what is tied was told by the flag {TIE} alone: {error}"])
 
 
-def contents_of(path: Location) -> Contents:
-    """What a checkpoint of any known format holds: one file, or all that an index names."""
-    if not path.name.endswith(".json"):
-        return Contents("safetensors", headers_of(path)) if path.name.endswith(SAFETENSORS) else read_weights(path)
-    shards = shards_of(path)
-    if path.name.endswith(SAFETENSORS):
-        return Contents("safetensors", headers_in(path, shards), stated=shards.stated)
-    read = at_once(read_weights, [path.parent / shard for shard in sorted(shards)])
-    files = checked(path, shards, [file for one in read for file in one.files])
-    sharing = {name: shared for one in read for name, shared in one.sharing.items()}
-    return Contents(
-        read[0].kind,
-        files,
-        sharing,
-        notes=tuple(dict.fromkeys(note for one in read for note in one.notes)),
-        weights={name: weight for one in read for name, weight in one.weights.items()},
-        stated=shards.stated,
-        beside=frozenset().union(*(one.beside for one in read)),
-    )
-
-
 def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str], bytes | None]) -> Found:
     """The packed weights of a checkpoint; a format with names of its own packs in ways of its own."""
     if contents.own_names:
@@ -316,7 +262,7 @@ def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
 
     The format and the way of packing know single names; else well-known ones tell.
     """
-    role, name = contents.role(entry.name), next(entry.unrolled()).name
+    role, name = (contents.role or role_of)(entry.name), next(entry.unrolled()).name
     named = not contents.own_names and is_buffer(entry.name, entry.shape)
     beside = name in packed.beside or (named and is_quantisation(entry.name))
     return entry._replace(
@@ -358,16 +304,19 @@ class _Beside(NamedTuple):
     foreign: Mapping[str, Any] = {}  # its values, where its type is not native
     unread: str | None = None  # why it could not be used
     values: Mapping[str, Any] = {}  # all that it says, known or not
+    adapter: bool = False  # whether the checkpoint is one of PEFT
 
 
 def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
-    """What the file of a config tells; one that cannot be read is told too, unless something is to be set in it."""
+    """Read the config next to a checkpoint, if any. Why it cannot be read becomes a note, unless overrides need it."""
     try:
-        if overrides and not exists(config):
-            raise BadInput(f"there is no {config} to set {', '.join(overrides)} in", code="unknown-key")
         values = read_json(config)
         if not isinstance(values, dict):
             raise BadInput(f"{config} holds {shown(values)}, expected an object with a model_type", code="not-a-config")
+    except NotThere:
+        if overrides:
+            raise BadInput(f"there is no {config} to set {', '.join(overrides)} in", code="unknown-key") from None
+        return _Beside()
     except BadInput as error:
         return _unread(error, overrides)
     return _described(values, overrides, str(config))
@@ -377,17 +326,17 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
     """What the values of a config tell."""
     beside = _Beside(values=values)
     try:
-        model_type = model_type_of({**values, **overrides}, source)
-        family = architectures.find(model_type)
-        if family is None or is_part(values, family):
-            said = classes_of(values)[0] if family and classes_of(values) else model_type
+        if is_params(values):
+            model_type_of({**values, **overrides}, source)  # raises for Meta's keys: their tensors have other names
+        asked = resolve(values, overrides, source)
+        if asked.family is None or asked.is_part:
+            said = asked.classes[0] if asked.family and asked.classes else asked.model_type
             unknown = f"{Path(source).name} says {quoted(said)}, which is not known natively"
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}", code="unknown-key")
             refuse_odd_flag(values, source)
             return beside._replace(notes=(f"{unknown}: roles by name",), foreign=values)
-        ledgers = layouts(values, overrides, source=source)
-        return beside._replace(ledgers=ledgers, headless=without_head(values, family))
+        return beside._replace(ledgers=layouts(asked), headless=asked.headless)
     except BadInput as error:
         return _unread(error, overrides)._replace(values=values)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tallystick.sources.packed_parts import Parts, Weight, is_size
+from tallystick.formats.contents import Weight
+from tallystick.sources.packed_parts import Parts, is_size
 
 # Sizes are filled up to multiples of these, where a config says fewer.
 PADDED_TO = {"exl2": 32, "exl3": 128}

@@ -4,45 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
 from tallystick.blueprint import Architecture, Model, Sibling
 from tallystick.budget import current
-from tallystick.config import LARGEST, TIE, Config, Part, flat, merged, whole
-from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.config import LARGEST, TIE, Config, merged
+from tallystick.errors import BadInput, shown
 from tallystick.layout import lay_out, read
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import (
-    alike,
-    classes_of,
-    foreign_class,
     labels_of,
-    named_type,
     note_of,
-    sibling_of,
     siblings_of,
 )
-from tallystick.sources.own_configs import translated
+from tallystick.sources.resolve import TEXT_PARTS, Resolved, resolve
 
-CONFIG = "config.json"
 # Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
 MOST_DESCRIBED = 1_000_000
-_LONGEST_TYPE = 200  # characters of a model_type
-_MOST_COMPARED = 50  # keys of a dictionary that is no config
-TEXT_PARTS = (
-    "text_config",
-    "llm_config",
-    "language_config",
-)  # where configs of images and sound keep that of their text
-
-# Dictionaries without a model_type, known by the keys that no other kind uses.
-DIALECTS = (
-    ("book_llama", {"emb_dim", "hidden_dim"}),
-    ("book_gpt", {"emb_dim"}),
-    ("nanogpt", {"block_size", "n_embd"}),
-)
 
 
 def ledger_from_config(
@@ -66,24 +45,24 @@ def ledger_from_config(
         raise BadInput(
             f"{source} holds {shown(values)}, expected a config: an object with a model_type", code="not-a-config"
         )
-    notes: tuple[str, ...] = ()
-    if other := translated(values, overrides, source):
-        values, overrides, notes = other
-    stated = {**values, **overrides}
-    family = native(values, overrides, source)
-    if family is None or _has_class(family, foreign_class(stated, family)):
+    return ledger_of(resolve(values, overrides, source), kind=kind, published=published)
+
+
+def ledger_of(asked: Resolved, *, kind: str = "config", published: bool = False) -> Ledger:
+    """The ledger of the class that a config is of."""
+    source, family = asked.source, asked.native
+    if family is None or _has_class(family, asked.foreign):
         from tallystick.sources.fallback import ledger_by_transformers
 
-        refuse_odd_flag(stated, source)
+        refuse_odd_flag(asked.stated, source)
         with current().paused():
-            return ledger_by_transformers(model_type_of(stated, source), values, overrides, source=source)
-    recipe = _Recipe(family, published=published, sibling=sibling_of(stated, family))
-    inside = recipe.parts
-    values, overrides = (flat(given, inside, source) for given in (whole(values, inside), overrides))
-    keys, aliases = {**recipe.keys, **family.running}, recipe.aliases
-    stated = {**values, **labels_of(values)} if "num_labels" in recipe.keys else values
+            return ledger_by_transformers(asked.model_type, asked.values, asked.overrides, source=source)
+    recipe = _Recipe(family, published=published, sibling=asked.sibling)
+    inside, keys, aliases = asked.parts, recipe.keys, recipe.aliases
+    values, overrides = asked.flat
+    stated = {**values, **labels_of(values)} if "num_labels" in keys else values
     typed = (f"{name}.model_type" for name, part in inside.items() if part.model_type)
-    settings = merged(stated, overrides, known={*keys, *inside, *typed}, aliases=aliases, where=source)
+    settings = merged(stated, overrides, known={*keys, *family.running, *inside, *typed}, aliases=aliases, where=source)
     config = recipe.config(settings, where=source, aliases=aliases)
     dtype = config.dtype or next((found for part in inside if (found := config.part(part).dtype)), "float32")
     model = recipe.model(config)
@@ -92,10 +71,10 @@ def ledger_from_config(
         description,
         architecture=family.name,
         symbols=config.symbols,
-        positions=positions_in(stated),
-        recipe=recipe._replace(values=config.in_force(recipe.keys), dtype=dtype),
+        positions=positions_in(asked.stated),
+        recipe=recipe._replace(values=config.in_force(keys), dtype=dtype),
     )
-    notes = (*notes, *note_of(settings, family))
+    notes = (*asked.notes, *note_of(settings, family))
     ledger = Ledger(tuple(entries), source=source, kind=kind, notes=notes, model=description)
     if layers := mtp.stated(settings):
         ledger = ledger.with_notes(_further_note(layers, ledger if mtp.LAYERS in family.running else None))
@@ -104,23 +83,20 @@ def ledger_from_config(
     return ledger
 
 
-def layouts(values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str) -> tuple[Ledger, ...]:
+def layouts(asked: Resolved) -> tuple[Ledger, ...]:
     """What files beside the config of a native type may hold: its class, under each layout of names.
 
     Where that is not the language model, this comes last: some name a class and hold more than it has.
     """
-    family = architectures.find(model_type_of({**values, **overrides}, source))
-    language = {**values, "architectures": [family.class_name] if family else []}
-    other = family is not None and sibling_of({**values, **overrides}, family) is not None
-    named = (values, language) if other else (language,)
-    found = tuple(
-        ledger_from_config(one, overrides, source=source, published=published)
-        for one in named
-        # What transformers builds has one.
-        for published in ((False, True) if native(one, overrides, source) else (False,))
-    )
-    refuse_too_many(found, source)
-    return found
+    named = (asked, asked.language) if asked.sibling else (asked.language,)
+    found: list[Ledger] = []
+    for one in named:
+        for published in (False, True) if one.native else (False,):  # what transformers builds has one layout
+            ledger = ledger_of(one, published=published)
+            if all(ledger.rolled != other.rolled for other in found):  # as has GPT-2
+                found.append(ledger)
+    refuse_too_many(found, asked.source)
+    return tuple(found)
 
 
 def refuse_too_many(ledgers: Sequence[Ledger], source: str) -> None:
@@ -148,11 +124,6 @@ class _Recipe(NamedTuple):
     def keys(self) -> dict[str, Any]:
         """The keys that change a tensor of the class."""
         return {**self.architecture.keys, **(self.sibling.keys if self.sibling else {})}
-
-    @property
-    def parts(self) -> dict[str, Part]:
-        """The keys that hold configs."""
-        return {**self.architecture.parts, **(self.sibling.parts if self.sibling else {})}
 
     @property
     def aliases(self) -> dict[str, str]:
@@ -195,46 +166,6 @@ def _has_class(family: Architecture, name: str) -> bool:
     return has_class(family.name, name)
 
 
-def native(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Architecture | None:
-    """The family of a config's type; None where there is none, or where a part is of another type than the family reads."""
-    given = {**values, **overrides}
-    family = architectures.find(model_type_of(given, source))
-    if family is None:
-        return None
-    inside = _Recipe(family, sibling=sibling_of(given, family)).parts
-    stated = flat(values, inside, source) | flat(overrides, inside, source)
-    for name, part in inside.items():
-        if part.model_type and stated.get(f"{name}.model_type") not in (None, "", part.model_type):
-            return None
-    return family
-
-
-def model_type_of(values: Mapping[str, Any], source: str) -> str:
-    """The model type that a config states, or that its keys or class name give away."""
-    stated = values.get("model_type")
-    if stated is not None:
-        if not isinstance(stated, str) or not 0 < len(stated) <= _LONGEST_TYPE:
-            raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2", code="bad-value")
-        return stated if architectures.find(stated) else alike(values) or stated
-    for name, needed in DIALECTS:
-        if needed <= values.keys():
-            return name
-    if named := named_type(values):
-        return named
-    if classes_of(values) or any(isinstance(values.get(part), Mapping) for part in TEXT_PARTS):
-        raise BadInput(
-            f"{source}: model_type is missing; say which it is with --set model_type=llama or another",
-            code="not-a-config",
-        )
-    keys = [key for _, needed in DIALECTS for key in needed]
-    misspelt = filter(None, (_misspelt(key, keys) for key in islice(values, _MOST_COMPARED)))
-    raise BadInput(
-        f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
-        f" (emb_dim, or block_size and n_embd){''.join(islice(misspelt, 3))}",
-        code="not-a-config",
-    )
-
-
 def dtype_in(values: Mapping[str, Any]) -> str | None:
     """The dtype that a config states, at its top or else in a part of it; None where it states none."""
     parts = (part for part in values.values() if isinstance(part, Mapping))
@@ -261,10 +192,6 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
     for name, flag in {**parts, **values}.items():
         if str(name).rpartition(".")[2] == TIE and not isinstance(flag, bool):
             raise BadInput(f"{source}: {name} is {shown(flag)}, expected true or false", code="bad-value")
-
-
-def _misspelt(key: object, known: list[str]) -> str:
-    return f"; {quoted(key)}{nearest(key, known, most=1)}" if isinstance(key, str) and nearest(key, known) else ""
 
 
 def _further_note(layers: int, alike: Ledger | None) -> str:

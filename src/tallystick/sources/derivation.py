@@ -16,6 +16,7 @@ from tallystick.arithmetic import Expression, Name, Number, Operation, alone, ev
 from tallystick.budget import OverBudget, current
 from tallystick.derivation import TOTAL, Derivation, Side, Statement, Unread, lines_of
 from tallystick.errors import BadInput
+from tallystick.files.local import open_regular
 from tallystick.sources.expression import (
     Token,
     computes,
@@ -27,7 +28,6 @@ from tallystick.sources.expression import (
     unit_of,
     writes_dots,
 )
-from tallystick.sources.files import open_regular
 from tallystick.sources.markup import plain, readable
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000

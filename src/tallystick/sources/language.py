@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tallystick import architectures
 from tallystick.blueprint import Architecture
 from tallystick.config import TIE
 from tallystick.errors import BadInput, shown
+from tallystick.formats.folder import names_in
 from tallystick.ledger import Ledger
-from tallystick.sources.absent import absent_from
-from tallystick.sources.checkpoint import find_weights, ledger_of_part, names_in
+from tallystick.sources.absent import weights_in
+from tallystick.sources.checkpoint import ledger_of_part
 from tallystick.sources.classes import sibling_of
-from tallystick.sources.config import CONFIG, TEXT_PARTS, ledger_from_config, model_type_of, refuse_too_many
-from tallystick.sources.elsewhere import elsewhere
+from tallystick.sources.config import ledger_from_config, refuse_too_many
 from tallystick.sources.fallback import is_known, language_by_transformers
-from tallystick.sources.files import read_json, read_toml
+from tallystick.sources.locate import Located, config_in
 from tallystick.sources.quantised import pack_as_stated
-from tallystick.sources.remote import Location, Remote
+from tallystick.sources.resolve import TEXT_PARTS, model_type_of
 
 
-def ledger_of_language(source: Any, overrides: Mapping[str, Any]) -> Ledger:
+def ledger_of_language(found: Located, overrides: Mapping[str, Any]) -> Ledger:
     """The ledger of the language part of a model that also sees or hears: of its weights where there are any, or its config.
 
     Args:
-        source: a config in any form that `tallystick.count` takes, or a folder with one and with weights.
+        found: a config in any form that `tallystick.count` takes, or a folder with one and with weights.
         overrides: keys to set over those of the part, by their names in it or with the name of the part in front.
 
     Raises:
         BadInput: where there is no config, or none of a language model in it, or nothing of that in the weights.
     """
-    values, name, folder = _config_of(source)
+    name, folder = found.name, found.place if found.kind == "folder" else None
+    stated = config_in(found)
+    if stated is None:
+        what = shown(found.given) if found.kind in ("module", "other") else name
+        where = ": name its config.json" if found.place else ""
+        raise BadInput(f"{what} is no config, of which the language part could be counted{where}", code="not-a-config")
+    values = stated.values
     if not isinstance(values, Mapping):
         raise BadInput(
             f"{name} holds {shown(values)}, expected a config: an object with a model_type", code="not-a-config"
@@ -44,21 +48,19 @@ def ledger_of_language(source: Any, overrides: Mapping[str, Any]) -> Ledger:
     described = _described(values, family, part, within, name)
     if folder is None:
         return pack_as_stated(described, values)
-    names = names_in(folder)
-    if absent_from(folder, names):
-        described = pack_as_stated(described, values)
-        return _noted(described, "counted from the config: not all files of weights are there")
-    weights = find_weights(folder)
-    if weights is None:
+    weights = weights_in(folder, names_in(folder))
+    if weights.absent:
+        packed = pack_as_stated(described, values)
+        return _noted(packed, "counted from the config: not all files of weights are there")
+    if weights.path is None:
         return pack_as_stated(described, values)
     layouts = (
         [described, _described(values, family, part, within, name, published=True)] if described.model.recipe else []
     )
     refuse_too_many(layouts, name)
     settings = {**values, **{f"{part}.{key}": value for key, value in within.items()}}
-    ledger = ledger_of_part(weights, layouts, settings, source=name)
-    ledger = _noted(ledger, *described.notes[:1])
-    return ledger.with_fetched(folder.store.tally.fetched) if isinstance(folder, Remote) else ledger
+    ledger = ledger_of_part(weights.path, layouts, settings, source=name, shards=weights.shards)
+    return _noted(ledger, *described.notes[:1])
 
 
 def _noted(ledger: Ledger, *first: str) -> Ledger:
@@ -128,30 +130,3 @@ def _inherited(
     tied = values.get(TIE, family.keys.get(TIE) if family is not None else None)
     after = {} if tied is None else {TIE: tied}
     return {**{key: value for key, value in before.items() if value}, **text, **after}
-
-
-def _config_of(source: Any) -> tuple[Any, str, Location | None]:
-    """A config, what its user calls it, and the folder that was named where one was."""
-    if isinstance(source, Mapping):
-        return source, "the dictionary", None
-    if not isinstance(source, str | os.PathLike):
-        if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):
-            return source.to_dict(), type(source).__name__, None
-        raise BadInput(
-            f"{shown(source)} is no config, of which the language part could be counted", code="not-a-config"
-        )
-    from tallystick.presets import PRESETS
-
-    if isinstance(source, str) and source.lower() in PRESETS:
-        return PRESETS[source.lower()], source.lower(), None
-    place = elsewhere(source) if isinstance(source, str) and "://" in source else Path(source)
-    if place.name.endswith(".toml"):
-        return read_toml(place), str(source), None
-    if place.name.endswith(".json"):
-        return read_json(place), str(source), None
-    if isinstance(place, Path) and os.path.isfile(place):
-        raise BadInput(
-            f"{source} is no config, of which the language part could be counted: name its config.json",
-            code="not-a-config",
-        )
-    return read_json(place / CONFIG), str(source), place

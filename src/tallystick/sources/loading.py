@@ -11,10 +11,10 @@ from tallystick.description import ModelDescription
 from tallystick.evidence import Values
 from tallystick.ledger import Entry, Ledger
 from tallystick.sources.classes import classes_of
-from tallystick.sources.config import TEXT_PARTS, model_type_of
 from tallystick.sources.fallback import built_by_transformers
 from tallystick.sources.matching import Match
 from tallystick.sources.module import ledger_of_facts
+from tallystick.sources.resolve import TEXT_PARTS, model_type_of
 from tallystick.sources.told import ToldByConfig
 
 

@@ -19,8 +19,7 @@ from tallystick.errors import BadInput
 from tallystick.evidence import Evidence
 from tallystick.ledger import Entry, Ledger
 from tallystick.retying import is_packed_away, one_shape_first, packed_before, retie_call, tied_before
-from tallystick.sources.classes import counts, is_part
-from tallystick.sources.config import ledger_from_config, native, refuse_too_many
+from tallystick.sources.config import ledger_of, refuse_too_many
 from tallystick.sources.live_values import LiveValues
 from tallystick.sources.matching import match
 from tallystick.sources.meant import output_of, told_groups
@@ -29,6 +28,7 @@ from tallystick.sources.names import role_of
 from tallystick.sources.notes import active_note, packed_notes
 from tallystick.sources.pairs import expected_pairs
 from tallystick.sources.places import Found, Place, everything_in, registered_by, unsaved, unwrapped
+from tallystick.sources.resolve import resolve
 from tallystick.sources.roles import told_roles
 from tallystick.sources.routing import shares
 from tallystick.sources.storages import Storages
@@ -198,16 +198,14 @@ def _described(facts: ModuleFacts) -> Ledger | None:
     """The ledger that the config of a transformers class describes, where that is native and it can be read."""
     if not facts.config:
         return None
-    named = {**facts.config, "architectures": [facts.class_name]}
-    source = facts.config_class
     try:
-        family = native(facts.config, {}, source)
-        if family is None or is_part(named, family):
+        asked = resolve({**facts.config, "architectures": [facts.class_name]}, {}, facts.config_class)
+        if asked.native is None or asked.is_part:
             return None
-        # A class of the user's own says nothing of its head.
-        values = named if counts(named, family) else {**facts.config, "architectures": [family.class_name]}
-        described = ledger_from_config(values, {}, source=source)
-        refuse_too_many([described], source)
+        described = ledger_of(
+            asked if asked.counted else asked.language
+        )  # the user's own class says nothing of its head
+        refuse_too_many([described], asked.source)
     except BadInput:
         return None  # the module itself is counted; its config is only a help
     return described

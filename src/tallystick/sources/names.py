@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from tallystick.numbering import LONGEST_TOLD
+
 # The first rule whose pattern is found in the dotted name decides. A norm inside an attention is a
 # norm, a shared expert is used by every token and so an ordinary MLP, a head may hold numbered parts.
 _RULES = tuple(
@@ -46,7 +48,6 @@ _QUANTISATION = re.compile(
 )
 _CAUSAL_MASK = re.compile(r"(^|\.)(attn|attention|self_attn)\.bias$")
 
-LONGEST_TOLD = 500  # characters of a name that tells something; real ones have 150, and patterns take time
 
 _NUMBER = re.compile(r"\d+")
 _DIGITS = re.compile(r"(\d+)")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from tallystick.errors import quoted
-from tallystick.ledger import Entry, total_of
-from tallystick.sources.packed_parts import Weight
+from tallystick.errors import grouped, quoted
+from tallystick.formats.contents import Weight
+from tallystick.ledger import Entry, Ledger, total_of
 
 NO_HEAD = "no LM head is stored: it is tied to the token embedding, or there is none; a config would tell"
 
@@ -129,3 +130,21 @@ def further_note(further: Sequence[Entry], entries: Iterable[Entry]) -> list[str
         f"{apart:,} parameters in {len(further)} tensors are of multi-token prediction, which the causal language model"
         f" leaves out (such as {min(entry.name for entry in further)}): {total - apart:,} without them"
     ]
+
+
+def claim_notes(index: Path, said: Mapping[str, Any], ledger: Ledger) -> tuple[str, ...]:
+    """Where the sums in an index's metadata are not those of its files; none of them is needed to load anything."""
+    notes = []
+    size, parameters = said.get("total_size"), said.get("total_parameters")
+    held = ledger.totals["stored_bytes"]
+    if isinstance(size, int | float) and not isinstance(size, bool) and size != held:
+        notes.append(f"{index.name} says total_size {grouped(size)}, and its files hold {held:,} bytes of tensors")
+    if type(parameters) is int and parameters != ledger.total:
+        twice = parameters == ledger.totals["by_name"]
+        how = (
+            "counting every name"
+            if twice
+            else f"{grouped(abs(parameters - ledger.total))} {'more' if parameters > ledger.total else 'fewer'}"
+        )
+        notes.append(f"{index.name} says total_parameters {grouped(parameters)}: {how}")
+    return tuple(notes)

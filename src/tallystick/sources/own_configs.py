@@ -76,6 +76,11 @@ def is_own(values: Mapping[str, Any]) -> bool:
     return values.keys() >= _OF_LITGPT or values.keys() >= _OF_PARAMS
 
 
+def is_params(values: Mapping[str, Any]) -> bool:
+    """Whether a config has the keys of Meta's and Mistral's ``params.json``, whose tensors have names of their own."""
+    return values.keys() >= _OF_PARAMS and not values.keys() >= _OF_LITGPT
+
+
 def translated(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Translated | None:
     """A config of a kind of its own in Hugging Face's keys; None for one that has these, or that is none.
 

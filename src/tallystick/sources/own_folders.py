@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tallystick.errors import BadInput, quoted
+from tallystick.files.flat_yaml import read_flat_yaml
+from tallystick.files.remote import Location
+from tallystick.files.texts import read_json
+from tallystick.formats.folder import find_weights
 from tallystick.ledger import Ledger
-from tallystick.sources.checkpoint import find_weights, ledger_from_checkpoint
+from tallystick.sources.checkpoint import ledger_from_checkpoint
 from tallystick.sources.config import ledger_from_config
-from tallystick.sources.files import read_json
-from tallystick.sources.flat_yaml import read_flat_yaml
 from tallystick.sources.own_configs import LITGPT, NAMES, is_own
-from tallystick.sources.remote import Location
 
 _SLICES = "consolidated."  # how the names of Meta's files begin, each of which holds a slice of every tensor
 
@@ -33,7 +34,7 @@ def ledger_from_own_folder(
     if config is None or values is None:
         return None
     slices = [name for name in names if name.startswith(_SLICES) and name.endswith(".pth")]
-    weights = find_weights(folder) if len(slices) < 2 else None
+    weights = find_weights(folder, names) if len(slices) < 2 else None
     if weights is not None and not overrides:
         ledger = ledger_from_checkpoint(weights, {}, source=source)
         return ledger.with_notes(_held_against(ledger, values, config))

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from tallystick.budget import current
 from tallystick.dtypes import size_in_bytes
+from tallystick.formats.contents import StoredTensor, Weight
 from tallystick.sources import codebooks, packings
-from tallystick.sources.packed_parts import Parts, Peek, Weight
-from tallystick.sources.safetensors import StoredTensor
+from tallystick.sources.packed_parts import Parts, Peek
 
 
 class Found(NamedTuple):

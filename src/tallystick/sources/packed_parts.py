@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.safetensors import StoredTensor
+from tallystick.formats.contents import StoredTensor
 
 Peek = Callable[[str], bytes | None]  # the bytes of a small tensor, None where they cannot be read
-
-
-class Weight(NamedTuple):
-    """A weight as the model has it."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    scheme: str = ""  # who packed it; "" where the format itself did, as torch a sparse tensor
-    stored: int = 0  # elements of the tensor that holds its values
-    bytes: int = 0  # of that tensor
-
-    @property
-    def size(self) -> int:
-        """Its elements."""
-        return math.prod(self.shape)
 
 
 class Parts:

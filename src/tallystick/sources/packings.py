@@ -13,7 +13,8 @@ from typing import Any
 
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, shown
-from tallystick.sources.packed_parts import Parts, Weight, is_size
+from tallystick.formats.contents import Weight
+from tallystick.sources.packed_parts import Parts, is_size
 
 
 def bitsandbytes(parts: Parts) -> Weight | None:

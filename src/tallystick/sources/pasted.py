@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tallystick.budget import current
 from tallystick.errors import BadInput
-from tallystick.sources.files import NotJSON, parsed_json
+from tallystick.files.texts import NotJSON, parsed_json
 
 LARGEST_DICTIONARY = 20_000  # characters
 MOST_DICTIONARIES = 100  # of one text

@@ -13,7 +13,8 @@ from tallystick import architectures
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted
 from tallystick.ledger import Axis, Entry, Ledger
-from tallystick.sources.config import TEXT_PARTS, dtype_in, ledger_from_config
+from tallystick.sources.config import dtype_in, ledger_from_config
+from tallystick.sources.resolve import TEXT_PARTS
 
 if TYPE_CHECKING:  # most configs need none of it
     from tallystick.sources.quantised_layouts import Part, Scheme

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tallystick.answers.ties import Problem, Ties
-from tallystick.config import TIE
+from tallystick.config import CONFIG, TIE
 from tallystick.errors import BadInput
-from tallystick.sources.checkpoint import find_checkpoint
-from tallystick.sources.config import CONFIG
-from tallystick.sources.files import read_json
-from tallystick.sources.regular import Listing, copy_bytes, list_regular
-from tallystick.sources.safetensors import Header, StoredTensor, header_bytes
-from tallystick.sources.shards import headers_of
-from tallystick.sources.whole import written_whole
+from tallystick.files.atomic import written_whole
+from tallystick.files.regular import Listing, copy_bytes, list_regular
+from tallystick.files.texts import read_json
+from tallystick.formats.contents import Header, StoredTensor
+from tallystick.formats.folder import find_safetensors, names_in
+from tallystick.formats.safetensors import header_bytes
+from tallystick.formats.shards import headers_of
 
 
 def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> list[str]:
@@ -42,7 +42,7 @@ def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> 
     if not answer.problems:
         raise BadInput(f"{folder} has no tie to mend", code="no-answer")
     drop, tied, done = _plan(answer.problems, as_)
-    checkpoint = find_checkpoint(folder)
+    checkpoint = find_safetensors(folder, names_in(folder))
     if checkpoint is None or not (folder / CONFIG).exists():
         raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to mend", code="incomplete")
     listing = list_regular(folder)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os  # whose exists never raises, as Path.exists does for a folder that may not be read
 from pathlib import Path
 
+from tallystick.config import CONFIG
 from tallystick.errors import BadInput
-from tallystick.sources.config import CONFIG
 
 LOG = "log.jsonl"
 MODEL = "model"  # the folder where the trained decoder is left

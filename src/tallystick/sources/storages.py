@@ -12,8 +12,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tallystick.formats.views import joined, meets_itself
 from tallystick.sources.tensors import identity_of, is_freed, memory_of, shape_of
-from tallystick.sources.views import joined, meets_itself
 
 if TYPE_CHECKING:
     import torch

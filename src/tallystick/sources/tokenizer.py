@@ -10,8 +10,8 @@ from typing import Any
 
 from tallystick.budget import current
 from tallystick.errors import BadInput
+from tallystick.files.texts import keep_json, read_bytes
 from tallystick.ledger import Ledger
-from tallystick.sources.files import keep_json, read_bytes
 
 TOKENIZER = "tokenizer.json"
 _PIECE = 1 << 20  # bytes that are decoded at once

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from tallystick.errors import BadInput
 from tallystick.evidence import Compared
-from tallystick.sources.contents import NOWHERE
-from tallystick.sources.files import open_regular
-from tallystick.sources.remote import Location
-from tallystick.sources.safetensors import Header
+from tallystick.files.local import open_regular
+from tallystick.files.remote import Location
+from tallystick.formats.contents import NOWHERE, Header
 
 BLOCK = 1 << 20  # bytes of each tensor in memory at once
 SAMPLE = 4096  # bytes that tell most tensors apart

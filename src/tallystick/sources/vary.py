@@ -18,11 +18,11 @@ from tallystick.dims import Dim, Expression, evaluate, keys
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.extras import needed
 from tallystick.ledger import Axis, Entry, Ledger
-from tallystick.sources import FACTORY
 from tallystick.sources.builds import Builds, Built, Point
 from tallystick.sources.choices import FEWEST_VALUES, choices_of
 from tallystick.sources.factory import arguments_in_text, find
 from tallystick.sources.forms import Forms, Stack, UnexplainedError, difference
+from tallystick.sources.locate import FACTORY
 from tallystick.sources.probes import between, beyond, lattice, near_steps, off, with_value
 
 KNOWN, HELD_BACK = 25, 15  # models from which forms are found, and models on which they are checked, at first

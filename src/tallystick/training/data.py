@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from tallystick.errors import BadInput, quoted
+from tallystick.files.atomic import written_whole
 from tallystick.models.tokens import Tokenizer
-from tallystick.sources.whole import written_whole
 from tallystick.training.documents import Document, documents
 from tallystick.training.texts import refuse_changed, texts_of
 from tallystick.training.token_files import HEADER, MAGIC, SPLITS, WHOLE, Split, listing_of, mapped

@@ -16,9 +16,10 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.files import open_regular, read_text
+from tallystick.files.atomic import write_file
+from tallystick.files.local import open_regular
+from tallystick.files.texts import read_text
 from tallystick.sources.runs import LOG
-from tallystick.sources.whole import write_file
 from tallystick.training.config import TrainConfig
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.errors import BadInput, shown
-from tallystick.sources.files import read_json
+from tallystick.files.texts import read_json
 from tallystick.sources.runs import PROGRESS
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import Corpus

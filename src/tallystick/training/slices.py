@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor, Shard
 
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.safetensors import read_header
+from tallystick.formats.safetensors import read_header
 
 SUFFIX = ".safetensors"
 _OFFSETS, _SAVED = "DCP_SHARDING_INFO", "saved_offsets"  # torch's words

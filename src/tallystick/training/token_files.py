@@ -16,7 +16,8 @@ from typing import Any
 import numpy
 
 from tallystick.errors import BadInput
-from tallystick.sources.files import open_regular, read_json
+from tallystick.files.local import open_regular
+from tallystick.files.texts import read_json
 
 HEADER = 4096
 MAGIC = "tallystick tokens 1"

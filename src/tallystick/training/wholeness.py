@@ -12,7 +12,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from tallystick.errors import BadInput, code_of, quoted, shown
-from tallystick.sources.files import open_regular, read_json
+from tallystick.files.local import open_regular
+from tallystick.files.texts import read_json
 
 WHOLE = "whole.json"
 READ = (".safetensors", ".json")  # the files that are read from a checkpoint's folder

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.blueprint import Architecture
+from tallystick.budget import one_source
 from tallystick.config import Config, merged
-from tallystick.errors import BadInput, nearest, quoted
+from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.models.config import DecoderConfig
 from tallystick.models.names import Rule
+from tallystick.sources.locate import Stated, config_in, locate
 
 Reader = Callable[[Config], DecoderConfig]
 
@@ -76,20 +78,22 @@ def config_of(source: Any, **settings: Any) -> DecoderConfig:
     """The config of a decoder.
 
     Args:
-        source: a preset's name, a Hugging Face config as a dictionary or an object, or a path to one.
+        source: a preset's name, a Hugging Face config as a dictionary or an object, or whatever names one: a path, an
+            address, ``module:NAME``.
         **settings: keys to set over it.
 
     Raises:
         BadInput: for a model type that is no decoder of ours, a key that nothing reads, and values that contradict
             each other.
     """
-    values, where = _values(source)
-    from tallystick.sources.config import model_type_of
+    from tallystick.sources.resolve import resolve
 
-    found = find(model_type_of({**values, **settings}, where))
+    values, where = _values(source)
+    asked = resolve(values, settings, where)
+    found = find(asked.model_type)
     blueprint = found.architecture
     keys = {**blueprint.keys, **blueprint.running, **found.keys}
-    values = merged(values, settings, known=keys, aliases=blueprint.aliases, where=where)
+    values = merged(asked.values, asked.overrides, known=keys, aliases=blueprint.aliases, where=where)
     config = Config(values, keys, where=where, aliases=blueprint.aliases)
     blueprint.build(config)  # what the blueprint refuses, we do
     read = found.read(config)
@@ -124,21 +128,15 @@ def changed(config: DecoderConfig, **choices: Any) -> DecoderConfig:
     return replace(config, **choices)
 
 
-def _values(source: Any) -> tuple[Mapping[str, Any], str]:
-    if isinstance(source, Mapping):
-        return source, "the dictionary"
-    if callable(getattr(source, "to_dict", None)):
-        return source.to_dict(), type(source).__name__
-    from tallystick.presets import PRESETS
-    from tallystick.sources.config import CONFIG
-    from tallystick.sources.files import read_json
-
-    if isinstance(source, str) and source.lower() in PRESETS:
-        return PRESETS[source.lower()], source
-    path = Path(source)
-    if not os.path.exists(path):
+def _values(source: Any) -> Stated:
+    with one_source():
+        stated = config_in(locate(source))
+    if stated is None:
+        what = source if isinstance(source, str | os.PathLike) else shown(source)
+        raise BadInput(f"{what} is no config: name a preset, a config.json or the folder with one", code="not-found")
+    if not isinstance(stated.values, Mapping):
         raise BadInput(
-            f"there is no preset or file {quoted(str(source))}{nearest(str(source), PRESETS)}", code="not-found"
+            f"{stated.where} holds {shown(stated.values)}, expected a config: an object with a model_type",
+            code="not-found",
         )
-    path = path / CONFIG if path.is_dir() else path
-    return read_json(path), str(path)
+    return stated

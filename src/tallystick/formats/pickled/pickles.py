@@ -21,61 +21,19 @@ from typing import Any
 
 from tallystick.budget import Budget, current
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.strangers import Stranger, is_class, may_be_named
+from tallystick.formats.pickled.pickle_values import (
+    Items,
+    Make,
+    Name,
+    Ordered,
+    Other,
+    Unknown,
+    key_of,
+    made_tuple,
+)
+from tallystick.formats.pickled.strangers import Stranger, is_class, may_be_named
 
 LARGEST = 16 << 20  # bytes of a pickle that are read at once; the largest shards' are some hundred thousand
-
-Make = Callable[[tuple[Any, ...]], Any]
-
-
-class Name:
-    """A class or function that a pickle names, and what is made where it is called. It is never looked up."""
-
-    __slots__ = ("make", "name")
-
-    def __init__(self, name: str, make: Make) -> None:
-        self.name, self.make = name, make
-
-
-class _Unknown(Name):
-    """The name of a class that no format lists, of which objects are strangers."""
-
-    __slots__ = ()
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, lambda _: Stranger(name))
-
-
-class Other:
-    """What is known and of no interest, such as a device: the name that was called, and the state that it was given."""
-
-    __slots__ = ("name", "state")
-
-    def __init__(self, name: str, state: Any = None) -> None:
-        self.name, self.state = name, state
-
-
-class Ordered(dict[Any, Any]):
-    """An `OrderedDict`, or another dictionary that is no plain one."""
-
-
-class _Set(list[Any]):
-    """A set, whose items nobody asks for."""
-
-
-class _Unhashable(tuple[Any, ...]):
-    """A tuple that holds a list or dictionary, directly or in a tuple: it can be no key."""
-
-    __slots__ = ()
-
-
-class Key:
-    """A dictionary's key that is no word or small number: by itself, since hashing what a file made may never end."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
 
 
 def followed(
@@ -191,14 +149,14 @@ class _Machine:
 
     def tuple_(self, _: None) -> None:
         items = self._marked()
-        self._new(_tuple(items), 56 + 8 * len(items))
+        self._new(made_tuple(items), 56 + 8 * len(items))
 
     def tuple_of(self, count: int) -> None:
         items = self.stack[-count:]
         if len(items) < count:
             raise IndexError
         del self.stack[-count:]
-        self._new(_tuple(items), 80)
+        self._new(made_tuple(items), 80)
 
     def empty_list(self, _: None) -> None:
         self._new([], 64)
@@ -214,10 +172,10 @@ class _Machine:
         self._extend(self._marked(), list)
 
     def empty_set(self, _: None) -> None:
-        self._new(_Set(), 64)
+        self._new(Items(), 64)
 
     def add_items(self, _: None) -> None:
-        self._extend(self._marked(), _Set)
+        self._extend(self._marked(), Items)
 
     def _extend(self, items: list[Any], kind: type[list[Any]]) -> None:
         self._take(10 * len(items))
@@ -277,7 +235,7 @@ class _Machine:
             )
         self._take(100 + len(whole))
         self._strangers[whole] = None
-        self._new(_Unknown(whole), 64)
+        self._new(Unknown(whole), 64)
 
     def inst(self, words: str) -> None:
         arguments = tuple(self._marked())
@@ -293,7 +251,7 @@ class _Machine:
         self._reduce(of, arguments)
 
     def _reduce(self, of: Any, arguments: Any) -> None:
-        if isinstance(of, _Unknown) and not is_class(of.name):
+        if isinstance(of, Unknown) and not is_class(of.name):
             raise BadInput(
                 f"its pickle calls GLOBAL {_word(of.name)}, which is no class: nothing of it was run", code="unsafe"
             )
@@ -301,7 +259,7 @@ class _Machine:
 
     def new_object(self, _: None) -> None:
         arguments, of = self.stack.pop(), self.stack.pop()
-        if isinstance(of, Name) and not isinstance(of, _Unknown) and _is_function(of.name):
+        if isinstance(of, Name) and not isinstance(of, Unknown) and _is_function(of.name):
             raise BadInput(
                 f"its pickle makes an object of {_word(of.name)}, which is no class: it is broken", code="malformed"
             )
@@ -311,7 +269,7 @@ class _Machine:
 
     def new_object_with_keywords(self, _: None) -> None:
         keywords, arguments, of = self.stack.pop(), self.stack.pop(), self.stack.pop()
-        if keywords and not isinstance(of, _Unknown):
+        if keywords and not isinstance(of, Unknown):
             raise BadInput("its pickle makes an object by keywords, which no file of weights does", code="unsafe")
         self._call(of, arguments)
 
@@ -335,24 +293,6 @@ class _Machine:
 
     def nothing(self, _: Any) -> None:
         pass
-
-
-def key_of(key: Any) -> Any:
-    """What stands for a key in a dictionary.
-
-    Raises:
-        BadInput: for what can be no key, as a list.
-    """
-    if isinstance(key, list | dict | _Unhashable):
-        raise BadInput("its pickle has a list or dictionary for a key: it is broken", code="malformed")
-    small = isinstance(key, int) and key.bit_length() < 32
-    return key if isinstance(key, str) or key is None or small else Key(key)
-
-
-def _tuple(items: list[Any]) -> tuple[Any, ...]:
-    """A tuple, which remembers whether it can be a key."""
-    hashable = not any(isinstance(item, list | dict | _Unhashable) for item in items)
-    return tuple(items) if hashable else _Unhashable(items)
 
 
 def _is_function(name: str) -> bool:

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tallystick.sources.state_dicts import Found
-from tallystick.sources.torch_tensors import SavedTensor, shape_of
+from tallystick.formats.pickled.state_dicts import Found
+from tallystick.formats.pickled.torch_tensors import SavedTensor, shape_of
 
 _SHAPES = ("param_shapes", "frozen_param_shapes")
 _SHARED = "shared_params"

@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput
-from tallystick.sources.contents import Contents
-from tallystick.sources.files import open_regular, refuse_pointer
-from tallystick.sources.remote import Location
-from tallystick.sources.safetensors import Header, StoredTensor
+from tallystick.files.local import OpenFile
+from tallystick.formats.contents import Contents, Header, StoredTensor
 
 KIND = "llama2c"
 HEADER = struct.Struct("<7i")
@@ -47,12 +45,9 @@ class Layout(NamedTuple):
                 yield kind.name.format(layer), kind
 
 
-def layout_of(path: Location) -> Layout:
+def layout_of(file: OpenFile) -> Layout:
     """The layout of a file; `BadInput` where its size is not what its header says."""
-    file, size = open_regular(path)
-    with file:
-        start = file.read(max(HEADER.size, 32))
-    refuse_pointer(path, start)
+    path, _, size, start = file
     if int.from_bytes(start[:4], "little") == _LATER:
         raise BadInput(
             f"{path} is a later version of llama2.c's files: only its first, without a version, is read",
@@ -105,16 +100,25 @@ def layout_of(path: Location) -> Layout:
     return Layout(config, kinds)
 
 
-def read_llama2c(path: Location) -> Contents:
+def sniff(file: OpenFile) -> bool:
+    """Whether the sizes with which a file begins are those of a model as long as it is."""
+    try:
+        layout_of(file)
+    except BadInput:
+        return False
+    return True
+
+
+def read(file: OpenFile) -> Contents:
     """The tensors of a file, by the sizes in its header.
 
     Raises:
         BadInput: where the file is not as long as they say.
     """
-    layout = layout_of(path)
+    layout = layout_of(file)
     tensors, position = [], HEADER.size
     for name, kind in layout.tensors():
         start, position = position, position + 4 * math.prod(kind.shape)
         tensors.append(StoredTensor(name, "float32", kind.shape, start, position))
-    files = [(path, Header(tensors, {}))]
+    files = [(file.path, Header(tensors, {}))]
     return Contents(KIND, files, buffers=frozenset(ANGLES), config=layout.config)

@@ -2,39 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tallystick.budget import current
-from tallystick.errors import BadInput, grouped, quoted, shown
-from tallystick.ledger import Ledger
-from tallystick.sources.files import exists, json_within
-from tallystick.sources.remote import AnyLocation, Location, at_once
-from tallystick.sources.safetensors import Header, read_header
+from tallystick.errors import BadInput, quoted, shown
+from tallystick.files.local import exists, here
+from tallystick.files.remote import Location, NotThere, at_once
+from tallystick.files.texts import json_within
+from tallystick.formats import INDEXES, OTHERS, SAFETENSORS, read_weights
+from tallystick.formats.contents import Contents, Header
 
 _NAMED, _FILE = 120, 400  # bytes that Python takes for a name, without its letters, and for a file
 
 
-def headers_of(path: AnyLocation) -> list[tuple[AnyLocation, Header]]:
-    """Every file of a safetensors checkpoint with its header: the one file, or all that an index names."""
+def read_checkpoint(path: Location, named: Named | None = None) -> Contents:
+    """What a checkpoint of any known format holds: one file, or all that an index names, each opened once.
+
+    Args:
+        path: the file, or the index.
+        named: what the index names, where it was read before.
+
+    Raises:
+        BadInput: where a file is broken or not there, or does not hold what the index says.
+    """
     if not path.name.endswith(".json"):
-        return [(path, read_header(path))]
-    return headers_in(path, shards_of(path))
+        return read_weights(path)
+    shards, among = shards_of(path, named), (SAFETENSORS,) if path.name.endswith(INDEXES[0]) else OTHERS
+
+    def read(shard: Location) -> Contents | None:
+        try:
+            return read_weights(shard, among)
+        except NotThere:
+            return None
+
+    parts = at_once(read, [path.parent / shard for shard in sorted(shards)])
+    _refuse_absent(path, shards, [shard for shard, part in zip(sorted(shards), parts, strict=True) if part is None])
+    return _joined(path, shards, [part for part in parts if part is not None])
 
 
-def headers_in(index: AnyLocation, shards: Named) -> list[tuple[AnyLocation, Header]]:
-    """The shards that an index names with their headers."""
-    paths = [index.parent / shard for shard in sorted(shards)]
-    return checked(index, shards, list(zip(paths, at_once(read_header, paths), strict=True)))
+def headers_of(path: Path) -> list[tuple[Path, Header]]:
+    """Every file of a checkpoint on this machine with its header."""
+    return [(here(file), header) for file, header in read_checkpoint(path).files]
+
+
+def _joined(index: Location, shards: Named, parts: Sequence[Contents]) -> Contents:
+    """The contents of all shards as those of one checkpoint."""
+    return Contents(
+        parts[0].kind,
+        checked(index, shards, [file for part in parts for file in part.files]),
+        {name: shared for part in parts for name, shared in part.sharing.items()},
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        weights={name: weight for part in parts for name, weight in part.weights.items()},
+        stated=shards.stated,
+        beside=frozenset().union(*(part.beside for part in parts)),
+    )
 
 
 class Named(dict[str, set[str]]):
     """The files that an index names, each with the names that it puts in it, and what it states of the whole."""
 
-    def __init__(self, stated: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, stated: Mapping[str, Any]) -> None:
         super().__init__()
+        self.name = name  # of the index
         self.kept = 0  # bytes of the source's budget
         self.stated = {key: stated[key] for key in ("total_size", "total_parameters") if key in stated}
 
@@ -62,7 +94,7 @@ def _shards_in(values: Any, index: Location) -> Named:
     if not isinstance(weight_map, dict) or not weight_map:
         raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map", code="malformed")
     stated = values.get("metadata")
-    shards = Named(stated if isinstance(stated, dict) else {})
+    shards = Named(index.name, stated if isinstance(stated, dict) else {})
     for name, shard in weight_map.items():
         names = shards.get(shard) if isinstance(shard, str) else None
         if names is None:  # a file that was not named before: looked at once, however many tensors it holds
@@ -76,24 +108,26 @@ def _shards_in(values: Any, index: Location) -> Named:
     return shards
 
 
-def shards_of(index: Location) -> Named:
-    """The files beside an index that it names, all of which are there."""
-    shards = named_in(index)
+def shards_of(index: Location, named: Named | None = None) -> Named:
+    """The files that an index names; `BadInput` where one is known to be absent."""
+    shards = named_in(index) if named is None else named
     _keep(shards, index)
-    there = at_once(exists, [index.parent / shard for shard in shards])
-    absent = [shard for shard, found in zip(shards, there, strict=True) if not found]
+    _refuse_absent(index, shards, [shard for shard in shards if exists(index.parent / shard) is False])
+    return shards
+
+
+def _refuse_absent(index: Location, shards: Named, absent: Sequence[str]) -> None:
     if absent:
         raise BadInput(
             f"{index} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
             + (", …" if len(absent) > 3 else ""),
             code="incomplete",
         )
-    return shards
 
 
 def checked(
-    index: Location, shards: Named, files: list[tuple[AnyLocation, Header]]
-) -> list[tuple[AnyLocation, Header]]:
+    index: Location, shards: Named, files: Sequence[tuple[Location, Header]]
+) -> Sequence[tuple[Location, Header]]:
     """The shards that an index names, each of which must hold what it says, and no two of them one tensor."""
     unlisted: set[str] = set()  # tensors that are in a shard and not in the index
     for path, header in files:
@@ -120,21 +154,3 @@ def checked(
             unlisted |= further
     current().keep(-shards.kept, "its names")
     return files
-
-
-def claim_notes(index: Path, said: Mapping[str, Any], ledger: Ledger) -> tuple[str, ...]:
-    """Where the sums in an index's metadata are not those of its files; none of them is needed to load anything."""
-    notes = []
-    size, parameters = said.get("total_size"), said.get("total_parameters")
-    held = ledger.totals["stored_bytes"]
-    if isinstance(size, int | float) and not isinstance(size, bool) and size != held:
-        notes.append(f"{index.name} says total_size {grouped(size)}, and its files hold {held:,} bytes of tensors")
-    if type(parameters) is int and parameters != ledger.total:
-        twice = parameters == ledger.totals["by_name"]
-        how = (
-            "counting every name"
-            if twice
-            else f"{grouped(abs(parameters - ledger.total))} {'more' if parameters > ledger.total else 'fewer'}"
-        )
-        notes.append(f"{index.name} says total_parameters {grouped(parameters)}: {how}")
-    return tuple(notes)

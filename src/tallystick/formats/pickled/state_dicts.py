@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tallystick.budget import current
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.pickles import Key
+from tallystick.formats.pickled.pickle_values import Key
 
 # Where runs keep the model's tensors, the likeliest first: Lightning, nanoGPT and the books, DeepSpeed, others.
 _KEYS = ("state_dict", "model_state_dict", "model", "module", "net", "weights", "params")

@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.extras import MissingExtra, needing, pip_install
-from tallystick.sources.ranges import DEADLINE, PATIENCE, Web
-from tallystick.sources.remote import NotThere, Piece, Remote, Tally
+from tallystick.files.http import DEADLINE, PATIENCE, Web
+from tallystick.files.remote import NotThere, Piece, Remote, Tally
 
 MOST_PAGES = 100  # of a repository's list of files, each of a thousand
 LARGEST_LIST = 16_000_000  # bytes of all its pages: some 30,000 files

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.contents import NOWHERE, Contents, check_shape
-from tallystick.sources.files import open_regular
-from tallystick.sources.pickles import LARGEST, Make, Other, followed
-from tallystick.sources.safetensors import Header, StoredTensor
-from tallystick.sources.state_dicts import tensors_in
-from tallystick.sources.torch_calls import names_alone, ordered_dict, other
-from tallystick.sources.torch_tensors import dtype_of, is_size, sizes_of
+from tallystick.files.local import OpenFile, here, open_regular
+from tallystick.formats.contents import NOWHERE, Contents, Header, StoredTensor, check_shape
+from tallystick.formats.pickled.pickle_values import Make, Other
+from tallystick.formats.pickled.pickles import LARGEST, followed
+from tallystick.formats.pickled.state_dicts import tensors_in
+from tallystick.formats.pickled.torch_calls import names_alone, ordered_dict, other
+from tallystick.formats.pickled.torch_tensors import dtype_of, is_size, sizes_of
 
 KIND = "distributed"
 
@@ -57,19 +57,23 @@ class _Sharded(NamedTuple):
     shape: tuple[int, ...]
 
 
-def read_distributed(path: Path) -> Contents:
+def sniff(file: OpenFile) -> bool:
+    """Whether a file begins as a pickle does."""
+    return file.start.startswith(b"\x80")
+
+
+def read(file: OpenFile) -> Contents:
     """The tensors of a checkpoint by its ``.metadata``.
 
     Raises:
         BadInput: for what is broken, for a pickle that names anything but its dataclasses, and for shards that are
             not where it says.
     """
-    file, size = open_regular(path)
-    with file:
-        content = file.read(min(size, LARGEST + 1))
+    path = here(file.path)
+    content = file.stream.read(min(file.size, LARGEST + 1))
     try:
         if len(content) > LARGEST:
-            raise BadInput(f"it has {size:,} bytes, more than the {LARGEST:,} that are read", code="too-large")
+            raise BadInput(f"it has {file.size:,} bytes, more than the {LARGEST:,} that are read", code="too-large")
         whole = _fields(followed(BytesIO(content), _KNOWN, _no_memory), "Metadata")
         _check_files(path.parent, whole.get("storage_data"))
         nested = _by_path(whole)

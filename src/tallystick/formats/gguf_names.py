@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from tallystick.sources.names import LONGEST_TOLD
+from tallystick.numbering import LONGEST_TOLD
 
 EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from tallystick.budget import current
 from tallystick.errors import BadInput
-from tallystick.sources.pickles import Other
-from tallystick.sources.strangers import Stranger
+from tallystick.formats.pickled.pickle_values import Other
+from tallystick.formats.pickled.strangers import Stranger
 
 MOST_DEEP = 30  # modules one inside the other
 _NAME = 150  # bytes that Python takes for a tensor's name and place, without its letters

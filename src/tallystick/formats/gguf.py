@@ -19,12 +19,11 @@ from typing import Any, Literal, NamedTuple
 from tallystick.budget import current
 from tallystick.dtypes import BITS, BLOCKS, Block
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.contents import Contents, check_shape
-from tallystick.sources.files import exists, open_regular, read_all_of, refuse_pointer
-from tallystick.sources.gguf_names import buffers_among, experts_used, role_of, tied_output
-from tallystick.sources.gguf_types import LIST, SCALARS, TENSOR_TYPES, TEXT, UINT32
-from tallystick.sources.remote import AnyLocation, Location, at_once
-from tallystick.sources.safetensors import Header, StoredTensor
+from tallystick.files.local import OpenFile, opened, read_all_of
+from tallystick.files.remote import Location, NotThere, at_once
+from tallystick.formats.contents import Contents, Header, StoredTensor, check_shape
+from tallystick.formats.gguf_names import buffers_among, experts_used, role_of, tied_output
+from tallystick.formats.gguf_types import LIST, SCALARS, TENSOR_TYPES, TEXT, UINT32
 
 KIND = "gguf"
 MAGIC = b"GGUF"
@@ -48,14 +47,19 @@ class _File(NamedTuple):
     big: bool = False  # whether numbers have their largest byte first
 
 
-def read_gguf(path: Location) -> Contents:
+def sniff(file: OpenFile) -> bool:
+    """Whether a file begins as those of GGUF do."""
+    return file.start.startswith(MAGIC)
+
+
+def read(file: OpenFile) -> Contents:
     """The tensors of a file, or of all its parts where it is one of several.
 
     Raises:
         BadInput: for what is broken, and where parts are not beside the one that was named.
     """
-    found = _parts(path)
-    parts = list(zip(found, at_once(_read, found), strict=True))
+    path = file.path
+    parts = _parts(file)
     metadata = parts[0][1].metadata
     tensors = [tensor for _, file in parts for tensor in file.header.tensors]
     if len({tensor.name for tensor in tensors}) < len(tensors):
@@ -77,20 +81,32 @@ def read_gguf(path: Location) -> Contents:
     )
 
 
-def _parts(path: AnyLocation) -> list[AnyLocation]:
+def _parts(file: OpenFile) -> list[tuple[Location, _File]]:
     """A file, or all the parts that its name says it is one of."""
+    path = file.path
     named = _PART.fullmatch(path.name)
     if named is None:
-        return [path]
+        return [(path, _read(file))]
     count = int(named[3])
     parts = [path.with_name(f"{named[1]}-{number:05}-of-{named[3]}.gguf") for number in range(1, count + 1)]
-    absent = [part.name for part, there in zip(parts, at_once(exists, parts), strict=True) if not there]
+
+    def part(place: Location) -> _File | None:
+        if place.name == path.name:
+            return _read(file)
+        try:
+            with opened(place) as other:
+                return _read(other)
+        except NotThere:
+            return None
+
+    found = list(zip(parts, at_once(part, parts), strict=True))
+    absent = [place.name for place, one in found if one is None]
     if absent or not parts:
         raise BadInput(
             f"{path} is one of {count} parts, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}",
             code="incomplete",
         )
-    return parts
+    return [(place, one) for place, one in found if one is not None]
 
 
 def _notes(metadata: dict[str, Any], parts: Sequence[tuple[Location, _File]]) -> tuple[str, ...]:
@@ -170,18 +186,13 @@ class _Reader:
             raise BadInput(f"{what} is a list of the type {kind}, which is neither words nor numbers", code="malformed")
 
 
-def _read(path: Location) -> _File:
-    file, size = open_regular(path)
-    with file:
-        start = file.read(32)
-        refuse_pointer(path, start)
-        if not start.startswith(MAGIC):
-            raise BadInput(f"{path} is no GGUF file: it begins with {quoted(start[:4])}", code="malformed")
-        file.seek(0)
-        try:
-            return _read_header(_Reader(file, size), size)
-        except BadInput as error:
-            raise BadInput(f"{path}: {error}", code=error.code) from None
+def _read(file: OpenFile) -> _File:
+    if not sniff(file):
+        raise BadInput(f"{file.path} is no GGUF file: it begins with {quoted(file.start[:4])}", code="malformed")
+    try:
+        return _read_header(_Reader(file.stream, file.size), file.size)
+    except BadInput as error:
+        raise BadInput(f"{file.path}: {error}", code=error.code) from None
 
 
 def _read_header(reader: _Reader, size: int) -> _File:

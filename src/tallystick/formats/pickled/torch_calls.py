@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.pickles import Make, Name, Ordered, Other, key_of
-from tallystick.sources.torch_names import (
+from tallystick.formats.pickled.pickle_values import Make, Name, Ordered, Other, key_of
+from tallystick.formats.pickled.torch_names import (
     BESIDE,
     CONSTANTS,
     DEVICES,
@@ -19,7 +19,7 @@ from tallystick.sources.torch_names import (
     STORAGE_CLASSES,
     TORCHAO,
 )
-from tallystick.sources.torch_tensors import (
+from tallystick.formats.pickled.torch_tensors import (
     SavedTensor,
     Wrapped,
     as_many,

@@ -7,8 +7,8 @@ from typing import Any
 
 from tallystick.budget import current
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.files import read_text
-from tallystick.sources.remote import Location
+from tallystick.files.remote import Location
+from tallystick.files.texts import read_text
 
 LARGEST = 1_000_000  # bytes of a config
 

@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.names import role_of
-from tallystick.sources.packed_parts import Weight
-from tallystick.sources.remote import Location
-from tallystick.sources.safetensors import LARGEST_TENSOR, MOST_DIMENSIONS, Header, StoredTensor
+from tallystick.files.remote import Location
 
 NOWHERE = -1  # where a tensor begins and ends that is not stored in one piece: its values are not compared
+
+
+LARGEST_TENSOR = 2**63 - 1  # elements that a tensor of torch can have
+MOST_DIMENSIONS = 1000
+
+
+class StoredTensor(NamedTuple):
+    """What a header says of one tensor; `start` and `end` are bytes after the header."""
+
+    name: str
+    dtype: str  # torch's word
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+class Header(NamedTuple):
+    """A whole header: the tensors in the order of their bytes, and the free text in `__metadata__`."""
+
+    tensors: list[StoredTensor]
+    metadata: dict[str, str]
+    data: int = 0  # where in the file the tensors' bytes begin
+
+
+class Weight(NamedTuple):
+    """A weight as the model has it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    scheme: str = ""  # who packed it; "" where the format itself did, as torch a sparse tensor
+    stored: int = 0  # elements of the tensor that holds its values
+    bytes: int = 0  # of that tensor
+
+    @property
+    def size(self) -> int:
+        """Its elements."""
+        return math.prod(self.shape)
 
 
 class Sharing(NamedTuple):
@@ -33,7 +68,7 @@ class Contents(NamedTuple):
     config: Mapping[str, Any] | None = None  # of the model, where the file holds it
     architecture: str | None = None  # where the file names it
     own_names: bool = False  # whether the tensors' names are the format's, which no config beside it describes
-    role: Callable[[str], str] = role_of  # of a tensor, by its name
+    role: Callable[[str], str] | None = None  # of a tensor, by its name, where the format's own names say it
     experts_used: Fraction | None = None  # the share of them that a token uses, where the file tells
     notes: tuple[str, ...] = ()
     weights: Mapping[str, Weight] = {}  # what tensors of another shape stand for, as the values of a sparse one

@@ -2,7 +2,7 @@
 
 An archive holds one pickle, which names tensors and their storages, and a member for each storage. The old form is
 several pickles one after the other, the fourth of which holds the tensors, and then the storages. Only pickles are
-read, by `tallystick.sources.pickles`; the storages are looked for where the file says that they are.
+read, by `tallystick.formats.pickled.pickles`; the storages are looked for where the file says that they are.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from typing import Any, NamedTuple
 
 from tallystick.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted
-from tallystick.sources import zips
-from tallystick.sources.contents import NOWHERE, Contents, Sharing
-from tallystick.sources.deepspeed import partitioned
-from tallystick.sources.files import open_regular, refuse_pointer
-from tallystick.sources.packed_parts import Weight
-from tallystick.sources.pickles import LARGEST, Name, followed
-from tallystick.sources.remote import Location, Remote
-from tallystick.sources.safetensors import Header, StoredTensor
-from tallystick.sources.state_dicts import Found, tensors_in
-from tallystick.sources.strangers import Stranger, stranger_notes
-from tallystick.sources.torch_calls import KNOWN
-from tallystick.sources.torch_names import DTYPES, SHARED_BYTES
-from tallystick.sources.torch_tensors import SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
-from tallystick.sources.views import View, joined, shared
-from tallystick.sources.whole_modules import opened
+from tallystick.files import zips
+from tallystick.files.local import OpenFile
+from tallystick.files.remote import Location, Remote
+from tallystick.formats.contents import NOWHERE, Contents, Header, Sharing, StoredTensor, Weight
+from tallystick.formats.pickled.deepspeed import partitioned
+from tallystick.formats.pickled.pickle_values import Name
+from tallystick.formats.pickled.pickles import LARGEST, followed
+from tallystick.formats.pickled.state_dicts import Found, tensors_in
+from tallystick.formats.pickled.strangers import Stranger, stranger_notes
+from tallystick.formats.pickled.torch_calls import KNOWN
+from tallystick.formats.pickled.torch_names import DTYPES, SHARED_BYTES
+from tallystick.formats.pickled.torch_tensors import SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
+from tallystick.formats.pickled.whole_modules import opened
+from tallystick.formats.views import View, joined, shared
 
 KIND = "torch"
 
@@ -48,43 +47,49 @@ class _Whole(NamedTuple):
     strangers: Mapping[str, None]  # names of classes that are no part of weights
 
 
-def is_torch_file(start: bytes) -> bool:
-    """Whether a file that begins so is one of ``torch.save``."""
-    return start.startswith((zips.MAGIC, _PICKLE))
+def sniff(file: OpenFile) -> bool:
+    """Whether a file begins as those of ``torch.save`` do."""
+    return file.start.startswith((zips.MAGIC, _PICKLE))
 
 
-def read_torch_file(path: Location) -> Contents:
+def read(file: OpenFile) -> Contents:
     """The tensors of a file of ``torch.save``, by what its pickle says of them.
 
     Raises:
         BadInput: for what is broken, and for a pickle that names what runs programs or reads files where it is called.
     """
-    file, size = open_regular(path)
-    with file:
-        start = file.read(32)
-        refuse_pointer(path, start)
-        try:
-            if start.startswith(zips.MAGIC):
-                whole = _from_archive(file, size, places=not isinstance(path, Remote))
-            elif isinstance(path, Remote):
-                raise BadInput(
-                    "it is of torch's form of before 1.6, which is read only where it is on this machine: download it",
-                    code="unsupported",
-                )
-            else:
-                whole = _from_pickles(file, size)
-            plain = opened(whole.values)
-            if isinstance(plain.values, Stranger):
-                what = f"one object of {plain.values.name}, which was not imported or run, and no tensors"
-                raise BadInput(f"it holds {what}: name the file with the model's state_dict()", code="unsupported")
-            found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
-            contents = _contents(path, found, whole.places)
-            buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
-            return contents._replace(
-                buffers=contents.buffers | buffers, notes=(*contents.notes, *stranger_notes(whole.strangers))
-            )
-        except BadInput as error:
-            raise BadInput(f"{path} cannot be read: {error}", code=error.code) from None
+    if not sniff(file):
+        raise BadInput(
+            f"{file.path} is no file of weights that is known: it begins with {quoted(bytes(file.start[:8]))}",
+            code="malformed",
+        )
+    try:
+        whole = _whole(file)
+        plain = opened(whole.values)
+        if isinstance(plain.values, Stranger):
+            what = f"one object of {plain.values.name}, which was not imported or run, and no tensors"
+            raise BadInput(f"it holds {what}: name the file with the model's state_dict()", code="unsupported")
+        found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
+        contents = _contents(file.path, found, whole.places)
+        buffers = frozenset(name for name, one in found.tensors.items() if id(one) in plain.buffers)
+        return contents._replace(
+            buffers=contents.buffers | buffers, notes=(*contents.notes, *stranger_notes(whole.strangers))
+        )
+    except BadInput as error:
+        raise BadInput(f"{file.path} cannot be read: {error}", code=error.code) from None
+
+
+def _whole(file: OpenFile) -> _Whole:
+    """What a file of either form holds."""
+    elsewhere = isinstance(file.path, Remote)
+    if file.start.startswith(zips.MAGIC):
+        return _from_archive(file.stream, file.size, places=not elsewhere)
+    if elsewhere:
+        raise BadInput(
+            "it is of torch's form of before 1.6, which is read only where it is on this machine: download it",
+            code="unsupported",
+        )
+    return _from_pickles(file.stream, file.size)
 
 
 def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
@@ -117,7 +122,6 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
 
 def _from_pickles(file: BufferedReader, size: int) -> _Whole:
     """The form of before torch 1.6, which `_use_new_zipfile_serialization=False` still writes."""
-    file.seek(0)
     stream = BytesIO(file.read(min(size, LARGEST)))  # what is asked for is made room for
     magic = followed(stream, {}, _refused)
     if magic != _MAGIC or followed(stream, {}, _refused) != _PROTOCOL:

@@ -1,19 +1,17 @@
-"""Opening what the user named: a regular file of a known size, or one line that says why not."""
+"""Files of text as a whole: UTF-8, JSON and TOML, each within the budget of its source."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader
-from typing import Any, BinaryIO
+from typing import Any
 
 from tallystick.budget import current, one_source
-from tallystick.errors import BadInput, code_of, quoted
-from tallystick.sources.remote import Location, Remote
+from tallystick.errors import BadInput, quoted
+from tallystick.files.local import open_regular, refuse_pointer
+from tallystick.files.remote import Location
 
 # A config or an index is text written by a program; the largest real index is under 20 MB.
 LARGEST_JSON = 100_000_000
@@ -29,70 +27,11 @@ _WIDTHS = (
 # What git writes into a file that it could not merge.
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: .{0,60}|$)", re.MULTILINE)
 
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-
-LFS_POINTER = b"version https://git-lfs"
-
 
 class NotJSON(BadInput):
     """A text that is none, and may be something else."""
 
     code = "malformed"
-
-
-def exists(path: Location) -> bool:
-    """Whether there is such a file or folder; never raises, as `Path.exists` does for a name that is too long."""
-    return path.exists() if isinstance(path, Remote) else os.path.exists(path)
-
-
-def open_regular(path: Location) -> tuple[BufferedReader, int]:
-    """The file opened for reading, and its size in bytes. Pipes and devices are refused, not waited for."""
-    if isinstance(path, Remote):
-        return path.open()
-    try:
-        # Looked at before it is opened, since opening some devices does something; and again when it is open.
-        _refuse_others(path, path.stat())
-        # Without O_NONBLOCK, a file swapped for a FIFO after the look above would hang the open.
-        file = os.fdopen(os.open(path, _READ), "rb")
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}", code=code_of(error)) from None
-    except BadInput:  # a ValueError itself
-        raise
-    except ValueError as error:  # an embedded null byte
-        raise BadInput(f"{quoted(str(path))} is no path: {error}", code="bad-value") from None
-    status = os.fstat(file.fileno())
-    try:
-        _refuse_others(path, status)
-        if status.st_size == 0:
-            raise BadInput(f"{path} is empty", code="truncated")
-    except BadInput:
-        file.close()
-        raise
-    return file, status.st_size
-
-
-def _refuse_others(path: Location, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        folder = stat.S_ISDIR(status.st_mode)
-        raise BadInput(
-            f"{path} is {'a folder, expected a file' if folder else 'not a regular file'}", code="unreadable"
-        )
-
-
-def read_all_of(file: BinaryIO, length: int) -> bytes:
-    """So many bytes from where a file stands, which it has: fewer are there only if it was changed meanwhile."""
-    content = file.read(length)
-    if len(content) < length:
-        raise BadInput("the file became shorter while it was read", code="changed")
-    return content
-
-
-def refuse_pointer(path: Location, start: bytes) -> None:
-    """A clone without Git LFS holds a small text file where the real one should be."""
-    if start.startswith(LFS_POINTER):
-        raise BadInput(
-            f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` in its folder", code="incomplete"
-        )
 
 
 def read_bytes(path: Location, most: int = LARGEST_JSON) -> bytes:

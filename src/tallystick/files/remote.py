@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tallystick.errors import BadInput
 from tallystick.evidence import Fetched
-from tallystick.sources.allowance import MOST_REQUESTS, Allowance
+from tallystick.files.allowance import MOST_REQUESTS, Allowance
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -24,7 +24,6 @@ FIRST_PIECE = 1 << 16  # bytes: the headers of most shards are shorter
 LARGEST_PIECE = 1 << 23  # of files that are read on and on, each piece is twice the one before
 MOST_FETCHED = 160_000_000  # bytes of one file: the longest header that a format allows, and room for steps
 AT_ONCE = 8  # shards whose headers are fetched beside one another
-MOST_KEPT = 64  # beginnings of files, for whoever opens one again: an index may name a thousand
 
 
 class NotThere(BadInput):
@@ -40,6 +39,11 @@ class Piece(NamedTuple):
     size: int  # of the whole file
     version: str | None = None  # a word that changes when the file does
 
+    @property
+    def state(self) -> tuple[int, str | None]:
+        """What all pieces of one file have in common."""
+        return self.size, self.version
+
 
 class Tally:
     """Counts what is fetched, by several threads."""
@@ -48,25 +52,18 @@ class Tally:
         self._lock = Lock()
         self._bytes = 0
         self.allowance = Allowance()
-        self.files: dict[str, Piece] = {}  # each that was opened; the last of them with their first pieces
+        self._files: dict[str, tuple[int, str | None]] = {}  # each that was asked for, and its state
 
-    def opened(self, key: str, first: Piece) -> None:
-        """A file has been opened, and begins so."""
+    def receive(self, key: str, piece: Piece) -> bool:
+        """Count a piece of a file; False where the file is not as its pieces before said."""
         with self._lock:
-            self.files[key] = first if len(first.content) <= FIRST_PIECE else first._replace(content=b"")
-            if len(self.files) > MOST_KEPT:
-                oldest = [*self.files][-MOST_KEPT - 1]
-                self.files[oldest] = self.files[oldest]._replace(content=b"")
-
-    def receive(self, number: int) -> None:
-        """So many bytes of a file have come."""
-        with self._lock:
-            self._bytes += number
+            self._bytes += len(piece.content)
+            return self._files.setdefault(key, piece.state) == piece.state
 
     @property
     def fetched(self) -> Fetched:
         """All so far."""
-        return Fetched(self._bytes, sum(first.size for first in self.files.values()), self.allowance.requests)
+        return Fetched(self._bytes, sum(size for size, _ in self._files.values()), self.allowance.requests)
 
 
 class Store(Protocol):
@@ -122,22 +119,14 @@ class Remote:
             raise BadInput(f"{self} cannot be listed: name a file", code="unsupported")
         return (self / name for name in names)
 
-    def exists(self) -> bool:
-        """Whether there is such a file; one that is there and may not be read is told when it is opened."""
+    def exists(self) -> bool | None:
+        """Whether there is such a file; None where only opening it can tell, as its folder cannot be listed."""
         names = self.store.names(self._key.rpartition("/")[0])
-        if names is not None:
-            return self.name in names
-        try:
-            self._first()
-        except NotThere:
-            return False
-        except BadInput:
-            return True
-        return True
+        return None if names is None else self.name in names
 
     def open(self) -> tuple[BufferedReader, int]:
-        """The file opened for reading, and its size in bytes."""
-        first = self._first()
+        """The file opened for reading, and its size in bytes; `NotThere` where there is none."""
+        first = self.fetch(0, FIRST_PIECE)
         if not first.size:
             raise BadInput(f"{self} is empty", code="truncated")
         return BufferedReader(_Pieces(self, first), FIRST_PIECE), first.size
@@ -145,8 +134,7 @@ class Remote:
     def fetch(self, start: int, length: int) -> Piece:
         """A piece, of the same file as those before it."""
         piece = self.store.read(self._key, start, length)
-        self.store.tally.receive(len(piece.content))
-        if (first := self.store.tally.files.get(self._key)) and first[1:] != piece[1:]:
+        if not self.store.tally.receive(self._key, piece):
             raise BadInput(f"{self} was changed while it was read: read it again", code="changed")
         if len(piece.content) < min(length, piece.size - start):
             raise BadInput(
@@ -154,15 +142,6 @@ class Remote:
                 code="unreachable",
             )
         return piece
-
-    def _first(self) -> Piece:
-        """The beginning of a file, fetched once however often it is opened."""
-        files = self.store.tally.files
-        known = files.get(self._key)
-        if known is None or len(known.content) < min(known.size, FIRST_PIECE):
-            known = self.fetch(0, FIRST_PIECE)
-            self.store.tally.opened(self._key, known)
-        return known
 
 
 Location: TypeAlias = Path | Remote

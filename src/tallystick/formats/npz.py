@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import re
 from io import BufferedReader
-from pathlib import Path
 
 from tallystick.budget import current
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, quoted
-from tallystick.sources import zips
-from tallystick.sources.contents import NOWHERE, Contents, check_shape
-from tallystick.sources.files import open_regular, refuse_pointer
-from tallystick.sources.safetensors import Header, StoredTensor
+from tallystick.files import zips
+from tallystick.files.local import OpenFile, here
+from tallystick.formats.contents import NOWHERE, Contents, Header, StoredTensor, check_shape
 
 KIND = "npz"
 LONGEST_HEADER = 10_000  # bytes: numpy's own limit
@@ -33,7 +31,12 @@ _KINDS = {"f": "float", "i": "int", "u": "uint"}
 _WORDS = {"b1": "bool", "c8": "complex64", "c16": "complex128", "V2": "bfloat16"}
 
 
-def read_npz(path: Path) -> Contents:
+def sniff(file: OpenFile) -> bool:
+    """Whether a file begins as a zip archive does: so do torch's, and names tell them apart."""
+    return file.start.startswith(zips.MAGIC)
+
+
+def read(file: OpenFile) -> Contents:
     """The arrays of an archive, by their headers.
 
     numpy has no bfloat16: what JAX's ml_dtypes writes of it are two bytes without a meaning (``V2``), and such are
@@ -42,20 +45,18 @@ def read_npz(path: Path) -> Contents:
     Raises:
         BadInput: for what is no such archive, and for arrays of objects, which are pickles.
     """
-    file, size = open_regular(path)
-    with file:
-        refuse_pointer(path, file.read(32))
-        try:
-            members = zips.members(file, size)
-            odd = next((name for name in members if not name.endswith(_ENDING)), None)
-            if odd is not None:
-                raise BadInput(
-                    f"its member {quoted(odd)} is no array: expected names that end in {_ENDING}", code="malformed"
-                )
-            current().step(_STEPS * len(members))
-            tensors = [_tensor(file, member) for member in members.values()]
-        except BadInput as error:
-            raise BadInput(f"{path} cannot be read: {error}", code=error.code) from None
+    path = here(file.path)
+    try:
+        members = zips.members(file.stream, file.size)
+        odd = next((name for name in members if not name.endswith(_ENDING)), None)
+        if odd is not None:
+            raise BadInput(
+                f"its member {quoted(odd)} is no array: expected names that end in {_ENDING}", code="malformed"
+            )
+        current().step(_STEPS * len(members))
+        tensors = [_tensor(file.stream, member) for member in members.values()]
+    except BadInput as error:
+        raise BadInput(f"{path} cannot be read: {error}", code=error.code) from None
     if not tensors:
         raise BadInput(f"{path} holds no arrays", code="malformed")
     raw = sum(tensor.dtype == "bfloat16" for tensor in tensors)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tallystick.budget import current
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.files import read_all_of
+from tallystick.files.local import read_all_of
 
 MAGIC = b"PK\x03\x04"
 STORED, DEFLATED = 0, 8  # methods

@@ -27,9 +27,9 @@ from urllib.request import (
 
 from tallystick import __version__
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.allowance import Allowance
-from tallystick.sources.hosts import Reach, origin
-from tallystick.sources.remote import NotThere, Piece, Tally
+from tallystick.files.allowance import Allowance
+from tallystick.files.hosts import Reach, origin
+from tallystick.files.remote import NotThere, Piece, Tally
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

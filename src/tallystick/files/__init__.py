@@ -1,0 +1,1 @@
+"""Where bytes are: on this machine, in an archive, at an address."""

@@ -1,0 +1,87 @@
+"""The checkpoint in a folder, by the names of its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tallystick.config import CONFIG
+from tallystick.errors import BadInput, code_of, quoted
+from tallystick.files.remote import AnyLocation, Location
+from tallystick.formats import INDEXES, OTHERS, SAFETENSORS
+
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+TORCH_INDEX = "pytorch_model.bin.index.json"
+TORCH_SINGLE = "pytorch_model.bin"
+
+_SAFE_INDEX, _OTHER_INDEX = INDEXES
+_GRAPH = ".xml"  # OpenVINO's, of which the weights are in a .bin
+_PART = re.compile(r"-\d{5}(?=-of-\d{5}\.gguf$)")
+
+# What a folder's weights are called in other formats than safetensors, the likeliest first.
+_USUAL = (TORCH_INDEX, TORCH_SINGLE, "model.pt", "model.pth", "ckpt.pt", ".metadata")
+_BESIDE_WEIGHTS = (
+    "training_args",
+    "optimizer",
+    "scheduler",
+    "rng_state",
+    "scaler",
+)  # what trainers save in the same folder
+
+
+def names_in(folder: Location) -> list[str]:
+    """What a folder holds, in alphabetical order."""
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise BadInput(f"{folder}: {error.strerror or error}", code=code_of(error)) from None
+
+
+def find_weights(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
+    """The checkpoint among the names in a folder, in safetensors or else in another format; None where it holds none."""
+    return find_safetensors(folder, names) or _other(folder, names)
+
+
+def find_safetensors(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
+    """The safetensors checkpoint in a folder: its index, its one file, or None where it holds none."""
+    for preferred in (INDEX, SINGLE):
+        if preferred in names:
+            return folder / preferred
+    indexes = [name for name in names if name.endswith(_SAFE_INDEX)]
+    files = [name for name in names if SAFETENSORS.has(name)]
+    if len(indexes) == 1:
+        return folder / indexes[0]
+    if len(files) == 1:
+        return folder / files[0]
+    if files:
+        raise BadInput(
+            f"{folder} holds {len(files)} safetensors files and no {INDEX}: name one of them", code="ambiguous"
+        )
+    return None
+
+
+def is_main(name: str) -> bool:
+    """Whether a file in a format other than safetensors may hold the model's weights, not an optimizer's or scheduler's state."""
+    return name.endswith(tuple(end for one in OTHERS for end in one.endings)) and not name.startswith(_BESIDE_WEIGHTS)
+
+
+def _other(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
+    """The checkpoint where it is not of safetensors; None too where several could be it and a config tells of the model."""
+    for usual in _USUAL:
+        if usual in names:
+            return folder / usual
+    indexes = [name for name in names if name.endswith(_OTHER_INDEX)]
+    files = [name for name in names if is_main(name) and name.removesuffix(".bin") + _GRAPH not in names]
+    if len(indexes) == 1:
+        return folder / indexes[0]
+    if len(files) > 1 and len({_PART.sub("", name) for name in files}) == 1:  # the parts of one
+        return folder / files[0]
+    if len(files) > 1 and CONFIG in names:
+        return None
+    if len(files) > 1:
+        raise BadInput(
+            f"{folder} holds {len(files)} files of weights, such as {quoted(files[0])}: name one of them",
+            code="ambiguous",
+        )
+    return folder / files[0] if files else None

@@ -1,0 +1,26 @@
+"""OpenVINO's weights: a ``.bin`` whose tensors only the ``.xml`` of the same name describes. Recognized, not read."""
+
+from __future__ import annotations
+
+import os  # whose exists never raises, as Path.exists does for a name that is too long
+from pathlib import Path
+from typing import NoReturn
+
+from tallystick.errors import BadInput
+from tallystick.files.local import OpenFile
+
+_GRAPH = ".xml"
+
+
+def sniff(file: OpenFile) -> bool:
+    """Whether the ``.xml`` of the same name is in the same folder."""
+    path = file.path
+    return isinstance(path, Path) and os.path.exists(path.parent / (path.name.removesuffix(".bin") + _GRAPH))
+
+
+def read(file: OpenFile) -> NoReturn:
+    """Raise `BadInput`."""
+    raise BadInput(
+        f"{file.path} holds OpenVINO's weights, which are not read: name the folder with its config.json",
+        code="unsupported",
+    )

@@ -1,0 +1,1 @@
+"""What pickles of torch hold, followed without running any of it."""

@@ -1,0 +1,149 @@
+"""The header of a safetensors file: eight bytes of length, then JSON. The tensors themselves are never read here.
+
+The file may come from anywhere, so each claim is checked before it is used: the header's length against the file, each
+tensor's bytes against its shape and dtype, and all of them together against the file, with no gap and no overlap.
+"""
+
+from __future__ import annotations
+
+import json
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Mapping
+from io import StringIO
+from operator import itemgetter
+from typing import BinaryIO
+
+from tallystick.budget import current
+from tallystick.errors import BadInput, quoted
+from tallystick.files.local import OpenFile, opened, read_all_of
+from tallystick.files.remote import Location
+from tallystick.formats.contents import Contents, Header, StoredTensor
+from tallystick.formats.safetensors_json import DTYPES, METADATA, Text, scan_header
+
+KIND = "safetensors"
+LENGTH_BYTES = 8
+ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
+LARGEST_HEADER = 100_000_000  # the limit of the format's own library
+
+_WORDS = {dtype: word for word, dtype in DTYPES.items()}
+
+
+def sniff(file: OpenFile) -> bool:
+    """Whether a file begins with the length of a header that fits in it, and JSON."""
+    fits = int.from_bytes(file.start[:LENGTH_BYTES], "little") <= min(LARGEST_HEADER, file.size - LENGTH_BYTES)
+    return fits and file.start[LENGTH_BYTES:].lstrip(b" \t\r\n")[:1] == b"{"
+
+
+def read(file: OpenFile) -> Contents:
+    """The tensors of a file, by its header; what breaks the format raises `BadInput`."""
+    return Contents(KIND, [(file.path, _header(file))])
+
+
+def read_header(path: Location) -> Header:
+    """The header of a file that is only asked for its header."""
+    with opened(path) as file:
+        return _header(file)
+
+
+def _header(file: OpenFile) -> Header:
+    path, stream, size, _ = file
+    first = stream.read(LENGTH_BYTES)
+    length = int.from_bytes(first, "little")
+    if len(first) < LENGTH_BYTES:
+        raise BadInput(
+            f"{path} is no safetensors file: {size} bytes, too short to hold a header's length", code="truncated"
+        )
+    if length > LARGEST_HEADER:
+        raise BadInput(
+            f"{path}: the header claims {length:,} bytes, more than the format's {LARGEST_HEADER:,}", code="too-large"
+        )
+    if length > size - LENGTH_BYTES:
+        raise BadInput(
+            f"{path} is truncated: its header claims {length:,} bytes, the file has {size:,}", code="truncated"
+        )
+    header = _parsed(_decoder(stream, length), length, size - LENGTH_BYTES - length, where=str(path))
+    return header._replace(data=LENGTH_BYTES + length)
+
+
+def parse_header(text: str, data_bytes: int, *, where: str) -> Header:
+    """Check the text of a header that `data_bytes` of tensors follow; `where` is what messages call the file."""
+    return _parsed(StringIO(text).read, len(text), data_bytes, where=where)
+
+
+def _parsed(read: Callable[[int], str], length: int, data_bytes: int, *, where: str) -> Header:
+    try:
+        current().read(length)
+        header = scan_header(Text(read))
+        _check_layout(header.tensors, data_bytes)
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}", code=error.code) from None
+    return header
+
+
+def _decoder(file: BinaryIO, length: int) -> Callable[[int], str]:
+    """What reads the next characters of a header of `length` bytes, as many as are asked for at most."""
+    decoder, done = getincrementaldecoder("utf-8")(), 0
+
+    def read(most: int) -> str:
+        nonlocal done
+        begun = len(decoder.getstate()[0])  # of a character whose other bytes come now
+        content = read_all_of(file, min(most, length - done))
+        try:
+            text = decoder.decode(content, final=done + len(content) == length)
+        except UnicodeDecodeError as error:
+            raise BadInput(
+                f"the header is not UTF-8 at its byte {done - begun + error.start}", code="malformed"
+            ) from None
+        done += len(content)
+        return text
+
+    return read
+
+
+def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str]) -> bytes:
+    """What a file begins with whose tensors follow one after the other.
+
+    Args:
+        tensors: name, dtype in torch's word, shape and bytes of each.
+        metadata: free text beside them.
+    """
+    header: dict[str, object] = {METADATA: dict(metadata)} if metadata else {}
+    end = 0
+    for name, dtype, shape, size in tensors:
+        start, end = end, end + size
+        header[name] = {"dtype": _WORDS[dtype], "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    return len(text).to_bytes(LENGTH_BYTES, "little") + text
+
+
+def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
+    """The tensors must fill the bytes after the header exactly, so that no byte is hidden or shared."""
+    if _misplaced(tensors):  # in another order than that of their bytes, as the format allows
+        # By start, then end: an empty tensor before what follows it. One key for both would take memory for each.
+        tensors.sort(key=itemgetter(4))
+        tensors.sort(key=itemgetter(3))
+    if found := _misplaced(tensors):
+        name, start, filled = found
+        what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"
+        raise BadInput(
+            f"tensor {quoted(name)} starts at byte {start:,} of the data and {what} (expected {filled:,})",
+            code="overlap" if start < filled else "malformed",
+        )
+    filled = tensors[-1].end if tensors else 0
+    if filled != data_bytes:
+        what = "the file is truncated" if filled > data_bytes else "the file has bytes that no tensor holds"
+        raise BadInput(
+            f"{what}: the tensors end at byte {filled:,} of the data, which has {data_bytes:,}",
+            code="truncated" if filled > data_bytes else "malformed",
+        )
+
+
+def _misplaced(tensors: Iterable[StoredTensor]) -> tuple[str, int, int] | None:
+    """The first tensor that does not begin where the one before it ends: its name, where it begins, and where it should."""
+    filled = 0
+    for name, _, _, start, end in tensors:
+        if start != filled:
+            return name, start, filled
+        filled = end
+    return None

@@ -1,0 +1,225 @@
+"""What the user named: one door for all commands and functions that take a source.
+
+`locate` says what it is, and opens nothing; `config_in` gives the config of whatever has one. `locate_weights` is for
+those who need values: it fetches a repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from tallystick.config import CONFIG
+from tallystick.errors import BadInput, nearest, quoted
+from tallystick.files.remote import Location
+from tallystick.formats import NOT_READ, is_weights
+
+FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+ADDRESS = re.compile(r"(hf|https?|s3|gs):", re.IGNORECASE)
+REPOSITORY = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
+_FETCHED = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)  # the oldest repositories have no organisation
+_YAML = (".yaml", ".yml")
+
+
+class Located(NamedTuple):
+    """What was named."""
+
+    kind: Literal["preset", "config", "factory", "module", "weights", "file", "folder", "other"]
+    name: str  # what its user calls it, for messages
+    given: Any = None  # the config of a preset, a dictionary or an object; a live module; whatever else it is
+    place: Location | None = None  # of a file or folder
+
+
+class Stated(NamedTuple):
+    """A config, and where it stands."""
+
+    values: Any  # a dictionary, if the user was right
+    where: str
+
+
+def locate(source: Any) -> Located:
+    """What a name, a path or an object is that a function was given as a model.
+
+    A preset comes before a path: a folder that happens to be called gpt2 is named ./gpt2.
+
+    Raises:
+        BadInput: for a name that nothing has, with what it might have been.
+    """
+    if isinstance(source, str):
+        return _by_word(source)
+    if isinstance(source, os.PathLike):
+        return _by_path(Path(source))
+    if isinstance(source, Mapping):
+        return Located("config", "the dictionary", source)
+    if _is_module(source):
+        return Located("module", type(source).__name__, source)
+    if callable(getattr(source, "to_dict", None)) and not isinstance(source, type):  # a transformers config object
+        return Located("config", type(source).__name__, source.to_dict())
+    return Located("other", type(source).__name__, source)
+
+
+def config_in(found: Located) -> Stated | None:
+    """The config that was named, or that is in the folder or the module that was; None where it is none.
+
+    Raises:
+        BadInput: where it cannot be read.
+    """
+    if found.kind in ("preset", "config"):
+        return Stated(found.given, found.name)
+    if found.kind == "factory":
+        from tallystick.sources.factory import find
+
+        target = find(found.name)  # GPT_CONFIG_124M, as books define it
+        return Stated(target, found.name) if isinstance(target, Mapping) else None
+    if found.place is None or found.kind == "weights":
+        return None
+    path = found.place if found.kind == "file" else _config_of(found.place)
+    return Stated(values_in(path), str(path))
+
+
+def values_in(path: Location) -> Any:
+    """What the file of a config holds: JSON, TOML, flat YAML, or a dictionary of Python as people paste it."""
+    from tallystick.files.texts import keep_json, read_text, read_toml
+    from tallystick.sources.pasted import config_of
+
+    if path.name.endswith(_YAML):
+        from tallystick.files.flat_yaml import read_flat_yaml
+
+        return read_flat_yaml(path)
+    if path.suffix == ".toml":
+        return read_toml(path)
+    text = read_text(path)
+    keep_json(text, path)
+    return config_of(text, str(path))
+
+
+def locate_weights(source: str | os.PathLike[str]) -> Path:
+    """Where on this machine the values are that a name or a path of a checkpoint stands for.
+
+    Args:
+        source: a path, or a repository of the hub such as ``"gpt2"`` and ``"org/name"``, which is fetched.
+
+    Raises:
+        BadInput: where there is neither, or the hub cannot be asked.
+    """
+    path, name = Path(source), os.fspath(source)
+    try:
+        exists = os.path.lexists(path)
+    except ValueError as error:  # an embedded null byte
+        raise BadInput(f"{quoted(name)} is no path: {error}", code="bad-value") from None
+    if exists:
+        from tallystick.sources.runs import model_in
+
+        return model_in(path)
+    if "://" in name:
+        raise BadInput(
+            f"{name} is read by its headers alone, and this needs its values: name a folder, or org/name of the hub",
+            code="bad-value",
+        )
+    if not _FETCHED.fullmatch(name) or name.startswith("."):
+        raise BadInput(f"there is no file or folder {quoted(name)}", code="not-found")
+    from tallystick.files.hub import fetched
+
+    return fetched(name)
+
+
+def _config_of(folder: Location) -> Location:
+    """The config in a folder, of Hugging Face's kind before any other."""
+    from tallystick.formats.folder import names_in
+    from tallystick.sources.own_configs import NAMES
+
+    own = [] if (names := names_in(folder)) and CONFIG in names else sorted(NAMES.intersection(names))
+    return folder / (own[0] if own else CONFIG)
+
+
+def _by_word(word: str) -> Located:
+    if "://" in word:
+        from tallystick.files.addresses import elsewhere
+
+        return _placed(place := elsewhere(word), str(place), is_folder=not _names_a_file(place.name))
+    if os.sep not in word and not _names_a_file(word):  # as no preset is called
+        from tallystick.presets import PRESETS
+
+        if word.lower() in PRESETS:
+            return Located("preset", word.lower(), PRESETS[word.lower()])
+    refuse_python(word)
+    if word and os.path.exists(word):  # Path("") would be the current folder, which nobody named
+        return _by_path(Path(word))
+    if ADDRESS.match(word):
+        raise BadInput(
+            f"there is no file {quoted(word)}; an address has two slashes after its colon, as hf://org/name",
+            code="not-found",
+        )
+    if FACTORY.fullmatch(word):
+        return Located("factory", word)
+    if os.sep not in word:
+        from tallystick.presets import PRESETS
+
+        raise BadInput(
+            f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; tallystick presets lists the names",
+            code="not-found",
+        )
+    if REPOSITORY.fullmatch(word) and not _names_a_file(word):
+        raise BadInput(
+            f"there is no file or folder {quoted(word)}; the hub's repository of that name is hf://{word}",
+            code="not-found",
+        )
+    return _by_path(Path(word))
+
+
+def _by_path(path: Path) -> Located:
+    if not os.path.isdir(path):
+        return _placed(path, str(path), is_folder=False)
+    from tallystick.sources.runs import model_in
+
+    return _placed(model := model_in(path), str(model), is_folder=True)
+
+
+def _placed(place: Location, name: str, *, is_folder: bool) -> Located:
+    if is_folder:
+        return Located("folder", name, place=place)
+    if place.name.endswith(NOT_READ):
+        raise BadInput(
+            f"{name}: {place.suffix} files are not read; name its config.json, or weights in another format",
+            code="unsupported",
+        )
+    return Located("weights" if is_weights(place.name) else "file", name, place=place)
+
+
+def _names_a_file(word: str) -> bool:
+    """Whether a name ends as those of weights and configs do."""
+    return "." in word and (is_weights(word) or word.endswith((".json", ".toml", *_YAML, *NOT_READ)))
+
+
+def refuse_python(word: str) -> None:
+    """Refuse a file of Python, or a module without the factory in it, with what to write instead."""
+    file, is_file, factory = re.fullmatch(r"(.*?)(\.py)?(:[A-Za-z_][\w.]*)?", word, re.DOTALL).groups()  # type: ignore[union-attr]
+    name = ".".join(part for part in Path(file).parts if part not in (".", os.sep))
+    if not is_file and (factory or os.path.exists(word) or not _is_here(name)):
+        return
+    absolute = os.path.isabs(file) or ".." in Path(file).parts
+    module = Path(file).name if absolute else name
+    there = os.path.exists(file + ".py") or _is_here(name)
+    what = f"{quoted(word)} is a module of Python" if there else f"there is no file {quoted(file + '.py')}"
+    raise BadInput(
+        f"{what}: write package.module:factory, such as {module}{factory or ':build'}, for a function that returns an"
+        " nn.Module" + (f" (run this in {quoted(str(Path(file).parent))})" if absolute else ""),
+        code="bad-value",
+    )
+
+
+def _is_here(name: str) -> bool:
+    """Whether a module or package of that name is in the current directory."""
+    return bool(re.fullmatch(r"[A-Za-z_][\w.]*", name)) and any(
+        os.path.isfile(name.replace(".", os.sep) + end) for end in (".py", os.sep + "__init__.py")
+    )
+
+
+def _is_module(source: object) -> bool:
+    # By the names of its classes: asking isinstance would import torch for who has no module to count.
+    return any(
+        kind.__module__ == "torch.nn.modules.module" and kind.__name__ == "Module" for kind in type(source).__mro__
+    )
