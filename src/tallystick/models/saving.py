@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tallystick.answers.devices import parse_size
 from tallystick.errors import BadInput, shown
 from tallystick.models.conversion import drawn, written_by
 from tallystick.models.decoder import Decoder
@@ -25,6 +24,7 @@ from tallystick.sources.checkpoint import INDEX, SINGLE
 from tallystick.sources.config import CONFIG
 from tallystick.sources.safetensors import header_bytes
 from tallystick.sources.whole import written_whole
+from tallystick.units import parse_size
 
 _METADATA = {"format": "pt"}  # older versions of transformers refuse a file that does not say it
 _WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # what an older checkpoint left
