@@ -115,7 +115,7 @@ class Attending(NamedTuple):
         return counts
 
 
-class Scanning(NamedTuple):
+class ChunkedScan(NamedTuple):
     """How a layer of Mamba 2 reads token after token, in chunks."""
 
     reads: int  # elements of a token
@@ -141,7 +141,7 @@ class Scanning(NamedTuple):
         return -(-sequence // int(self.chunk))
 
 
-class Correcting(NamedTuple):
+class DeltaRule(NamedTuple):
     """How a layer of Gated DeltaNet reads token after token, in chunks."""
 
     heads: int
@@ -150,7 +150,7 @@ class Correcting(NamedTuple):
     chunk: int = 64  # tokens that are multiplied with each other
 
 
-class Stepping(NamedTuple):
+class SequentialScan(NamedTuple):
     """How a layer reads one token after another, without chunks."""
 
     multiplications: int  # of each token, in products of matrices; what is multiplied element by element is none
@@ -162,7 +162,7 @@ class Recurrence(NamedTuple):
     inputs: int  # elements of the last inputs of its convolution
     state: int  # elements of its state
     source: str  # where this is from
-    runs: Scanning | Correcting | Stepping | None = None  # None: nobody said how
+    runs: ChunkedScan | DeltaRule | SequentialScan | None = None  # None: nobody said how
     wide: bool = True  # the state is in float32, whatever the dtype of the model
     wide_inputs: bool = False  # those inputs are too
 
@@ -216,7 +216,7 @@ class Reading(NamedTuple):
         return self.readers == 1 and not self.waists
 
 
-class Feed(NamedTuple):
+class FeedForward(NamedTuple):
     """What each position goes through on its own: up, an activation, down."""
 
     reads: int  # elements of a token
@@ -229,7 +229,7 @@ class Feed(NamedTuple):
 class Routing(NamedTuple):
     """Experts, of which a token goes through some."""
 
-    feed: Feed  # one expert
+    feed: FeedForward  # one expert
     experts: int
     used: int
     # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups | scaled: by a sigmoid, 0
@@ -256,6 +256,6 @@ class Part(NamedTuple):
 
     name: str  # with {} for the layers' numbers
     layers: int
-    what: Norm | Reading | Feed | Routing | Projection | Dropout | Scanning
+    what: Norm | Reading | FeedForward | Routing | Projection | Dropout | ChunkedScan
     start: int | None = None  # number of the first layer, None outside of numbered blocks
     again: bool = False  # what it reads is read by an earlier part too

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tallystick.anatomy import Part, Projection, Reading, Scanning
+from tallystick.anatomy import ChunkedScan, Part, Projection, Reading
 from tallystick.answers.again import block_again, scores_again
 from tallystick.answers.lines import Line
 from tallystick.answers.rules import (
@@ -80,7 +80,7 @@ def saved(
             _add(kept, part, step)
     if recompute == "full":
         for part in parts:
-            if isinstance(part.what, Reading | Scanning) and part.start is not None:
+            if isinstance(part.what, Reading | ChunkedScan) and part.start is not None:
                 kept.add("inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream)
         windows = {window for part in parts for window in windows_of(part)}
         if attention == "eager":
@@ -205,7 +205,7 @@ def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
 
 def untold(ledger: Ledger) -> tuple[str, ...]:
     """Notes: why there are no activations, if there are none; and of which way to run scans they are."""
-    if any(isinstance(part.what, Scanning) for part in parts_of(ledger)):
+    if any(isinstance(part.what, ChunkedScan) for part in parts_of(ledger)):
         return ("scans are those that transformers runs in plain torch: kernels of mamba_ssm keep less",)
     if parts_of(ledger):
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tallystick.anatomy import Feed, Norm, Part, Reading, Routing
+from tallystick.anatomy import FeedForward, Norm, Part, Reading, Routing
 from tallystick.answers.rules import FLOAT, Step, activation_of, extras, of_part, scores_by_hand, widths_of_scores
 
 
@@ -36,7 +36,7 @@ def _kept(part: Part, step: Step) -> int:
 def _added(block: list[Part], step: Step) -> int:
     """Bytes beside what a block keeps, at the fullest moment of its backward pass."""
     norms = [part.what for part in block if isinstance(part.what, Norm) and not part.what.inner]
-    feeds = sum(_kept(part, step) for part in block if isinstance(part.what, Feed))
+    feeds = sum(_kept(part, step) for part in block if isinstance(part.what, FeedForward))
     later = sum(_kept(part, step) for part in block if part.what in norms[1:] or isinstance(part.what, Routing))
     gone = {Reading: feeds + later, Routing: feeds}  # beside experts that are routed, the shared one runs last
     added = max(_gradients(part, step) - gone.get(type(part.what), 0) for part in block)
@@ -52,7 +52,7 @@ def _gradients(part: Part, step: Step) -> int:
     product with the values has.
     """
     what = part.what
-    if isinstance(what, Feed):
+    if isinstance(what, FeedForward):
         return step.tokens * what.inner * activation_of(what).gradients * step.width
     if isinstance(what, Routing):
         rows, feed = step.tokens * (what.experts if what.scoring == "scaled" else what.used), what.feed

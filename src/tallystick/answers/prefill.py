@@ -6,7 +6,7 @@ of a running function holds it.
 
 from __future__ import annotations
 
-from tallystick.anatomy import Feed, Norm, Part, Reading, Routing, Scanning
+from tallystick.anatomy import ChunkedScan, FeedForward, Norm, Part, Reading, Routing
 from tallystick.answers.activations import head_of, parts_of
 from tallystick.answers.lines import Line
 from tallystick.answers.rules import (
@@ -47,7 +47,7 @@ def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention:
     if not parts:
         return []
     step = Step(batch, sequence, width, mixed=False, scores="fused" if attention == "flash" else "kept")
-    layers = [part for part in parts if isinstance(part.what, Reading | Scanning | Feed | Routing)]
+    layers = [part for part in parts if isinstance(part.what, Reading | ChunkedScan | FeedForward | Routing)]
     beside = _for_all_layers(parts, step)
     size, name = max((int(beside + _alive(part, parts, step)), part.name) for part in layers)
     return [Line("activations", f"the tensors of {name} at once", size, f"{size:,} B")]
@@ -87,7 +87,7 @@ def _for_all_layers(parts: tuple[Part, ...], step: Step) -> int:
 def _alive(part: Part, parts: tuple[Part, ...], step: Step) -> int:
     """Bytes alive in one layer while a part of it runs."""
     what, streams = part.what, STREAM + any(_normed(other) for other in parts)
-    if isinstance(what, Reading | Scanning):
+    if isinstance(what, Reading | ChunkedScan):
         mixer = _attention(what, step) if isinstance(what, Reading) else _scan(what, step)
         return step.tokens * what.reads * streams * step.width + mixer + _handed_on(part, parts, step)
     readings = [other.what for other in parts if isinstance(other.what, Reading)]
@@ -95,12 +95,16 @@ def _alive(part: Part, parts: tuple[Part, ...], step: Step) -> int:
     streams += 1 + max((one.heads.held + one.heads.lingering for one in readings), default=0)  # the attention's sum
     if isinstance(what, Routing):
         return left + step.tokens * what.feed.reads * streams * step.width + _experts(what, step)
-    return left + step.tokens * what.reads * streams * step.width + _inner(what, step) if isinstance(what, Feed) else 0
+    return (
+        left + step.tokens * what.reads * streams * step.width + _inner(what, step)
+        if isinstance(what, FeedForward)
+        else 0
+    )
 
 
 def _handed_on(part: Part, parts: tuple[Part, ...], step: Step) -> int:
     """Bytes of the probabilities of the layer before, where they live that long; in a hybrid, during a scan, as attention follows scans."""
-    if any(isinstance(other.what, Scanning) for other in parts) and not isinstance(part.what, Scanning):
+    if any(isinstance(other.what, ChunkedScan) for other in parts) and not isinstance(part.what, ChunkedScan):
         return 0
     readings = [part.what for part in parts if isinstance(part.what, Reading) and part.what.heads.handed_on]
     return max((_probabilities(one, step) for one in readings), default=0)
@@ -126,7 +130,7 @@ def _experts(routing: Routing, step: Step) -> int:
     return scores + routing.used * (gathered + max(_inner(feed, step), results))
 
 
-def _inner(feed: Feed, step: Step) -> int:
+def _inner(feed: FeedForward, step: Step) -> int:
     """Bytes of an MLP at its widest: its activation, or both factors of a gate and their product."""
     tensors = WIDEST.get(str(feed.activation), 2)
     if feed.gated:
@@ -165,7 +169,7 @@ def _attention(reading: Reading, step: Step) -> int:
     return pairs * each + step.tokens * (held + repeated) * width
 
 
-def _scan(scan: Scanning, step: Step) -> int:
+def _scan(scan: ChunkedScan, step: Step) -> int:
     """Bytes of a scan when its chunks have been read, which is where it is widest: all of them are alive to its end."""
     filled = step.batch * scan.chunks(step.sequence) * scan.chunk
     inputs, rows, pairs = 7 * scan.inner, 3 * scan.heads * scan.rows, 3 * scan.heads * scan.chunk

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing, Scanning
+from tallystick.anatomy import Attending, ChunkedScan, Dropout, FeedForward, Norm, Part, Projection, Reading, Routing
 
 FLOAT, INDEX, MASK = 4, 8, 1  # bytes of a float32, of an index (int64), of an element of a mask (bool)
 
@@ -39,7 +39,7 @@ ONE_KERNEL = Kept(1, gradients=1)  # gelu, silu and whatever else torch has in o
 GATED = 2  # gradients at once of a product of two factors, one of them one kernel's
 
 
-def activation_of(feed: Feed) -> Kept:
+def activation_of(feed: FeedForward) -> Kept:
     """What the activation of an MLP keeps, and how many gradients it makes at once."""
     found = ACTIVATIONS.get(str(feed.activation), ONE_KERNEL)
     return found._replace(gradients=max(found.gradients, GATED)) if feed.gated else found
@@ -232,7 +232,7 @@ def extras(part: Part, step: Step) -> Iterator[tuple[str, int, int]]:
         yield "attention", everywhere, step.sequence * FLOAT
 
 
-def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
+def _feed(feed: FeedForward, step: Step, again: bool) -> Bytes:
     """What the projections up read, what the activation keeps, and what the projection down reads.
 
     Behind a gate the product keeps both of its factors. Autocast copies what it casts once for each projection.
@@ -242,7 +242,7 @@ def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
     return {"mlp": step.tokens * (feed.reads * read * step.width + feed.inner * _activation(feed, step))}
 
 
-def _activation(feed: Feed, step: Step) -> int:
+def _activation(feed: FeedForward, step: Step) -> int:
     """Bytes for each inner element, up to what the projection down reads."""
     kept = activation_of(feed)
     inside = (kept.plain + kept.copied * step.mixed) * step.width + kept.powered * step.stream
@@ -306,7 +306,7 @@ def _dropout(dropout: Dropout, step: Step, again: bool) -> Bytes:
     return {"dropout": step.tokens * dropout.width * MASK}
 
 
-def _scan(scan: Scanning, step: Step, again: bool) -> Bytes:
+def _scan(scan: ChunkedScan, step: Step, again: bool) -> Bytes:
     """Mamba 2 as transformers runs it where no kernel is installed, in chunks, the last one filled up.
 
     Kept are what the projections read, all that the first gives, the convolution before its activation, and in float32
@@ -333,11 +333,11 @@ def _scan(scan: Scanning, step: Step, again: bool) -> Bytes:
 RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
     Norm: _norm,
     Reading: _attention,
-    Feed: _feed,
+    FeedForward: _feed,
     Routing: _routing,
     Projection: _projection,
     Dropout: _dropout,
-    Scanning: _scan,
+    ChunkedScan: _scan,
 }
 
 

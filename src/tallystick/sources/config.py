@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
-from tallystick.blueprint import Architecture, Chooser, Model, Sibling, Tower
 from tallystick.budget import current
 from tallystick.config import LARGEST, TIE, Config, Part, flat, merged, whole
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.layout import attending, lay_out, mixing, parts, recurring, under
 from tallystick.ledger import Entry, Ledger
+from tallystick.nodes import IndexerModule, Model, Tower
+from tallystick.registry import Architecture, Sibling
 from tallystick.sources.classes import (
     alike,
     classes_of,
@@ -96,7 +97,7 @@ def ledger_from_config(
         mixing=mixing(model),
         irregular=model.irregular,
         towers=under(model, Tower),
-        unlearned=under(model, Chooser),
+        unlearned=under(model, IndexerModule),
         recipe=recipe._replace(values=config.in_force(recipe.keys), dtype=dtype),
         parts=parts(model),
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture
 from tallystick.config import TIE
 from tallystick.errors import BadInput, shown
 from tallystick.ledger import Ledger
+from tallystick.registry import Architecture
 from tallystick.sources.absent import absent_from
 from tallystick.sources.checkpoint import find_weights, ledger_of_part, names_in
 from tallystick.sources.classes import sibling_of

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.models.config import DecoderConfig
 from tallystick.models.names import Rule
+from tallystick.registry import Architecture
 
 Reader = Callable[[Config], DecoderConfig]
 
