@@ -82,7 +82,7 @@ def _attention(c: Config) -> nn.Attention:
     d, count, given = c.hidden_size, c.num_attention_heads, c.num_attention_heads * c.v_head_dim
     size, kept = c.qk_nope_head_dim + c.qk_rope_head_dim, c.kv_lora_rank + c.qk_rope_head_dim
     return nn.Attention(
-        nn.Heads(count, count, size, c.v_head_dim, latent=kept, rotary=c.qk_rope_head_dim, joined=True),
+        nn.Heads(count, count, size, c.v_head_dim, latent=kept, rotary=c.qk_rope_head_dim),
         q_proj=nn.Linear(d, count * size, bias=False),
         kv_a_proj_with_mqa=nn.Linear(d, kept, bias=c.attention_bias),
         kv_a_layernorm=nn.RMSNorm(c.kv_lora_rank),

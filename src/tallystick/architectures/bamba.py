@@ -24,7 +24,7 @@ from tallystick.registry import Config, architecture, optional
     tie_word_embeddings=False,
 )
 def bamba(c: Config) -> nn.Model:
-    reads = kit.heads(c, rotary=int(kit.head_dim(c)) // 2, handed_on=True)
+    reads = kit.heads(c, rotary=int(kit.head_dim(c)) // 2)
     attends = _block(c, self_attn=kit.attention(c, reads, bias=c.attention_bias))
     scans = _block(c, mamba=mamba2_of(c, c.mamba_expand * c.hidden_size))
     runs: list[tuple[int, nn.Module]] = []

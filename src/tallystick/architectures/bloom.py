@@ -23,7 +23,7 @@ def bloom(c: Config) -> nn.Model:
     block = nn.Module(
         input_layernorm=nn.LayerNorm(d),
         self_attention=nn.Attention(
-            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, kernel="eager", handed_on=True, unmasked=True),
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0),
             query_key_value=nn.Linear(d, 3 * d),
             dense=nn.Linear(d, d),
         ),

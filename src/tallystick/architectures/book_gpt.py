@@ -30,10 +30,7 @@ def book_gpt(c: Config) -> nn.Model:
                 c.n_heads,
                 d / c.n_heads,
                 rotary=0,
-                kernel="eager",  # the book writes it out
-                softmax="own",
                 dropout=c.drop_rate > 0,
-                stored_mask=c.context_length,
             ),
             mask=nn.Buffer(c.context_length, c.context_length),
             W_query=nn.Linear(d, d, bias=bias),

@@ -31,7 +31,7 @@ def book_llama(c: Config) -> nn.Model:
     queries, keys = c.n_heads * size, (c.n_kv_groups or c.n_heads) * size
     block = nn.Module(
         att=nn.Attention(
-            nn.Heads(c.n_heads, c.n_kv_groups or c.n_heads, size, kernel="eager", softmax="own"),
+            nn.Heads(c.n_heads, c.n_kv_groups or c.n_heads, size),
             W_query=nn.Linear(d, queries, bias=bias),
             W_key=nn.Linear(d, keys, bias=bias),
             W_value=nn.Linear(d, keys, bias=bias),

@@ -24,7 +24,7 @@ def codegen(c: Config) -> nn.Model:
     block = nn.ParallelBlock(
         ln_1=nn.LayerNorm(d),
         attn=nn.Attention(
-            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=c.rotary_dim, softmax="products", handed_on=True),
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=c.rotary_dim),
             qkv_proj=nn.Linear(d, 3 * d, bias=False),
             out_proj=nn.Linear(d, d, bias=False),
         ),

@@ -24,7 +24,7 @@ from tallystick.registry import Config, architecture, optional
     tie_word_embeddings=True,
 )
 def cohere(c: Config) -> nn.Model:
-    runs = kit.heads(c, widened=True)
+    runs = kit.heads(c)
     norms: dict[str, Any] = {}
     if c.use_qk_norm:  # each head has a scale of its own
         norms = {"q_norm": norm(runs.size, runs.queries), "k_norm": norm(runs.size, runs.keys)}

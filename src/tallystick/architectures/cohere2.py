@@ -29,6 +29,6 @@ def cohere2(c: Config) -> nn.Model:
     windows = kit.windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))
     return kit.decoder(
         c,
-        block(c, kit.attention(c, kit.heads(c, widened=True, windows=windows), bias=c.attention_bias)),
+        block(c, kit.attention(c, kit.heads(c, windows=windows), bias=c.attention_bias)),
         norm(c.hidden_size),
     )

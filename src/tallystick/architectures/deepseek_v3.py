@@ -94,5 +94,5 @@ def latent_attention(
         "kv_b_proj": nn.Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + values), bias=False),
         "o_proj": nn.Linear(heads * values, d, bias=bias),
     }
-    runs = nn.Heads(heads, heads, size, values, latent=kept, rotary=turned, joined=True)
+    runs = nn.Heads(heads, heads, size, values, latent=kept, rotary=turned)
     return nn.Attention(runs._replace(**(how or {})), **(children | more))

@@ -21,7 +21,7 @@ from tallystick.registry import Config, architecture, optional
 )
 def ernie4_5(c: Config) -> nn.Model:
     d, bias = c.hidden_size, c.use_bias
-    attends = kit.attention(c, kit.heads(c, precise=True, repeating=True), bias=bias)
+    attends = kit.attention(c, kit.heads(c), bias=bias)
     return kit.decoder(
         c, kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size, c.hidden_act, bias=bias), nn.RMSNorm(d))
     )

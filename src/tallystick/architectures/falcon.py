@@ -31,7 +31,6 @@ def falcon(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, bias = c.hidden_size, c.bias
     inner = c.ffn_hidden_size or 4 * d
-    multi_query = c.multi_query and not c.new_decoder_architecture
     parallel = c.new_decoder_architecture or c.parallel_attn
     keys, size = _key_value_heads(c), d / c.num_attention_heads
     block = (nn.ParallelBlock if parallel else nn.Module)(
@@ -41,11 +40,6 @@ def falcon(c: Config) -> nn.Model:
                 keys,
                 size,
                 rotary=0 if c.alibi else None,
-                kernel="float32" if multi_query else "fused",  # torch fuses no queries that share keys unrepeated
-                masked=True,
-                softmax="own",
-                handed_on=True,
-                unmasked=True,
             ),
             query_key_value=nn.Linear(d, d + 2 * keys * size, bias=bias),
             dense=nn.Linear(d, d, bias=bias),

@@ -28,7 +28,7 @@ from tallystick.registry import Config, architecture, nonnegative, optional
 )
 def gemma3_text(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
-    d, runs = c.hidden_size, kit.heads(c, windows=_windows(c), apart=True)
+    d, runs = c.hidden_size, kit.heads(c, windows=_windows(c))
     block = nn.Module(
         self_attn=kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs, kind="gemma")),
         mlp=kit.gated_mlp(d, c.intermediate_size, c.hidden_activation),

@@ -117,7 +117,7 @@ def _block(c: Config, width: int, *, borrowed: bool) -> nn.Module:
 def _attention(c: Config, *, borrowed: bool) -> nn.Attention:
     d, size, bias = c.hidden_size, c.head_dim, c.attention_bias
     windows = kit.windows_of(c, ((c.sliding_window, FULL - 1), (None, 1)))
-    runs = kit.heads(c, windows=windows, apart=True, borrowed=borrowed)
+    runs = kit.heads(c, windows=windows, shares_kv=borrowed)
     if not borrowed:
         return kit.attention(c, runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
     return nn.Attention(

@@ -154,7 +154,7 @@ def _attention(c: Config, keys: int, size: int, *, kind: str, borrowed: bool) ->
             f"num_attention_heads = {int(c.num_attention_heads)} is not divisible by num_key_value_heads = {int(keys)}"
         )
     windows = nn.EVERYTHING if kind == FULL else ((_window(c), 1),)
-    runs = nn.Heads(c.num_attention_heads, keys, size, windows=windows, apart=True, borrowed=borrowed)
+    runs = nn.Heads(c.num_attention_heads, keys, size, windows=windows, shares_kv=borrowed)
     bias = c.attention_bias
     attends = kit.attention(c, runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
     without = ("k_proj", "v_proj", "k_norm") if borrowed else ("v_proj",) if c.attention_k_eq_v and kind == FULL else ()

@@ -28,5 +28,5 @@ def glm(c: Config) -> nn.Model:
 
 def half_turned(c: Config) -> nn.Attention:
     """Half of each head is turned by its position."""
-    runs = kit.heads(c, rotary=kit.turned(c, c.head_dim), joined=True, repeating=True)
+    runs = kit.heads(c, rotary=kit.turned(c, c.head_dim))
     return kit.attention(c, runs, bias=c.attention_bias, output_bias=False)

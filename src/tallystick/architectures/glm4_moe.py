@@ -34,7 +34,7 @@ from tallystick.registry import Config, architecture, nonnegative, optional
 )
 def glm4_moe(c: Config) -> nn.Model:
     size = c.head_dim or kit.rounded(c.hidden_size, c.num_attention_heads)
-    runs = kit.heads(c, size, rotary=kit.turned(c, size), joined=True)
+    runs = kit.heads(c, size, rotary=kit.turned(c, size))
     norms = kit.head_norms(runs) if c.use_qk_norm else {}
     attends = kit.attention(c, runs, bias=c.attention_bias, output_bias=False, **norms)
     return kit.decoder(c, dense_first(c, sigmoid_mixture(c), attends))

@@ -34,7 +34,7 @@ def gpt2(c: Config) -> nn.Model:
     block = nn.Module(
         ln_1=nn.LayerNorm(d),
         attn=nn.Attention(
-            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="own", dropout=c.attn_pdrop > 0, held=True),
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, dropout=c.attn_pdrop > 0),
             c_attn=nn.Conv1D(d, 3 * d),
             c_proj=nn.Conv1D(d, d),
             resid_dropout=nn.Dropout(d, c.resid_pdrop),

@@ -37,7 +37,7 @@ def gpt_bigcode(c: Config) -> nn.Model:
     block = nn.Module(
         ln_1=nn.LayerNorm(d),
         attn=nn.Attention(
-            nn.Heads(c.n_head, keys, size, rotary=0, dropout=c.attn_pdrop > 0, held=True),
+            nn.Heads(c.n_head, keys, size, rotary=0, dropout=c.attn_pdrop > 0),
             c_attn=nn.Linear(d, d + 2 * keys * size),
             c_proj=nn.Linear(d, d),
             resid_dropout=nn.Dropout(d, c.resid_pdrop),

@@ -34,9 +34,6 @@ def gpt_neo(c: Config) -> nn.Model:
         heads,
         d / heads,
         rotary=0,
-        softmax="products",
-        handed_on=True,
-        held=True,
         dropout=c.attention_dropout > 0,
     )
     block = nn.Module(

@@ -27,7 +27,7 @@ def gpt_neox(c: Config) -> nn.Model:
         input_layernorm=nn.LayerNorm(d),
         post_attention_layernorm=nn.LayerNorm(d),
         attention=nn.Attention(
-            nn.Heads(heads, heads, d / heads, rotary=kit.share_of(c, d / heads, "rotary_pct"), joined=True),
+            nn.Heads(heads, heads, d / heads, rotary=kit.share_of(c, d / heads, "rotary_pct")),
             query_key_value=nn.Linear(d, 3 * d, bias=bias),
             dense=nn.Linear(d, d, bias=bias),
         ),

@@ -43,7 +43,6 @@ def gpt_oss(c: Config) -> nn.Model:
                 windows=kit.windows_of(c, ((c.sliding_window, 1), (None, 1))),
                 rotary=int(c.head_dim) // 2,  # one cosine for a pair
                 sinks=True,
-                softmax="own",
             ),
             bias=c.attention_bias,
             sinks=nn.Parameter((c.num_attention_heads,)),

@@ -25,7 +25,7 @@ def gptj(c: Config) -> nn.Model:
     block = nn.ParallelBlock(
         ln_1=nn.LayerNorm(d),
         attn=nn.Attention(
-            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=c.rotary_dim, softmax="products", handed_on=True),
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=c.rotary_dim),
             k_proj=nn.Linear(d, d, bias=False),
             v_proj=nn.Linear(d, d, bias=False),
             q_proj=nn.Linear(d, d, bias=False),

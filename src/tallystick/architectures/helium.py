@@ -22,7 +22,7 @@ from tallystick.registry import Config, architecture
 )
 def helium(c: Config) -> nn.Model:
     d, norm = c.hidden_size, nn.RMSNorm(c.hidden_size, kind="rms32")
-    like = kit.attention(c, kit.heads(c, repeating=True), bias=c.attention_bias)
+    like = kit.attention(c, kit.heads(c), bias=c.attention_bias)
     # Whatever the heads give, the output projection reads the width: where these differ it can be built, but does not run.
     attends = nn.Attention(like.heads, **{**like.children, "o_proj": nn.Linear(d, d, bias=False)})
     return kit.decoder(

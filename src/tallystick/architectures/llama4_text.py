@@ -58,10 +58,8 @@ def _block(c: Config, feed_forward: nn.Module) -> nn.Module:
         windows=_windows(c),
         chunked=True,
         rotary=int(c.head_dim) // 2,  # one complex number for a pair
-        precise=True,
-        levelled=c.use_qk_norm,
-        tempered=c.attn_temperature_tuning,
-        softmax="own",
+        l2_norm=c.use_qk_norm,
+        temperature_tuning=c.attn_temperature_tuning,
     )
     return nn.Module(
         self_attn=kit.attention(c, runs, bias=c.attention_bias),

@@ -57,7 +57,7 @@ def _block(c: Config, *, linear: bool) -> nn.Module:
 
 def _heads(c: Config) -> nn.Heads:
     """A window, where one is stated, is not what transformers cuts the cache to."""
-    return kit.heads(c, windows=((c.sliding_window, 1),), hoarded=True)
+    return kit.heads(c, windows=((c.sliding_window, 1),))
 
 
 def _lightning(c: Config) -> nn.Scan:

@@ -20,7 +20,7 @@ from tallystick.registry import Config, architecture, nonnegative
 )
 def ministral3(c: Config) -> nn.Model:
     d = c.hidden_size
-    runs = kit.heads(c, windows=((c.sliding_window, 1),), tempered=True)
+    runs = kit.heads(c, windows=((c.sliding_window, 1),), temperature_tuning=True)
     return kit.decoder(
         c, kit.pre_norm(kit.attention(c, runs), kit.gated_mlp(d, c.intermediate_size, c.hidden_act), nn.RMSNorm(d))
     )

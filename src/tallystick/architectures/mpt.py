@@ -22,9 +22,7 @@ def mpt(c: Config) -> nn.Model:
     block = nn.Module(
         norm_1=norm,
         attn=nn.Attention(
-            nn.Heads(
-                c.n_heads, c.n_heads, kit.rounded(d, c.n_heads), rotary=0, kernel="eager", handed_on=True, unmasked=True
-            ),
+            nn.Heads(c.n_heads, c.n_heads, kit.rounded(d, c.n_heads), rotary=0),
             Wqkv=nn.Linear(d, 3 * d, bias=False),
             out_proj=nn.Linear(d, d, bias=False),
         ),

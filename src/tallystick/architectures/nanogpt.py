@@ -22,7 +22,7 @@ def nanogpt(c: Config) -> nn.Model:
     block = nn.Module(
         ln_1=nn.LayerNorm(d, bias=bias),
         attn=nn.Attention(
-            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="own", dropout=c.dropout > 0),
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, dropout=c.dropout > 0),
             c_attn=nn.Linear(d, 3 * d, bias=bias),
             c_proj=nn.Linear(d, d, bias=bias),
             resid_dropout=nn.Dropout(d, c.dropout),

@@ -22,5 +22,5 @@ from tallystick.registry import Config, architecture, optional
 def olmo(c: Config) -> nn.Model:
     d = c.hidden_size
     norm = nn.LayerNorm(d, scale=False, bias=False, kind="layer32")
-    attends = kit.attention(c, kit.heads(c, precise=True), bias=c.attention_bias)
+    attends = kit.attention(c, kit.heads(c), bias=c.attention_bias)
     return kit.decoder(c, kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size, c.hidden_act), norm), norm)

@@ -27,7 +27,7 @@ def olmo2(c: Config) -> nn.Model:
 
 def block(c: Config, mlp: nn.Module | None = None, **how: Any) -> nn.Module:
     """Queries and keys are normalised over all heads at once, and each sublayer's output, not its input."""
-    d, runs = c.hidden_size, kit.heads(c, precise=True, **how)
+    d, runs = c.hidden_size, kit.heads(c, **how)
     return nn.Module(
         self_attn=kit.attention(
             c,

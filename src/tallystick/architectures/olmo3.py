@@ -22,4 +22,4 @@ from tallystick.registry import Config, architecture, nonnegative, optional
 )
 def olmo3(c: Config) -> nn.Model:
     windows = kit.windows_of(c, ((c.sliding_window, 3), (None, 1)))
-    return kit.decoder(c, block(c, windows=windows, apart=True), nn.RMSNorm(c.hidden_size, kind="rms32"))
+    return kit.decoder(c, block(c, windows=windows), nn.RMSNorm(c.hidden_size, kind="rms32"))

@@ -24,7 +24,7 @@ def phi3(c: Config) -> nn.Model:
 
 def layer(c: Config) -> nn.Module:
     d = c.hidden_size
-    runs = kit.heads(c, windows=((c.sliding_window, 1),), joined=True)
+    runs = kit.heads(c, windows=((c.sliding_window, 1),))
     queries, keys = runs.queries * runs.size, runs.keys * runs.size
     attends = nn.Attention(
         runs,

@@ -28,9 +28,6 @@ def stablelm(c: Config) -> nn.Model:
         c,
         size,
         rotary=kit.turned(c, size),
-        joined=True,
-        parted=True,
-        lingering=0 if c.use_parallel_residual else 2,  # the first norm, and what the attention gave
     )
     # Attention and MLP can run side by side, behind one norm.
     block = (nn.ParallelBlock if c.use_parallel_residual else nn.Module)(

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tallystick.anatomy import FeedForward, Norm, Part, Reading, Routing
-from tallystick.answers.rules import FLOAT, Step, activation_of, extras, of_part, scores_by_hand, widths_of_scores
+from tallystick.runtimes.transformers.rules import (
+    FLOAT,
+    Step,
+    activation_of,
+    extras,
+    of_part,
+    scores_by_hand,
+    widths_of_scores,
+)
 
 
-def block_again(parts: tuple[Part, ...], step: Step) -> tuple[int, int]:
+def block_again(parts: Sequence[Part], step: Step) -> tuple[int, int]:
     """Bytes that the block that holds most keeps once it is computed again, and what its gradients add at most.
 
     Its parts give back what they keep one by one, the last first: while the gradients of its attention are made, only
@@ -21,7 +31,7 @@ def block_again(parts: tuple[Part, ...], step: Step) -> tuple[int, int]:
     return whole, max((kept[place] + _added(block, step) for place, block in blocks.items()), default=0) - whole
 
 
-def scores_again(parts: tuple[Part, ...], step: Step) -> tuple[int, int]:
+def scores_again(parts: Sequence[Part], step: Step) -> tuple[int, int]:
     """The same where only the scores of an attention are computed again."""
     step = step._replace(scores="kept")
     readings = [part for part in parts if isinstance(part.what, Reading)]
