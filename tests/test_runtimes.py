@@ -5,6 +5,7 @@ from pathlib import Path
 import tallystick
 from tallystick import architectures
 from tallystick.anatomy import Heads
+from tallystick.answers.compute import compute
 from tallystick.answers.memory import memory
 from tallystick.architectures.aliases import ALIASES
 from tallystick.runtimes.transformers import TRANSFORMERS
@@ -43,6 +44,9 @@ class PagedModel:
     def alive(self, parts, load):
         return 7, "its only buffer"
 
+    def pairs(self, heads, window, sequence):
+        return sequence * (sequence + 1) // 2
+
 
 def lines_of(answer, part):
     return [(line.what, line.bytes) for line in answer.lines if line.part == part]
@@ -62,6 +66,15 @@ def test_the_cache_is_that_of_the_runtime():
 def test_what_training_saves_is_that_of_the_runtime():
     answer = memory(tallystick.count("gpt2"), sequence=17, mode="training", runtime=Paged())
     assert lines_of(answer, "activations") == [("everything", 1000)]
+
+
+def test_the_products_are_those_of_the_runtime():
+    ledger = tallystick.count("gpt2")
+    for runtime, pairs in ((TRANSFORMERS, 16), (Paged(), 10)):
+        answer = compute(ledger, sequence=4, runtime=runtime)
+        assert answer.parts()["attention_scores"]["forward_flops"] == 2 * 12 * 12 * pairs * 64
+        assert answer.parts()["attention_scores"]["training_flops"] == 3 * 2 * 12 * 12 * pairs * 64
+        assert answer.parts()["attention_scores"]["needed_flops"] == 2 * 12 * 12 * 10 * 64
 
 
 def test_a_rank_runs_as_the_whole_model_does():

@@ -1,7 +1,7 @@
-"""How a model is run: what running it keeps in memory.
+"""How a model is run: what running it keeps in memory, and what it computes.
 
-An architecture says what a model is: parts, sizes, heads. A runtime says what running it holds; a placement, on how many
-devices, and which shard each has. Model × runtime × placement → bytes. A fact of a runtime never stands in an
+An architecture says what a model is: parts, sizes, heads. A runtime says what running it holds and computes; a placement, on
+how many devices, and which shard each has. Model × runtime × placement → bytes, FLOPs. A fact of a runtime never stands in an
 architecture's file, and each runtime is a folder or a file here that implements `Runtime`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tallystick.anatomy import Attending, Part, Recurrence, Recurring
+from tallystick.anatomy import Attending, Heads, Part, Recurrence, Recurring
 
 
 class Load(NamedTuple):
@@ -74,6 +74,9 @@ class Running(Protocol):
 
     def alive(self, parts: Sequence[Part], load: Load) -> tuple[int, str]:
         """Bytes of the largest set of tensors alive at once without gradients, and the part that holds most of them."""
+
+    def pairs(self, heads: Heads, window: int | None, sequence: int) -> int:
+        """Pairs of a query and a key that attention multiplies, of one sequence in one head."""
 
 
 class Runtime(Protocol):

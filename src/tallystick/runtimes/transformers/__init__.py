@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tallystick.anatomy import Attending, Part, Recurring
+from tallystick.anatomy import Attending, Heads, Part, Recurring
 from tallystick.runtimes import Cached, Carried, Load
 from tallystick.runtimes.transformers.again import block_again, scores_again
 from tallystick.runtimes.transformers.cache import cached, carried
@@ -42,6 +42,14 @@ class EagerModel(NamedTuple):
     def alive(self, parts: Sequence[Part], load: Load) -> tuple[int, str]:
         """Bytes of tensors that a variable of a running function holds, without gradients."""
         return alive(parts, self._step(load, "kept"))
+
+    def pairs(self, heads: Heads, window: int | None, sequence: int) -> int:
+        """The whole square, masked afterwards, causal or not, windows or not.
+
+        A fused kernel leaves out blocks of it, but its operations are reckoned as if it did not, as
+        `torch.utils.flop_counter` does.
+        """
+        return sequence**2
 
     def _step(self, load: Load, by_hand: str) -> Step:
         scores = "fused" if load.attention == "flash" else by_hand
