@@ -9,8 +9,7 @@ from transformers.models.llama.modeling_llama import eager_attention_forward
 import tallystick
 from by_hand import learner
 from kept import EAGER_ONLY, SMALL, Alive, as_on_cuda, build, config_of, saved_bytes
-from tallystick.answers.activations import logits, recomputed, saved, untold
-from tallystick.answers.kv_cache import kept
+from tallystick.answers.activations import logits, recomputed, running_of, saved, untold
 from tallystick.answers.prefill import last_logits, prefill
 from tallystick.errors import BadInput
 
@@ -321,7 +320,7 @@ def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how)
     [layer] = prefill(ledger, batch, sequence, dtype=how, attention=attention)
     [last] = last_logits(ledger, batch, dtype=how)
     width = 4 if how == "float32" else 2
-    cache = batch * sum(one.total for one in kept(ledger.attending, sequence)) * width
+    cache = batch * sum(one.total for one in running_of(ledger).cached(ledger.attending, sequence)) * width
     cache += batch * sum(one.layers * (one.keeps.inputs * width + one.keeps.state * 4) for one in ledger.recurring)
     assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.025)
     assert last.bytes == batch * 211 * width

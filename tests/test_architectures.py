@@ -24,7 +24,8 @@ def test_every_native_type_is_tested():
     assert set(architectures.known()) == set(NATIVE) | WITHOUT_TRANSFORMERS | teaching
     for name in architectures.known():
         assert architectures.find(name).name == name
-        file = "teaching" if name in teaching else name
+        of = architectures.ALIASES[name].like if name in architectures.ALIASES else name
+        file = "teaching" if name in teaching else of
         assert architectures.find(name).build.__module__ == f"tallystick.architectures.{file}"
 
 

@@ -636,7 +636,9 @@ def test_a_config_of_which_transformers_would_build_without_end(refused: Refused
 
 
 @pytest.mark.parametrize(
-    "model_type", ["../gpt2", "gpt2.py", "_decoder", "__init__", "os", "a\nb", "N" * 5000, "é"], ids=ascii
+    "model_type",
+    ["../gpt2", "gpt2.py", "kit", "aliases", "teaching", "_decoder", "__init__", "os", "a\nb", "N" * 5000, "é"],
+    ids=ascii,
 )
 def test_a_model_type_is_no_path(refused: Refused, model_type: str):
     Path("config.json").write_text(json.dumps({"model_type": model_type}))

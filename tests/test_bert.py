@@ -16,7 +16,7 @@ from kin_bert import KIN, SMALL
 from native import assert_equal
 from tallystick import BadInput, architectures
 from tallystick.answers.compute import compute
-from tallystick.answers.kv_cache import kept
+from tallystick.runtimes.transformers.cache import cached
 
 DECODER = {"is_decoder": True, "pad_token_id": 1, "default_language": "en_XX"}
 CACHED = sorted(
@@ -36,7 +36,7 @@ def test_a_decoder_caches_keys_and_values_and_an_encoder_nothing(model_type: str
     tensors = [
         tensor for layer in getattr(held, "self_attention_cache", held).layers for tensor in (layer.keys, layer.values)
     ]
-    (layers,) = kept(tallystick.count({"model_type": model_type, **values}).attending, 7)
+    (layers,) = cached(tallystick.count({"model_type": model_type, **values}).attending, 7)
     assert 3 * layers.total == sum(tensor.numel() for tensor in tensors)
 
     values["is_decoder"] = False

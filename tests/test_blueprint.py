@@ -7,45 +7,36 @@ from itertools import product
 
 import pytest
 
-from tallystick.anatomy import Feed, Heads
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Dropout,
-    Experts,
-    Group,
-    Head,
-    LayerNorm,
-    Linear,
-    Mixer,
-    Model,
-    Parallel,
-    Repeat,
-    RMSNorm,
-    Shared,
-    Tensor,
-    rebuilt,
-)
+from tallystick import architectures
+from tallystick import nodes as nn
+from tallystick.anatomy import FeedForward, Heads
+from tallystick.architectures.aliases import ALIASES
 from tallystick.dims import Dim
 from tallystick.layout import parts, read
+from tallystick.registry import REGISTRY, alias, register_alias
 
 
 def block(kind, inside, before, after):
-    attends = Attention(Heads(4, 4, 8), q_proj=Linear(32, 32), o_proj=Linear(32, 32), q_norm=inside)
-    return Model(
-        h=Repeat(2, kind(norm_1=before, attn=attends, norm_2=after, mlp=MLP(Feed(32, 64, "gelu"), fc=Linear(32, 64))))
+    attends = nn.Attention(Heads(4, 4, 8), q_proj=nn.Linear(32, 32), o_proj=nn.Linear(32, 32), q_norm=inside)
+    return nn.Model(
+        h=nn.Repeat(
+            2,
+            kind(
+                norm_1=before, attn=attends, norm_2=after, mlp=nn.MLP(FeedForward(32, 64, "gelu"), fc=nn.Linear(32, 64))
+            ),
+        )
     )
 
 
-@pytest.mark.parametrize(("kind", "norm"), list(product([Group, Parallel], [RMSNorm, LayerNorm])))
+@pytest.mark.parametrize(("kind", "norm"), list(product([nn.Module, nn.ParallelBlock], [nn.RMSNorm, nn.LayerNorm])))
 def test_one_norm_in_three_places_is_three_norms(kind, norm):
     apart, one = block(kind, norm(32), norm(32), norm(32)), norm(32)
     assert parts(block(kind, one, one, one)) == parts(apart)
 
 
 def test_a_norm_reads_heads_only_where_it_is_in_an_attention():
-    one = RMSNorm(32)
-    inner = {part.name: part.what.inner for part in parts(block(Group, one, one, one)) if "norm" in part.name}
+    one = nn.RMSNorm(32)
+    inner = {part.name: part.what.inner for part in parts(block(nn.Module, one, one, one)) if "norm" in part.name}
     assert inner == {"h.{}.norm_1": False, "h.{}.attn.q_norm": True, "h.{}.norm_2": False}
 
 
@@ -61,7 +52,7 @@ class Counted(dict):
 
 def test_one_walk_reads_everything():
     """Tensors, heads, scans and parts are read together, however many questions are asked of the tree."""
-    whole = block(Group, RMSNorm(32), RMSNorm(32), RMSNorm(32))
+    whole = block(nn.Module, nn.RMSNorm(32), nn.RMSNorm(32), nn.RMSNorm(32))
     children = Counted(whole.children)
     entries, model = read(whole.replace(children=children), dtype="float32")
     assert children.times == 1
@@ -70,16 +61,16 @@ def test_one_walk_reads_everything():
 
 
 NODES = [
-    Group(a=Linear(2, 3)),
-    Attention(None, a=Linear(2, 3)),
-    MLP(None, a=Linear(2, 3)),
-    Experts(1, 2, a=Tensor((2, 3))),
-    Mixer(3),
-    Shared("h.0", a=Linear(2, 3)),
-    Repeat(2, Linear(2, 3)),
-    Model("", a=Head(2, 3), tie=("a", "b")),
-    Dropout(3, 0.1),
-    Linear(2, 3),
+    nn.Module(a=nn.Linear(2, 3)),
+    nn.Attention(None, a=nn.Linear(2, 3)),
+    nn.MLP(None, a=nn.Linear(2, 3)),
+    nn.Experts(1, 2, a=nn.Parameter((2, 3))),
+    nn.Mixer(3),
+    nn.Shared("h.0", a=nn.Linear(2, 3)),
+    nn.Repeat(2, nn.Linear(2, 3)),
+    nn.Model("", a=nn.Head(2, 3), tie=("a", "b")),
+    nn.Dropout(3, 0.1),
+    nn.Linear(2, 3),
 ]
 
 
@@ -93,34 +84,51 @@ def test_no_node_changes(node):
     for held in (vars(node).get("children"), vars(node).get("ties")):
         if held is not None:
             with pytest.raises(TypeError):
-                held["new"] = Tensor((1,))
+                held["new"] = nn.Parameter((1,))
 
 
 def test_a_copy_has_other_fields_and_the_original_has_its_own():
-    attends = Attention(Heads(4, 4, 8), q_proj=Linear(32, 32), o_proj=Linear(32, 32))
+    attends = nn.Attention(Heads(4, 4, 8), q_proj=nn.Linear(32, 32), o_proj=nn.Linear(32, 32))
     silent = attends.replace(heads=None)
     assert (silent.heads, attends.heads) == (None, Heads(4, 4, 8))
-    assert isinstance(silent, Attention)
+    assert isinstance(silent, nn.Attention)
     assert list(silent.children) == ["q_proj", "o_proj"]
 
 
 def test_children_are_replaced_in_place_added_behind_and_left_out():
-    group = Group(a=Tensor((1,)), b=Tensor((2,)), c=Tensor((3,)))
-    other = group.with_children(b=Tensor((5,)), a=None, d=Tensor((4,)))
+    group = nn.Module(a=nn.Parameter((1,)), b=nn.Parameter((2,)), c=nn.Parameter((3,)))
+    other = group.with_children(b=nn.Parameter((5,)), a=None, d=nn.Parameter((4,)))
     assert {name: child.shape for name, child in other.children.items()} == {"b": (5,), "c": (3,), "d": (4,)}
     assert list(group.children) == ["a", "b", "c"]
 
 
 def test_a_tree_is_rebuilt_and_the_first_one_stays():
-    experts = Experts(1, 4, w=Tensor((4, 2, 2)))
-    tree = Model(h=Repeat(3, Group(norm=RMSNorm(2), experts=experts)), tie={"x": "y"})
-    frozen = rebuilt(tree, lambda node: node._replace(trainable=False) if isinstance(node, Tensor) else node)
+    experts = nn.Experts(1, 4, w=nn.Parameter((4, 2, 2)))
+    tree = nn.Model(h=nn.Repeat(3, nn.Module(norm=nn.RMSNorm(2), experts=experts)), tie={"x": "y"})
+    frozen = nn.rebuilt(tree, lambda node: node._replace(trainable=False) if isinstance(node, nn.Tensor) else node)
     ((_, before),), ((count, after),) = tree.children["h"].runs, frozen.children["h"].runs
     assert count == 3
     assert before.children["experts"].children["w"].trainable
     assert not after.children["experts"].children["w"].trainable
     assert after.children["experts"].active == Fraction(1, 4)
     assert frozen.ties == {"x": "y"}
+
+
+def test_an_alias_is_its_family_with_other_defaults():
+    family, other = architectures.find("bart"), architectures.find("plbart")
+    assert other.build is family.build
+    assert {
+        **family.keys,
+        **{key: other.keys[key] for key in ALIASES["plbart"].keys if key in family.keys},
+    } == other.keys
+    assert other.siblings["Model"].keys["encoder_layers"] == 6  # transformers' PLBartConfig
+    assert family.siblings["Model"].keys["encoder_layers"] == 12  # its BartConfig
+
+
+def test_an_alias_states_no_key_that_its_family_does_not_read():
+    with pytest.raises(TypeError, match=r"near states hidden_width, which gpt2 does not read"):
+        register_alias("near", alias("NearForCausalLM", like="gpt2", hidden_width=3), architectures.find("gpt2"))
+    assert "near" not in REGISTRY
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda dim: pickle.loads(pickle.dumps(dim))])

@@ -6,7 +6,8 @@ import transformers
 
 import tallystick
 from configs import KIN
-from tallystick.answers.kv_cache import kept
+from tallystick.answers.activations import running_of
+from tallystick.runtimes.transformers.cache import cached
 from truth import build, default_config
 
 WIDTHS = {"hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61, "intermediate_size": 12}
@@ -195,13 +196,14 @@ def test_as_many_bytes_as_transformers_keeps(model_type, values):
     values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
     config = transformers.AutoConfig.for_model(model_type, **values)
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    attending = tallystick.count({"model_type": model_type, **values}).attending
+    ledger = tallystick.count({"model_type": model_type, **values})
     for batch, sequence in ((1, 5), (3, 12)):  # within the window, and beyond it
         with torch.no_grad():
             cache = model(torch.randint(3, 60, (batch, sequence)), use_cache=True).past_key_values
         held = [tensor for layer in cache.layers if layer.keys is not None for tensor in (layer.keys, layer.values)]
         assert sum(tensor.untyped_storage().nbytes() for tensor in held) >= sum(tensor.nbytes for tensor in held)
-        assert 4 * batch * sum(one.total for one in kept(attending, sequence)) == sum(t.nbytes for t in held)
+        ours = running_of(ledger).cached(ledger.attending, sequence)
+        assert 4 * batch * sum(one.total for one in ours) == sum(t.nbytes for t in held)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -328,7 +330,7 @@ def test_a_quantised_window_is_what_transformers_has_not():
 def test_groups_are_counted_once_where_transformers_repeats_them():
     """Falcon's new design repeats each head of keys for its queries before it caches them; nothing needs that."""
     values = {**WIDTHS, "num_hidden_layers": 3, "new_decoder_architecture": True, "num_kv_heads": 2}
-    (layers,) = kept(tallystick.count({"model_type": "falcon", **values}).attending, 1)
+    (layers,) = cached(tallystick.count({"model_type": "falcon", **values}).attending, 1)
     assert (layers.layers, layers.positions, layers.elements) == (3, 1, 2 * 2 * 8)
 
 
@@ -349,8 +351,8 @@ def test_every_native_type_says_how_it_attends():
 
 
 def test_a_pattern_of_windows_over_endless_layers_takes_no_memory():
-    (one,) = kept(tallystick.count("qwen3-8b", num_hidden_layers=10**12).attending, 2)
+    (one,) = cached(tallystick.count("qwen3-8b", num_hidden_layers=10**12).attending, 2)
     assert one.layers == 10**12
     ledger = tallystick.count("gemma-2-9b", num_hidden_layers=10**12 + 1)
-    first, second = kept(ledger.attending, 2)
+    first, second = cached(ledger.attending, 2)
     assert {first.window: first.layers, second.window: second.layers} == {4096: 5 * 10**11 + 1, None: 5 * 10**11}

@@ -7,7 +7,7 @@ import pytest
 
 import tallystick
 from tallystick import BadInput, Entry, Ledger
-from tallystick.blueprint import Embedding, Experts, Group, Head, Linear, Model, Repeat, Shared, Stack, Tensor
+from tallystick import nodes as nn
 from tallystick.dims import Dim, write
 from tallystick.evidence import Evidence
 from tallystick.layout import lay_out
@@ -21,13 +21,13 @@ def ledger_of(model, **more):
 @pytest.fixture
 def small():
     """5 × 2 tied, three blocks of 2 × 2 + 2, and a final 2."""
-    block = Group(fc=Linear(2, 2))
+    block = nn.Module(fc=nn.Linear(2, 2))
     return ledger_of(
-        Model(
-            wte=Embedding(5, 2),
-            h=Repeat(3, block),
-            ln=Group(weight=Tensor((2,), "norm")),
-            lm_head=Head(2, 5),
+        nn.Model(
+            wte=nn.Embedding(5, 2),
+            h=nn.Repeat(3, block),
+            ln=nn.Module(weight=nn.Parameter((2,), "norm")),
+            lm_head=nn.Head(2, 5),
             tie=("lm_head.weight", "wte.weight"),
         )
     )
@@ -97,11 +97,14 @@ def test_an_unknown_breakdown_is_refused(small):
 
 def test_a_block_in_several_places_is_counted_once():
     """Two matrices of 2 × 2, one of them in layers 1, 3 and 4; and a bias that has two names."""
-    own, again = Group(own=Linear(2, 2, bias=False)), Group(shared=Shared("h.1.shared", fc=Linear(2, 2, bias=False)))
-    model = Model(
-        h=Stack((1, own), (1, again), (1, own), (2, again)),
-        bias=Tensor((3,)),
-        decoder=Group(bias=Tensor((3,))),
+    own, again = (
+        nn.Module(own=nn.Linear(2, 2, bias=False)),
+        nn.Module(shared=nn.Shared("h.1.shared", fc=nn.Linear(2, 2, bias=False))),
+    )
+    model = nn.Model(
+        h=nn.ModuleList((1, own), (1, again), (1, own), (2, again)),
+        bias=nn.Parameter((3,)),
+        decoder=nn.Module(bias=nn.Parameter((3,))),
         tie={"decoder.bias": "bias"},
     )
     ledger = ledger_of(model)
@@ -121,14 +124,21 @@ def test_the_split_does_not_move_with_the_tie():
 
 def test_stacks_of_two_kinds_are_numbered_on():
     ledger = ledger_of(
-        Model(h=Stack((2, Group(a=Linear(2, 2, bias=False))), (1, Group(a=Linear(2, 2, bias=False), b=Linear(1, 1)))))
+        nn.Model(
+            h=nn.ModuleList(
+                (2, nn.Module(a=nn.Linear(2, 2, bias=False))),
+                (1, nn.Module(a=nn.Linear(2, 2, bias=False), b=nn.Linear(1, 1))),
+            )
+        )
     )
     assert list(ledger.by("layer")) == ["h.0", "h.1", "h.2"]
     assert [entry.name for entry in ledger.entries][-3:] == ["h.2.a.weight", "h.2.b.weight", "h.2.b.bias"]
 
 
 def test_active_leaves_out_idle_experts():
-    ledger = ledger_of(Model(h=Repeat(2, Group(e=Experts(1, 4, w=Tensor((4, 3))), x=Linear(2, 2)))))
+    ledger = ledger_of(
+        nn.Model(h=nn.Repeat(2, nn.Module(e=nn.Experts(1, 4, w=nn.Parameter((4, 3))), x=nn.Linear(2, 2))))
+    )
     assert (ledger.total, ledger.totals["active"]) == (36, 18)
     unknown = Ledger([Entry("e", (4,), "experts", "float32", "e", 4)], source="t", kind="safetensors")
     assert unknown.totals["active"] is None

@@ -19,8 +19,8 @@ import wholes
 from drawing import nested
 from native import assert_equal, assert_nothing_is_lacking, count
 from tallystick import BadInput, architectures
-from tallystick.blueprint import Sibling
 from tallystick.cli.main import main
+from tallystick.registry import Sibling
 from tallystick.sources.classes import sibling_of
 from test_options import other_values
 from truth import read

@@ -11,9 +11,9 @@ from typing import Any
 
 import tallystick
 from tallystick import architectures
-from tallystick.architectures._siblings import DECODER
-from tallystick.blueprint import Architecture
+from tallystick.architectures.kit.siblings import DECODER
 from tallystick.config import REQUIRED, Key
+from tallystick.registry import Architecture
 from tallystick.sources.classes import siblings_of
 
 TOP = """\

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger, Tie
+from tallystick.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from tallystick.live.retie import retie
     from tallystick.live.watch import assert_kept, watch
 
-__version__ = "0.1.0"
 __all__ = [
     "BadInput",
     "Entry",

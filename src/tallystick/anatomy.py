@@ -40,36 +40,17 @@ class Heads(NamedTuple):
     windows: Windows = EVERYTHING
     latent: int | None = None  # elements that stand for all keys and values of a token, where they are made of fewer
     rotary: int | None = None  # elements of a query and key that their position turns; None is all
-    apart: bool = False  # layers that see a window turn by cosines and sines of their own
-    repeating: bool = False  # each layer repeats cosines and sines for the pairs that they turn
-    joined: bool = False  # queries and keys are put together again from what is turned and what is not
-    # What takes it where a fused kernel is asked for: "fused", one that keeps no scores; "eager", none, so it runs by
-    # hand; "float32", torch's fallback, all in float32.
-    kernel: str = "fused"
-    masked: bool = False  # a kernel is given a mask even where every position before the own is seen
-    softmax: str = "float32"  # own: in the model's dtype | float32 | products: queries times keys in float32 already
     capped: bool = False  # a tanh bounds the scores
     sinks: bool = False  # one more score for each query, which attends to nothing
     dropout: bool = False  # of the probabilities
-    widened: bool = False  # queries and keys are copied to float32 to be turned
-    parted: bool = False  # the turned and the unturned part of queries and keys live on while they are attended with
-    lingering: int = 0  # tensors of a token's width that live on, while the MLP runs, beside what is added up
-    stored_mask: int = 0  # positions of a mask that each layer holds, and turns into bools each time
-    handed_on: bool = False  # by hand: the probabilities live until the next layer has run
-    unmasked: bool = False  # by hand: the scores as they were before the mask live beside those after it
-    held: bool = (
-        False  # GPT-2: what it gives lives on beside its sum with the block's input, as do the positions' vectors
-    )
     chunked: bool = False  # windows are chunks: a position sees those before it in its own
-    precise: bool = False  # cosines and sines are in float32, whatever the dtype of the model
-    levelled: bool = False  # where a window is seen, queries and keys are brought to one scale that nothing learns
-    borrowed: bool = False  # keys and values are those of an earlier layer: none are made, and none are cached
-    tempered: bool = False  # where everything is seen, queries are scaled by their position
+    l2_norm: bool = False  # where a window is seen, queries and keys are brought to one scale that nothing learns
+    shares_kv: bool = False  # keys and values are those of an earlier layer: none are made, and none are cached
+    temperature_tuning: bool = False  # where everything is seen, queries are scaled by their position
     causal: bool = True  # positions see none behind them; where they do, nothing can be cached
     longest: int | None = None  # tokens of a sequence, where fewer than positions are learned
     indexer: Indexer | None = None
     compressor: Compressor | None = None
-    hoarded: bool = False  # what a window no longer sees stays cached
     ahead: int = 0  # positions of a prompt that the model itself puts before each sequence
 
     @property
@@ -80,7 +61,7 @@ class Heads(NamedTuple):
     @property
     def kept(self) -> int:
         """Elements that a cache keeps of one token in one layer for its keys and values."""
-        if self.borrowed or not self.causal:
+        if self.shares_kv or not self.causal:
             return 0
         return self.keys * (self.size + self.value_size) if self.latent is None else self.latent
 
@@ -115,7 +96,7 @@ class Attending(NamedTuple):
         return counts
 
 
-class Scanning(NamedTuple):
+class ChunkedScan(NamedTuple):
     """How a layer of Mamba 2 reads token after token, in chunks."""
 
     reads: int  # elements of a token
@@ -141,7 +122,7 @@ class Scanning(NamedTuple):
         return -(-sequence // int(self.chunk))
 
 
-class Correcting(NamedTuple):
+class DeltaRule(NamedTuple):
     """How a layer of Gated DeltaNet reads token after token, in chunks."""
 
     heads: int
@@ -150,7 +131,7 @@ class Correcting(NamedTuple):
     chunk: int = 64  # tokens that are multiplied with each other
 
 
-class Stepping(NamedTuple):
+class SequentialScan(NamedTuple):
     """How a layer reads one token after another, without chunks."""
 
     multiplications: int  # of each token, in products of matrices; what is multiplied element by element is none
@@ -162,7 +143,7 @@ class Recurrence(NamedTuple):
     inputs: int  # elements of the last inputs of its convolution
     state: int  # elements of its state
     source: str  # where this is from
-    runs: Scanning | Correcting | Stepping | None = None  # None: nobody said how
+    runs: ChunkedScan | DeltaRule | SequentialScan | None = None  # None: nobody said how
     wide: bool = True  # the state is in float32, whatever the dtype of the model
     wide_inputs: bool = False  # those inputs are too
 
@@ -216,7 +197,7 @@ class Reading(NamedTuple):
         return self.readers == 1 and not self.waists
 
 
-class Feed(NamedTuple):
+class FeedForward(NamedTuple):
     """What each position goes through on its own: up, an activation, down."""
 
     reads: int  # elements of a token
@@ -229,7 +210,7 @@ class Feed(NamedTuple):
 class Routing(NamedTuple):
     """Experts, of which a token goes through some."""
 
-    feed: Feed  # one expert
+    feed: FeedForward  # one expert
     experts: int
     used: int
     # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups | scaled: by a sigmoid, 0
@@ -256,6 +237,6 @@ class Part(NamedTuple):
 
     name: str  # with {} for the layers' numbers
     layers: int
-    what: Norm | Reading | Feed | Routing | Projection | Dropout | Scanning
+    what: Norm | Reading | FeedForward | Routing | Projection | Dropout | ChunkedScan
     start: int | None = None  # number of the first layer, None outside of numbered blocks
     again: bool = False  # what it reads is read by an earlier part too

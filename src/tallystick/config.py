@@ -46,7 +46,7 @@ class Key(NamedTuple):
     word: str | None = None  # what it may say in place of an integer
 
 
-def maybe(default: int | None = None) -> Key:
+def optional(default: int | None = None) -> Key:
     """A positive integer or null; a flag or null where `default` is a flag.
 
     Null and absent differ: absent gives `default`, null gives None.
@@ -54,17 +54,17 @@ def maybe(default: int | None = None) -> Key:
     return Key(default, nullable=True)
 
 
-def natural(default: int | None = 0, *, nullable: bool = False) -> Key:
+def nonnegative(default: int | None = 0, *, nullable: bool = False) -> Key:
     """An integer of 0 or more: how many of something that a model may do without."""
     return Key(default, least=0, nullable=nullable)
 
 
-def for_layers(default: int) -> Key:
+def per_layer(default: int) -> Key:
     """A positive integer for all layers, or a list that holds one for each."""
     return Key(default, listed=True)
 
 
-def or_word(word: str) -> Key:
+def int_or(word: str) -> Key:
     """A positive integer, or the word that leaves it to the type: that gives None. Absent is the word."""
     return Key(word, word=word)
 
@@ -76,8 +76,8 @@ class Config:
     """The values that an architecture reads, each checked as it is read.
 
     `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
-    ``maybe()`` an integer or null, ``or_word("auto")`` one or that word, ``maybe(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
-    is 0), ``hidden_act="gelu"`` a word, ``widths=()`` a list of positive integers, ``for_layers(8)`` one or a list.
+    ``optional()`` an integer or null, ``int_or("auto")`` one or that word, ``optional(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
+    is 0), ``hidden_act="gelu"`` a word, ``widths=()`` a list of positive integers, ``per_layer(8)`` one or a list.
     """
 
     def __init__(

@@ -6,28 +6,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tallystick.anatomy import Part, Projection, Reading, Scanning
-from tallystick.answers.again import block_again, scores_again
+from tallystick.anatomy import ChunkedScan, Projection
 from tallystick.answers.lines import Line
-from tallystick.answers.rules import (
-    FLOAT,
-    INDEX,
-    MASK,
-    Step,
-    chunked,
-    extras,
-    masked_layers,
-    of_part,
-    rotary_tables,
-    windows_of,
-)
 from tallystick.dtypes import BITS
 from tallystick.ledger import Entry, Ledger
+from tallystick.runtimes import Load, Running, Runtime
+from tallystick.runtimes.transformers import TRANSFORMERS
 
 ATTENTION = ("flash", "eager")
 RECOMPUTE = ("none", "selective", "full")
 LOSS = ("full", "chunked")
 
+FLOAT, INDEX = 4, 8  # bytes of a float32, of an index (int64)
 HALF = 2  # bytes of an element in autocast's copies
 CAST = ("attention", "mlp", "router", "head", "ssm", "conv", "other")  # the roles of the matrices that it copies
 
@@ -51,6 +41,7 @@ def saved(
     recompute: str = "none",
     precision: str = "pure",
     waiting: int = 1,
+    running: Running | None = None,
 ) -> list[Line]:
     """What a training step keeps for its backward pass, the logits left out.
 
@@ -64,34 +55,21 @@ def saved(
             is, from its input.
         precision: ``"mixed"`` is torch.autocast over weights in float32; any other computes in `dtype` throughout.
         waiting: batches for which a stage of a pipeline keeps them at once.
+        running: how the model runs; None: as transformers runs its type. A part of a model needs that of the whole.
     """
     parts = ledger.model.parts
-    scores = "fused" if attention == "flash" else "again" if recompute == "selective" else "kept"
-    step = Step(batch, sequence, BITS[dtype] // 8, precision == "mixed", scores)
-    kept = _Sum(step)
     if not parts:
         return []
+    load = Load(batch, sequence, BITS[dtype] // 8, precision == "mixed", attention, recompute)
     read = [entry for entry in ledger.parameters if not entry.name.startswith(ledger.model.towers)]
     learned = any(entry.role == "position_embedding" for entry in read)
-    positions = sequence if learned or recompute == "full" else 0  # rotary ones are needed again only to compute again
-    kept.add("token ids and positions", 1, (step.tokens + positions) * INDEX)
-    for part in parts:
-        if recompute != "full" or part.start is None:
-            _add(kept, part, step)
-    if recompute == "full":
-        for part in parts:
-            if isinstance(part.what, Reading | Scanning) and part.start is not None:
-                kept.add("inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream)
-        windows = {window for part in parts for window in windows_of(part)}
-        if attention == "eager":
-            kept.add("masks", 1, len(windows) * batch * sequence**2 * step.stream)
-        elif any(masked_layers(part, step) for part in parts):
-            kept.add("masks", 1, (batch if chunked(parts) else 1) * sequence**2 * MASK)
-    kept.add("rotary positions", 1, max(rotary_tables(part, step, each=recompute != "full") for part in parts))
-    if step.mixed:
-        for layers, size in _copies(ledger):
-            if layers is None or recompute != "full":
-                kept.add("autocast's copies of weights", layers or 1, size)
+    kept = _Sum(load)
+    for what, layers, size in (running or running_of(ledger)).saved(parts, load, learned=learned):
+        kept.add(what, layers, size)
+    if load.mixed:
+        for numbered, size in _copies(ledger):
+            if numbered is None or recompute != "full":
+                kept.add("autocast's copies of weights", numbered or 1, size)
     return kept.lines(waiting)
 
 
@@ -105,6 +83,7 @@ def recomputed(
     recompute: str = "none",
     precision: str = "pure",
     loss: str = "full",
+    running: Running | None = None,
 ) -> list[Line]:
     """What the backward pass holds beside `saved` while it computes again what that leaves out, for one layer at a time.
 
@@ -115,11 +94,11 @@ def recomputed(
     parts = ledger.model.parts
     if not parts or recompute == "none" or (recompute == "selective" and attention == "flash"):
         return []
-    step = Step(batch, sequence, BITS[dtype] // 8, precision == "mixed", "fused" if attention == "flash" else "kept")
+    load = Load(batch, sequence, BITS[dtype] // 8, precision == "mixed", attention, recompute)
     whole = recompute == "full"
     what = "one block" if whole else "scores of one layer"
-    size, added = map(int, block_again(parts, step) if whole else scores_again(parts, step))
-    if whole and step.mixed:
+    size, added = (running or running_of(ledger)).recomputed(parts, load)
+    if whole and load.mixed:
         size += sum(copy for layers, copy in _copies(ledger) if layers is not None)
     lines = [
         Line("recomputed", f"{what}, computed again", size, f"{size:,} B"),
@@ -204,18 +183,24 @@ def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
 
 def untold(ledger: Ledger) -> tuple[str, ...]:
     """Notes: why there are no activations, if there are none; and of which way to run scans they are."""
-    if any(isinstance(part.what, Scanning) for part in ledger.model.parts):
+    if any(isinstance(part.what, ChunkedScan) for part in ledger.model.parts):
         return ("scans are those that transformers runs in plain torch: kernels of mamba_ssm keep less",)
     if ledger.model.parts:
         return ()
     return (f"{ledger.source} does not tell how its layers run, so activations are left out",)
 
 
+def running_of(ledger: Ledger, runtime: Runtime = TRANSFORMERS) -> Running:
+    """How a runtime runs the model of a ledger, or the one that the config beside it describes."""
+    model = ledger.model
+    return runtime.running(model.architecture or "", model.recipe.values if model.recipe else {})
+
+
 class _Sum:
     """Bytes by what they are of, and the sizes that they are sums of."""
 
-    def __init__(self, step: Step) -> None:
-        self.step = step
+    def __init__(self, load: Load) -> None:
+        self.load = load
         self.found: dict[str, dict[int, int]] = {}  # of what -> how many layers -> bytes in one of them
 
     def add(self, what: str, layers: int, size: int) -> None:
@@ -234,16 +219,9 @@ class _Sum:
         return Line("activations", what, total, formula, SOURCES.get(what, ""))
 
     def _product(self, layers: int, size: int) -> str:
-        each, rest = divmod(size, self.step.tokens)
-        bytes_ = f"{size:,} B" if rest else f"{self.step.batch:,} × {self.step.sequence:,} tokens × {each:,} B"
+        each, rest = divmod(size, self.load.tokens)
+        bytes_ = f"{size:,} B" if rest else f"{self.load.batch:,} × {self.load.sequence:,} tokens × {each:,} B"
         return f"{layers:,} layers × {bytes_}" if layers > 1 else bytes_
-
-
-def _add(kept: _Sum, part: Part, step: Step) -> None:
-    for what, size in of_part(part, step).items():
-        kept.add(what, part.layers, size)
-    for what, layers, size in extras(part, step):
-        kept.add(what, layers, size)
 
 
 def _copies(ledger: Ledger) -> Iterator[tuple[int | None, int]]:

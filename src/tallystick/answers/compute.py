@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tallystick.anatomy import Attending, Indexer, Mixing
+from tallystick.answers.activations import running_of
 from tallystick.answers.devices import Device
 from tallystick.answers.parts import kind_of
 from tallystick.answers.product import Product
@@ -23,6 +24,8 @@ from tallystick.answers.workload import workload
 from tallystick.errors import BadInput
 from tallystick.ledger import Entry, Ledger
 from tallystick.numbering import template_of
+from tallystick.runtimes import Running, Runtime
+from tallystick.runtimes.transformers import TRANSFORMERS
 
 # In the order of the table. An embedding is looked up: its line says that this takes no product.
 PARTS = (
@@ -155,6 +158,7 @@ def compute(
     device: Device | None = None,
     mfu: float | None = None,
     tokens_per_second: float | None = None,
+    runtime: Runtime = TRANSFORMERS,
 ) -> Compute:
     """What a model computes for `batch` sequences, logits of every token included.
 
@@ -171,6 +175,7 @@ def compute(
         device: what it runs on.
         mfu: the share of the device's peak that it reaches.
         tokens_per_second: the tokens that one device does in a second, in place of `mfu`.
+        runtime: what runs it.
 
     Raises:
         BadInput: for numbers that make no sense or contradict each other, and for a model without a matrix.
@@ -205,10 +210,10 @@ def compute(
     if not any(entry.role == "head" for entry in entries):
         why = "the model has none" if model.recipe else "the source shows none, as where it is tied and not stored"
         notes.append(f"no head is counted: {why}")
-    learning = _Learning(entries, model.unlearned)
+    learning, how = _Learning(entries, model.unlearned), running_of(ledger, runtime)
     products = [
         *_weights(learning.entries, learning, batch, sequence),
-        *(product for one in attending for product in _attention(one, learning, batch, sequence)),
+        *(product for one in attending for product in _attention(one, how, learning, batch, sequence)),
         *(_mixing(one, learning, batch, sequence) for one in model.mixing),
         *(
             product
@@ -326,12 +331,8 @@ def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence
 # -- attention itself -----------------------------------------------------------------------------
 
 
-def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -> Iterator[Product]:
-    """Each query with each key, and each weight that comes of it with each value.
-
-    Implementations multiply the whole square and mask it afterwards, causal or not, windows or not; a fused kernel
-    leaves out blocks of it, but its operations are reckoned as if it did not.
-    """
+def _attention(one: Attending, how: Running, learning: _Learning, batch: int, sequence: int) -> Iterator[Product]:
+    """Each query with each key, and each weight that comes of it with each value, of the pairs that the runtime multiplies."""
     first, count = learning.layers(one.start, one.layers)
     heads, learned = one.heads, one._replace(start=first, layers=count).windows()
     if heads.indexer and heads.indexer.heads:
@@ -340,7 +341,9 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
         pairs = batch * layers * int(heads.queries)
         most = heads.indexer.chosen if heads.indexer else window
         needed = visible(sequence, most, chunked=heads.chunked) if heads.causal else sequence**2
-        factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {sequence:,} × {sequence:,}"
+        multiplied = how.pairs(heads, window, sequence)
+        positions = f"{sequence:,} × {sequence:,}" if multiplied == sequence**2 else f"{multiplied:,} pairs"
+        factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {positions}"
         for part, what, size in (
             ("attention_scores", "queries with keys", int(heads.size)),
             ("attention_values", "weights with values", int(heads.value_size)),
@@ -348,8 +351,8 @@ def _attention(one: Attending, learning: _Learning, batch: int, sequence: int) -
             yield Product(
                 part,
                 f"{one.name}: {what}" + (f", window {int(window):,}" if window else ""),
-                2 * pairs * sequence**2 * size,
-                4 * batch * learned.get(window, 0) * int(heads.queries) * sequence**2 * size,
+                2 * pairs * multiplied * size,
+                4 * batch * learned.get(window, 0) * int(heads.queries) * multiplied * size,
                 2 * pairs * needed * size,
                 f"2 × {factors} × {size:,}",
                 PALM,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.units import parse_size
 
 
 class Device(NamedTuple):
@@ -28,22 +29,6 @@ class Device(NamedTuple):
     def room(self) -> int:
         """Bytes that are left for tensors."""
         return self.memory - self.context
-
-
-_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
-
-
-def parse_size(text: str) -> int | None:
-    """Bytes of a size as people write it; None of anything else.
-
-    >>> parse_size("24GB"), parse_size("24GiB"), parse_size("1.5t"), parse_size("a100")
-    (24000000000, 25769803776, 1500000000000, None)
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if not match or (match[3] and not match[2]):
-        return None
-    step = 1024 if match[3] else 1000
-    return round(float(match[1]) * int(step ** " kmgt".index(match[2].lower() or " ")))
 
 
 def _card(memory: float, tflops: float, gigabytes: float, watts: float | None, source: str) -> Device:

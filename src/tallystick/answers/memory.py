@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tallystick.answers import model_states
-from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, recomputed, saved, untold
+from tallystick.answers.activations import ATTENTION, LOSS, RECOMPUTE, logits, recomputed, running_of, saved, untold
 from tallystick.answers.devices import Device
 from tallystick.answers.formats import CACHED, PACKED, cache_bytes, cache_format_named, format_named, scales_of_tensors
 from tallystick.answers.gathering import gathered
-from tallystick.answers.kv_cache import Kept, carried, kept
 from tallystick.answers.lines import PARTS, Line
 from tallystick.answers.lora import with_adapters
 from tallystick.answers.model_states import PRECISIONS, Precision
@@ -23,6 +22,8 @@ from tallystick.answers.workload import workload
 from tallystick.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.ledger import Entry, Ledger
+from tallystick.runtimes import Cached, Running, Runtime
+from tallystick.runtimes.transformers import TRANSFORMERS
 
 # What is there at once. Gradients are set to None after each step, as torch's zero_grad does: none is there while the
 # forward pass fills the memory with activations; each of these is freed as gradients take its place. So the fullest
@@ -137,6 +138,7 @@ def memory(
     pp: int = 1,
     ep: int = 1,
     device: Device | None = None,
+    runtime: Runtime = TRANSFORMERS,
 ) -> Memory:
     """What a model takes in memory.
 
@@ -162,6 +164,7 @@ def memory(
         pp: pipeline stages.
         ep: ranks among which experts are spread, some of the data parallel ones.
         device: what must hold it all, or what one rank of several holds; None is not asked.
+        runtime: what runs it.
 
     Raises:
         BadInput: for a word or a number that makes no sense, and for what the ledger does not tell.
@@ -182,7 +185,7 @@ def memory(
     sequence, notes = workload(ledger, batch, sequence)
     shards = checked(Shards(dp, zero, tp, pp, ep), ledger)
     notes += [*untold(ledger), *rank_notes(ledger, shards, training=mode == "training")]
-    part = divided(ledger, shards)
+    part, running = divided(ledger, shards), running_of(ledger, runtime)
     entries = list(part.parameters) if lora is None else with_adapters(part, lora, targets)
     if mode == "training":
         if asked:
@@ -210,22 +213,30 @@ def memory(
         if mode == "training":
             lines = [
                 *_model_states(one, own, how, optimizer, shards),
-                *saved(one, batch, sequence, dtype=computed, waiting=stage.waiting, **run),
+                *saved(one, batch, sequence, dtype=computed, waiting=stage.waiting, running=running, **run),
                 *(logits(ledger, batch, sequence, dtype=computed, loss=loss) if stage.last else ()),
-                *recomputed(one, batch, sequence, dtype=computed, loss=loss if stage.last else "chunked", **run),
+                *recomputed(
+                    one,
+                    batch,
+                    sequence,
+                    dtype=computed,
+                    loss=loss if stage.last else "chunked",
+                    running=running,
+                    **run,
+                ),
             ]
         else:
             lines = [
                 *model_states.weights(own, form),
                 *model_states.quantisation(one, form),
                 *model_states.buffers(one, form),
-                *_cache(one, cached, computed, batch, sequence),
-                *_states(one, computed, batch),
-                *prefill(one, batch, sequence, dtype=computed, attention=attention),
+                *_cache(one, running, cached, computed, batch, sequence),
+                *_states(one, running, computed, batch),
+                *prefill(one, batch, sequence, dtype=computed, attention=attention, running=running),
                 *(last_logits(ledger, batch, dtype=computed) if stage.last else ()),
             ]
         lines.sort(key=lambda line: PARTS.index(line.part))
-        per_token = None if mode == "training" else _per_token(one, cached, computed)
+        per_token = None if mode == "training" else _per_token(one, running, cached, computed)
         return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
 
     return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total)
@@ -301,7 +312,7 @@ def _unpacked(ledger: Ledger) -> str:
     return max(("float16", "bfloat16"), key=lambda name: sizes.get(name, 0))
 
 
-def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) -> list[Line]:
+def _cache(ledger: Ledger, running: Running, form: str, computed: str, batch: int, sequence: int) -> list[Line]:
     attending = ledger.model.attending
     if form in CACHED and any(one.heads.latent is not None for one in attending):
         raise BadInput(
@@ -309,10 +320,12 @@ def _cache(ledger: Ledger, form: str, computed: str, batch: int, sequence: int) 
             f" {form}: say kv_dtype fp8, or 16 bits",
             code="unsupported",
         )
-    return [_cached(one, "float32" if one.wide else form, computed, batch) for one in kept(attending, sequence)]
+    return [
+        _cached(one, "float32" if one.wide else form, computed, batch) for one in running.cached(attending, sequence)
+    ]
 
 
-def _cached(one: Kept, form: str, computed: str, batch: int) -> Line:
+def _cached(one: Cached, form: str, computed: str, batch: int) -> Line:
     source = "Shazeer 2019, Fast Transformer Decoding, section 2.3"
     width = f"{BITS[form] // 8} B" if form in BITS and form not in CACHED else form
     return Line(
@@ -325,9 +338,9 @@ def _cached(one: Kept, form: str, computed: str, batch: int) -> Line:
     )
 
 
-def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
+def _states(ledger: Ledger, running: Running, form: str, batch: int) -> Iterator[Line]:
     """What layers keep whatever the length, which nobody quantises."""
-    for one in carried(ledger.model.recurring):
+    for one in running.carried(ledger.model.recurring):
         for what, elements, dtype in (
             ("last inputs of convolutions", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
             ("states of recurrent layers", one.keeps.state, "float32" if one.keeps.wide else form),
@@ -344,13 +357,16 @@ def _states(ledger: Ledger, form: str, batch: int) -> Iterator[Line]:
             )
 
 
-def _per_token(ledger: Ledger, form: str, computed: str) -> int | None:
+def _per_token(ledger: Ledger, running: Running, form: str, computed: str) -> int | None:
     """Bytes that one more token of one sequence adds while no window is full."""
     model = ledger.model
     if not (model.attending or model.recurring):
         return None
     first, second = (
-        {wide: sum(one.total for one in kept(model.attending, tokens) if one.wide == wide) for wide in (False, True)}
+        {
+            wide: sum(one.total for one in running.cached(model.attending, tokens) if one.wide == wide)
+            for wide in (False, True)
+        }
         for tokens in (1, 2)
     )
     wide = cache_bytes(second[True] - first[True], "float32", computed)

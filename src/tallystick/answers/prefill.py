@@ -1,36 +1,17 @@
-"""What reading a prompt takes at once, beside the weights and the cache.
-
-The rules count what is alive while transformers 5 runs a model without gradients: a tensor lives as long as a variable
-of a running function holds it.
-"""
+"""What reading a prompt takes at once, without the weights and the cache."""
 
 from __future__ import annotations
 
-from tallystick.anatomy import Feed, Norm, Part, Reading, Routing, Scanning
-from tallystick.answers.activations import head_of
+from tallystick.answers.activations import head_of, running_of
 from tallystick.answers.lines import Line
-from tallystick.answers.rules import (
-    FLOAT,
-    INDEX,
-    MASK,
-    Step,
-    chunked,
-    masked_layers,
-    rotary_tables,
-    scores_by_hand,
-    widths_of_scores,
-    windows_of,
-)
 from tallystick.dtypes import BITS
 from tallystick.ledger import Ledger
-
-STREAM = 2  # tensors of a token's width at once in a block: what was embedded, and the block's input
-
-# Tensors of the inner width at once where an activation is written by hand; others take their input and their result.
-WIDEST = {"relu2": 3, "gelu_new": 4, "bloom_gelu": 5, "clamped_swiglu": 9}
+from tallystick.runtimes import Load, Running
 
 
-def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention: str = "flash") -> list[Line]:
+def prefill(
+    ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention: str = "flash", running: Running | None = None
+) -> list[Line]:
     """The largest set of tensors alive at once in one layer.
 
     Counted is what transformers holds in inference: the tensors that go from layer to layer, and those of the MLP at
@@ -42,14 +23,13 @@ def prefill(ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention:
         sequence: tokens of each.
         dtype: of the matrix products.
         attention: ``"flash"`` or ``"eager"``, as for `saved`.
+        running: as for `saved`.
     """
-    parts, width = ledger.model.parts, BITS[dtype] // 8
+    parts = ledger.model.parts
     if not parts:
         return []
-    step = Step(batch, sequence, width, mixed=False, scores="fused" if attention == "flash" else "kept")
-    layers = [part for part in parts if isinstance(part.what, Reading | Scanning | Feed | Routing)]
-    beside = _for_all_layers(parts, step)
-    size, name = max((int(beside + _alive(part, parts, step)), part.name) for part in layers)
+    load = Load(batch, sequence, BITS[dtype] // 8, attention=attention)
+    size, name = (running or running_of(ledger)).alive(parts, load)
     return [Line("activations", f"the tensors of {name} at once", size, f"{size:,} B")]
 
 
@@ -67,134 +47,3 @@ def last_logits(ledger: Ledger, batch: int, *, dtype: str) -> list[Line]:
     vocabulary, width = int(head.shape[0]), BITS[dtype] // 8
     formula = f"{batch:,} × {vocabulary:,} × {width} B"
     return [Line("logits", "logits of the last position", batch * vocabulary * width, formula)]
-
-
-def _for_all_layers(parts: tuple[Part, ...], step: Step) -> int:
-    """Bytes of the positions, their cosines and sines, and of one mask for each distance that layers see."""
-    windows = {window for part in parts for window in windows_of(part)}
-    masks = 0
-    if any(isinstance(part.what, Reading) and _eager(part.what, step) for part in parts):
-        masks = len(windows) * step.batch * step.sequence**2 * step.width
-    elif any(masked_layers(part, step) for part in parts):
-        masks = (step.batch if chunked(parts) else len(windows)) * step.sequence**2 * MASK
-    vectors = max(
-        (part.what.reads for part in parts if isinstance(part.what, Reading) and part.what.heads.held), default=0
-    )
-    positions = step.sequence * (INDEX + vectors * step.width)
-    return positions + max(rotary_tables(part, step) for part in parts) + masks
-
-
-def _alive(part: Part, parts: tuple[Part, ...], step: Step) -> int:
-    """Bytes alive in one layer while a part of it runs."""
-    what, streams = part.what, STREAM + any(_normed(other) for other in parts)
-    if isinstance(what, Reading | Scanning):
-        mixer = _attention(what, step) if isinstance(what, Reading) else _scan(what, step)
-        return step.tokens * what.reads * streams * step.width + mixer + _handed_on(part, parts, step)
-    readings = [other.what for other in parts if isinstance(other.what, Reading)]
-    left = max((_probabilities(one, step) for one in readings), default=0) + _handed_on(part, parts, step)
-    streams += 1 + max((one.heads.held + one.heads.lingering for one in readings), default=0)  # the attention's sum
-    if isinstance(what, Routing):
-        return left + step.tokens * what.feed.reads * streams * step.width + _experts(what, step)
-    return left + step.tokens * what.reads * streams * step.width + _inner(what, step) if isinstance(what, Feed) else 0
-
-
-def _handed_on(part: Part, parts: tuple[Part, ...], step: Step) -> int:
-    """Bytes of the probabilities of the layer before, where they live that long; in a hybrid, during a scan, as attention follows scans."""
-    if any(isinstance(other.what, Scanning) for other in parts) and not isinstance(part.what, Scanning):
-        return 0
-    readings = [part.what for part in parts if isinstance(part.what, Reading) and part.what.heads.handed_on]
-    return max((_probabilities(one, step) for one in readings), default=0)
-
-
-def _normed(part: Part) -> bool:
-    """Whether blocks read their input through this norm, which is then a tensor beside it."""
-    return isinstance(part.what, Norm) and part.start is not None and not (part.what.inner or part.what.after)
-
-
-def _experts(routing: Routing, step: Step) -> int:
-    """Bytes of experts at their widest: what is gathered for them, and their inside or their weighted results.
-
-    The results of the experts of one token are put back in order once they are weighted, in the weights' dtype.
-    """
-    if routing.scoring == "scaled":  # every expert's inputs, and its scores beside those before the sigmoid
-        read = step.tokens * (routing.feed.reads + 2) * step.width
-        return routing.experts * (read + _inner(routing.feed, step))
-    feed, weighted = routing.feed, step.width if routing.weights == "own" else FLOAT
-    gathered = step.tokens * (feed.reads * step.width + 4 * INDEX + 2 * FLOAT)  # inputs, their order and weights
-    results = step.tokens * feed.reads * (step.width + 2 * weighted)
-    scores = step.tokens * routing.experts * FLOAT
-    return scores + routing.used * (gathered + max(_inner(feed, step), results))
-
-
-def _inner(feed: Feed, step: Step) -> int:
-    """Bytes of an MLP at its widest: its activation, or both factors of a gate and their product."""
-    tensors = WIDEST.get(str(feed.activation), 2)
-    if feed.gated:
-        tensors = max(tensors, 4 if feed.fused else 3)
-    return step.tokens * feed.inner * tensors * step.width
-
-
-def _attention(reading: Reading, step: Step) -> int:
-    """Bytes of an attention at its widest: its scores at the softmax, or else queries while positions turn them."""
-    heads, width = reading.heads, step.width
-    queries, given = heads.queries * heads.size, heads.queries * heads.value_size
-    held = _queries_and_keys(reading)
-    if not scores_by_hand(reading, step):
-        whole = heads.rotary is None and not reading.fused and heads.latent is None
-        turning = 4 * queries * width if whole else 0
-        if heads.widened and width != FLOAT:
-            turning = queries * width + (4 * queries + heads.keys * heads.size) * FLOAT
-        return step.tokens * max((held + 2 * given) * width, turning)
-    scores, softmax = widths_of_scores(reading, step)
-    pairs, each = step.batch * heads.queries * step.sequence**2, scores + softmax
-    if heads.softmax == "products":  # in float32 as they are
-        each = 2 * FLOAT
-        held += 0 if width == FLOAT else 2 * queries * (FLOAT // width)  # as are queries and keys
-    elif softmax != scores or heads.sinks:  # which reads a copy, or scores less the largest
-        each += softmax
-    if not _eager(reading, step):
-        copies = queries + (queries + 2 * heads.keys * heads.size if width != FLOAT else 0)  # scaled, and cast
-        mask = step.batch * step.sequence**2 * width
-        return pairs * each + step.tokens * (held * width + copies * FLOAT) + mask
-    if heads.unmasked:
-        each += scores
-    if heads.kernel == "eager":  # Bloom: keys in another order, and where no copy is wider, all up to the block's sum
-        held += given * (1 if softmax != scores else 4)
-    # One head for all queries is seen by each of them where it is.
-    repeated = queries + given if 1 < heads.keys < heads.queries and heads.kernel == "fused" else 0
-    return pairs * each + step.tokens * (held + repeated) * width
-
-
-def _scan(scan: Scanning, step: Step) -> int:
-    """Bytes of a scan when its chunks have been read, which is where it is widest: all of them are alive to its end."""
-    filled = step.batch * scan.chunks(step.sequence) * scan.chunk
-    inputs, rows, pairs = 7 * scan.inner, 3 * scan.heads * scan.rows, 3 * scan.heads * scan.chunk
-    states = step.batch * (scan.chunks(step.sequence) + 1) * scan.inner * scan.rows
-    given = step.tokens * (scan.inner + 2 * scan.convolved + 2 * scan.heads)
-    return FLOAT * (filled * (inputs + rows + pairs + 4 * scan.heads) + states) + given * step.width
-
-
-def _queries_and_keys(reading: Reading) -> int:
-    """Elements of a token in queries and keys, and in what they are views or parts of, all beside the cache."""
-    heads = reading.heads
-    queries, keys = heads.queries * heads.size, heads.keys * heads.size
-    turned = heads.size if heads.rotary is None else heads.rotary
-    if heads.latent is not None:  # as projected; put together; and of keys and values, what makes them
-        unturned = heads.keys * (heads.size - turned + heads.value_size)
-        return 3 * queries + unturned + heads.queries * turned + heads.latent
-    if reading.fused:
-        return queries + keys + heads.keys * heads.value_size + (queries if turned else 0)
-    if 0 < turned < heads.size and (heads.parted or heads.softmax == "products"):
-        # Two views of each, and what is turned.
-        return 2 * queries + keys + (heads.queries + heads.keys) * turned
-    return queries
-
-
-def _probabilities(reading: Reading, step: Step) -> int:
-    """Bytes of the probabilities, which attention by hand returns: its layer holds them to its end."""
-    return step.batch * reading.heads.queries * step.sequence**2 * step.width if _eager(reading, step) else 0
-
-
-def _eager(reading: Reading, step: Step) -> bool:
-    """Whether transformers computes the scores by hand, and not torch where no kernel of its own does."""
-    return step.scores == "kept" or reading.heads.kernel == "eager"

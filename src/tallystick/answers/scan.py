@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tallystick.anatomy import Correcting, Recurring, Scanning, Stepping
+from tallystick.anatomy import ChunkedScan, DeltaRule, Recurring, SequentialScan
 from tallystick.answers.product import Product
 
 SSD = "Dao and Gu 2024, Transformers are SSMs, section 6"
@@ -21,11 +21,11 @@ def scan(one: Recurring, learned: int, batch: int, sequence: int) -> Iterator[Pr
         sequence: tokens of each.
     """
     runs = one.keeps.runs
-    if isinstance(runs, Scanning):
+    if isinstance(runs, ChunkedScan):
         yield from _scanning(one, runs, learned, batch, sequence)
-    elif isinstance(runs, Correcting):
+    elif isinstance(runs, DeltaRule):
         yield from _correcting(one, runs, learned, batch, sequence)
-    elif isinstance(runs, Stepping) and runs.multiplications:
+    elif isinstance(runs, SequentialScan) and runs.multiplications:
         layers, each = int(one.layers), 2 * batch * sequence * int(runs.multiplications)
         factors = f"2 × {batch * sequence:,} tokens × {layers:,} layers × {int(runs.multiplications):,}"
         yield Product(
@@ -39,7 +39,7 @@ def scan(one: Recurring, learned: int, batch: int, sequence: int) -> Iterator[Pr
         )
 
 
-def _scanning(one: Recurring, runs: Scanning, learned: int, batch: int, sequence: int) -> Iterator[Product]:
+def _scanning(one: Recurring, runs: ChunkedScan, learned: int, batch: int, sequence: int) -> Iterator[Product]:
     """Mamba 2: within a chunk every position is multiplied with every other, the last chunk filled up to its length; then
     each chunk gives a state, all states are carried on, and what was carried is read.
     """
@@ -69,7 +69,7 @@ def _scanning(one: Recurring, runs: Scanning, learned: int, batch: int, sequence
         )
 
 
-def _correcting(one: Recurring, runs: Correcting, learned: int, batch: int, sequence: int) -> Iterator[Product]:
+def _correcting(one: Recurring, runs: DeltaRule, learned: int, batch: int, sequence: int) -> Iterator[Product]:
     """Gated DeltaNet: within a chunk every key is multiplied with every other, for what each corrects of the state.
 
     A triangular system gives these corrections: solving it is no product of matrices, its gradients are. Before the

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tallystick.anatomy import Feed, Heads, Norm, Part, Reading, Routing
+from tallystick.anatomy import FeedForward, Heads, Norm, Part, Reading, Routing
 from tallystick.answers.stages import layers_of, stacked, within
 from tallystick.errors import BadInput, shown
 from tallystick.evidence import Evidence
@@ -237,7 +237,7 @@ def _thinner(part: Part, ranks: int) -> Part:
         return part
     if isinstance(what, Reading):
         what = what._replace(heads=_fewer(what.heads, ranks))
-    elif isinstance(what, Feed):
+    elif isinstance(what, FeedForward):
         what = what._replace(inner=-(-int(what.inner) // ranks))
     elif isinstance(what, Routing):
         what = what._replace(feed=what.feed._replace(inner=-(-int(what.feed.inner) // ranks)))

@@ -1,7 +1,8 @@
 """Apertus (Swiss AI Initiative 2025, "Apertus: Democratizing Open and Compliant LLMs for Global Language Environments")."""
 
-from tallystick.architectures._decoder import attention, decoder, head_norms, heads
-from tallystick.blueprint import MLP, Buffer, Config, Group, Linear, Model, RMSNorm, Tensor, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -12,27 +13,27 @@ from tallystick.blueprint import MLP, Buffer, Config, Group, Linear, Model, RMSN
     intermediate_size=14336,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     hidden_act="xielu",
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def apertus(c: Config) -> Model:
-    d, inner, runs = c.hidden_size, c.intermediate_size, heads(c)
-    block = Group(
-        self_attn=attention(c, runs, bias=c.attention_bias, **head_norms(runs)),
-        mlp=MLP(  # what this activation keeps is not told
-            up_proj=Linear(d, inner, bias=False),
-            down_proj=Linear(inner, d, bias=False),
+def apertus(c: Config) -> nn.Model:
+    d, inner, runs = c.hidden_size, c.intermediate_size, kit.heads(c)
+    block = nn.Module(
+        self_attn=kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs)),
+        mlp=nn.MLP(  # what this activation keeps is not told
+            up_proj=nn.Linear(d, inner, bias=False),
+            down_proj=nn.Linear(inner, d, bias=False),
             act_fn=_xielu() if c.hidden_act == "xielu" else None,
         ),
-        attention_layernorm=RMSNorm(d),
-        feedforward_layernorm=RMSNorm(d),
+        attention_layernorm=nn.RMSNorm(d),
+        feedforward_layernorm=nn.RMSNorm(d),
     )
-    return decoder(c, block)
+    return kit.decoder(c, block)
 
 
-def _xielu() -> Group:
+def _xielu() -> nn.Module:
     """An activation that learns how it bends on either side (Huang and Schlag 2024, "Deriving Activation Functions Using Integration")."""
-    return Group(alpha_p=Tensor((1,)), alpha_n=Tensor((1,)), beta=Buffer(), eps=Buffer())
+    return nn.Module(alpha_p=nn.Parameter((1,)), alpha_n=nn.Parameter((1,)), beta=nn.Buffer(), eps=nn.Buffer())

@@ -1,7 +1,8 @@
 """Arcee's AFM (Arcee AI 2025, "Arcee Foundation Model 4.5B"): Llama with a squared ReLU in place of the gate."""
 
-from tallystick.architectures._decoder import attention, decoder, heads, plain_mlp, pre_norm
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -13,14 +14,16 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
     intermediate_size=18432,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def arcee(c: Config) -> Model:
+def arcee(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d = c.hidden_size
-    attends = attention(c, heads(c), bias=c.attention_bias)
-    return decoder(c, pre_norm(attends, plain_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias), RMSNorm(d)))
+    attends = kit.attention(c, kit.heads(c), bias=c.attention_bias)
+    return kit.decoder(
+        c, kit.pre_norm(attends, kit.plain_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias), nn.RMSNorm(d))
+    )

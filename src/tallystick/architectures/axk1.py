@@ -1,9 +1,9 @@
 """A.X-K1 (SK Telecom 2026): DeepSeek-V3's blocks, and one more norm behind the experts."""
 
-from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
@@ -15,7 +15,7 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
     intermediate_size=18432,
     moe_intermediate_size=2048,
     num_hidden_layers=61,
-    first_k_dense_replace=natural(1),
+    first_k_dense_replace=nonnegative(1),
     moe_layer_freq=1,
     mlp_layer_types=None,
     num_attention_heads=64,
@@ -24,23 +24,25 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
     qk_nope_head_dim=128,
     qk_rope_head_dim=64,
     v_head_dim=128,
-    n_shared_experts=natural(1),
+    n_shared_experts=nonnegative(1),
     n_routed_experts=192,
     num_experts_per_tok=8,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def axk1(c: Config) -> Model:
-    d, norm = c.hidden_size, RMSNorm(c.hidden_size)
-    attends, dense = latent_attention(c), gated_mlp(d, c.intermediate_size)
+def axk1(c: Config) -> nn.Model:
+    d, norm = c.hidden_size, nn.RMSNorm(c.hidden_size)
+    attends, dense = latent_attention(c), kit.gated_mlp(d, c.intermediate_size)
     behind = {"post_mlp_layernorm": norm}  # in files it stands beside the experts
     inside, beside = ({}, behind) if c.published else (behind, {})
-    sparse = pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm).with_children(**beside)
-    blocks = {"dense": pre_norm(attends, dense, norm), "sparse": sparse}
-    return decoder(c, in_turns(feeds(c), lambda kind: blocks[kind]))
+    sparse = kit.pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm).with_children(**beside)
+    blocks = {"dense": kit.pre_norm(attends, dense, norm), "sparse": sparse}
+    return kit.decoder(c, kit.in_turns(feeds(c), lambda kind: blocks[kind]))
 
 
 def feeds(c: Config) -> list[str]:
     """What feeds forward in each layer: as listed, or experts in every `moe_layer_freq`-th past the first dense ones."""
     dense, every = int(c.first_k_dense_replace), int(c.moe_layer_freq)
-    return listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer >= dense and layer % every == 0])
+    return kit.listed(
+        c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer >= dense and layer % every == 0]
+    )

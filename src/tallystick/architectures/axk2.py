@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import decoder, gated_mlp
-from tallystick.architectures._layers import in_turns
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.axk1 import feeds
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture
 from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
-from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNorm, architecture, natural
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
@@ -20,7 +20,7 @@ from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNor
     intermediate_size=5120,
     moe_intermediate_size=512,
     num_hidden_layers=48,
-    first_k_dense_replace=natural(1),
+    first_k_dense_replace=nonnegative(1),
     moe_layer_freq=1,
     mlp_layer_types=None,
     num_attention_heads=32,
@@ -31,44 +31,44 @@ from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNor
     v_head_dim=64,
     index_n_heads=16,
     index_head_dim=128,
-    n_shared_experts=natural(1),
+    n_shared_experts=nonnegative(1),
     n_routed_experts=128,
     num_experts_per_tok=8,
     gated_norm_rank=16,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def axk2(c: Config) -> Model:
+def axk2(c: Config) -> nn.Model:
     d, attends, norm = c.hidden_size, _attention(c), _gated_norm(c)
     blocks = {
-        "dense": Group(
+        "dense": nn.Module(
             self_attn=attends,
-            mlp=gated_mlp(d, c.intermediate_size),
+            mlp=kit.gated_mlp(d, c.intermediate_size),
             input_layernorm=norm,
-            post_attention_layernorm=RMSNorm(d),
+            post_attention_layernorm=nn.RMSNorm(d),
         ),
-        "sparse": Group(
+        "sparse": nn.Module(
             self_attn=attends,
             mlp=sigmoid_mixture(c, scoring=None),
             input_layernorm=norm,
             post_attention_layernorm=norm,
         ),
     }
-    return decoder(c, in_turns(feeds(c), lambda kind: blocks[kind]))
+    return kit.decoder(c, kit.in_turns(feeds(c), lambda kind: blocks[kind]))
 
 
-def _gated_norm(c: Config) -> Group:
+def _gated_norm(c: Config) -> nn.Module:
     """A norm, scaled by a gate of what it gives, which passes a narrow waist."""
     d, rank = c.hidden_size, c.gated_norm_rank
-    down, up = Linear(d, rank, bias=False), Linear(rank, d, bias=False)
+    down, up = nn.Linear(d, rank, bias=False), nn.Linear(rank, d, bias=False)
     if c.published:
-        return Group(norm=RMSNorm(d), W_down=down, W_up=up)
-    return Group(norm=RMSNorm(d), mlp=Group(fc1=down, fc2=up))
+        return nn.Module(norm=nn.RMSNorm(d), W_down=down, W_up=up)
+    return nn.Module(norm=nn.RMSNorm(d), mlp=nn.Module(fc1=down, fc2=up))
 
 
-def _attention(c: Config) -> Attention:
+def _attention(c: Config) -> nn.Attention:
     """Queries, and a gate of what all heads give, come from one projection: it reads the waist twice over."""
     size = c.qk_nope_head_dim + c.qk_rope_head_dim + c.v_head_dim
-    fused = Linear(2 * c.q_lora_rank, c.num_attention_heads * size, bias=False)
+    fused = nn.Linear(2 * c.q_lora_rank, c.num_attention_heads * size, bias=False)
     queries: dict[str, Any] = {"q_b_proj": fused} if c.published else {"q_b_proj": None, "q_gate_proj": fused}
     return indexed_attention(c, **queries)

@@ -1,38 +1,39 @@
 """Bamba (IBM, Princeton, CMU and UIUC 2024, "Bamba: Inference-Efficient Hybrid Mamba2 Model"): Mamba 2, and attention here and there."""
 
-from tallystick.architectures._decoder import SILU, attention, frame, gated_mlp, head_dim, heads
-from tallystick.architectures._mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
-from tallystick.blueprint import Config, Group, Model, RMSNorm, Stack, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
     "bamba",
     "BambaForCausalLM",
-    running={**SILU, **MAMBA2_RUNS},
+    running={**kit.SILU, **MAMBA2_RUNS},
     vocab_size=128000,
     hidden_size=4096,
     intermediate_size=14336,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(8),
-    head_dim=maybe(),
+    num_key_value_heads=optional(8),
+    head_dim=optional(),
     attn_layer_indices=None,
     **MAMBA2,
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def bamba(c: Config) -> Model:
-    reads = heads(c, rotary=int(head_dim(c)) // 2, handed_on=True)
-    attends = _block(c, self_attn=attention(c, reads, bias=c.attention_bias))
+def bamba(c: Config) -> nn.Model:
+    reads = kit.heads(c, rotary=int(kit.head_dim(c)) // 2)
+    attends = _block(c, self_attn=kit.attention(c, reads, bias=c.attention_bias))
     scans = _block(c, mamba=mamba2_of(c, c.mamba_expand * c.hidden_size))
-    runs: list[tuple[int, Group]] = []
+    runs: list[tuple[int, nn.Module]] = []
     first = 0  # layer of the next run
     for number in _attending(c):
         runs += [(number - first, scans), (1, attends)]
         first = number + 1
     runs.append((c.num_hidden_layers - first if first else c.num_hidden_layers, scans))
-    return frame(c, Stack(*runs))
+    return kit.frame(c, nn.ModuleList(*runs))
 
 
 def _attending(c: Config) -> list[int]:
@@ -43,11 +44,11 @@ def _attending(c: Config) -> list[int]:
     return sorted({number for number in listed if 0 <= number < c.num_hidden_layers})
 
 
-def _block(c: Config, **mixer: Group) -> Group:
+def _block(c: Config, **mixer: nn.Module) -> nn.Module:
     d = c.hidden_size
-    return Group(
-        feed_forward=gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
-        input_layernorm=RMSNorm(d),
-        pre_ff_layernorm=RMSNorm(d),
+    return nn.Module(
+        feed_forward=kit.gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
+        input_layernorm=nn.RMSNorm(d),
+        pre_ff_layernorm=nn.RMSNorm(d),
         **mixer,
     )

@@ -1,8 +1,9 @@
 """BART's decoder (Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training")."""
 
-from tallystick.architectures._bart import beside_encoder, learned
-from tallystick.architectures._encoder_decoder import whole
-from tallystick.blueprint import Config, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder, learned
+from tallystick.architectures.kit.encoder_decoder import whole
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -18,5 +19,5 @@ from tallystick.blueprint import Config, Model, architecture
     d_model=1024,
     tie_word_embeddings=True,
 )
-def bart(c: Config) -> Model:
+def bart(c: Config) -> nn.Model:
     return beside_encoder(c, learned(c), embedding_norm=True)

@@ -1,17 +1,8 @@
 """Beam (Reflection AI 2026): gated heads that see windows, norms on both sides, and experts past the first layers."""
 
-from tallystick.architectures._decoder import (
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    head_norms,
-    heads,
-    in_runs,
-    mixture,
-)
-from tallystick.architectures._layers import dense_and_sparse, listed
-from tallystick.blueprint import Buffer, Config, Group, Linear, Model, RMSNorm, Tensor, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 KINDS = ("sliding_attention", "full_attention")
 
@@ -19,7 +10,7 @@ KINDS = ("sliding_attention", "full_attention")
 @architecture(
     "beam",
     "BeamForCausalLM",
-    running={"sliding_window": natural(512, nullable=True), "layer_types": None},
+    running={"sliding_window": nonnegative(512, nullable=True), "layer_types": None},
     vocab_size=151936,
     hidden_size=5120,
     intermediate_size=20480,
@@ -34,29 +25,29 @@ KINDS = ("sliding_attention", "full_attention")
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def beam(c: Config) -> Model:
+def beam(c: Config) -> nn.Model:
     d, of, last = c.hidden_size, c.num_experts, int(c.num_hidden_layers) - 1
-    kinds = listed(c, "layer_types", KINDS, lambda layer: KINDS[layer == last or (layer + 1) % 6 == 0])
-    runs = heads(c, windows=in_runs((kind == KINDS[0] for kind in kinds), c.sliding_window, None))
-    attends = attention(
+    kinds = kit.listed(c, "layer_types", KINDS, lambda layer: KINDS[layer == last or (layer + 1) % 6 == 0])
+    runs = kit.heads(c, windows=kit.in_runs((kind == KINDS[0] for kind in kinds), c.sliding_window, None))
+    attends = kit.attention(
         c,
         runs,
         bias=c.attention_bias,
-        gate_proj=Linear(d, runs.queries * runs.size, bias=False),
-        gate_bias=Tensor((runs.queries,)),
-        **head_norms(runs),
+        gate_proj=nn.Linear(d, runs.queries * runs.size, bias=False),
+        gate_bias=nn.Parameter((runs.queries,)),
+        **kit.head_norms(runs),
     )
-    bias = {"e_score_correction_bias": Buffer(of)}
-    moe = mixture(c, c.moe_intermediate_size, experts_used(c, "num_experts"), of, scores=bias)
+    bias = {"e_score_correction_bias": nn.Buffer(of)}
+    moe = kit.mixture(c, c.moe_intermediate_size, kit.experts_used(c, "num_experts"), of, scores=bias)
 
-    def block(mlp: Group) -> Group:
-        return Group(
+    def block(mlp: nn.Module) -> nn.Module:
+        return nn.Module(
             self_attn=attends,
             mlp=mlp,
-            input_layernorm=RMSNorm(d),
-            post_attention_layernorm=RMSNorm(d),
-            pre_feedforward_layernorm=RMSNorm(d),
-            post_feedforward_layernorm=RMSNorm(d),
+            input_layernorm=nn.RMSNorm(d),
+            post_attention_layernorm=nn.RMSNorm(d),
+            pre_feedforward_layernorm=nn.RMSNorm(d),
+            post_feedforward_layernorm=nn.RMSNorm(d),
         )
 
-    return decoder(c, dense_and_sparse(c, 3, block(gated_mlp(d, c.intermediate_size)), block(moe)))
+    return kit.decoder(c, kit.dense_and_sparse(c, 3, block(kit.gated_mlp(d, c.intermediate_size)), block(moe)))

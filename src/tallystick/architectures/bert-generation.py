@@ -1,8 +1,9 @@
 """BERT for generation (Rothe et al. 2019, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks"), its decoder."""
 
-from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_lm_head
-from tallystick.architectures._siblings import BARE
-from tallystick.blueprint import Config, Group, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_lm_head
+from tallystick.architectures.kit.siblings import BARE
+from tallystick.registry import Config, architecture
 
 SIZES = {
     "vocab_size": 50358,
@@ -15,6 +16,6 @@ OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "type_v
 
 
 @architecture("bert-generation", "BertGenerationDecoder", siblings={"Encoder": BARE["Model"]}, **OWN)
-def bert_generation(c: Config) -> Model:
-    encoder = Group(embeddings=embeddings(c, types=False), encoder=Group(layer=layers(c, heads(c))))
+def bert_generation(c: Config) -> nn.Model:
+    encoder = nn.Module(embeddings=embeddings(c, types=False), encoder=nn.Module(layer=layers(c, heads(c))))
     return with_lm_head(c, "bert", encoder)

@@ -1,9 +1,10 @@
 """BigBird (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BERT's tensors, and a pooler that transformers builds too."""
 
-from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures._bert_siblings import UNPOOLED, with_order
-from tallystick.blueprint import Config, Group, Linear, Model, Sibling, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.architectures.kit.bert_siblings import UNPOOLED, with_order
 from tallystick.errors import shown
+from tallystick.registry import Config, Sibling, architecture
 
 KINDS = ("block_sparse", "original_full")
 IN_ORDER = {"ForPreTraining": Sibling(with_order, "`seq_relationship` beside the LM head")}  # the pooler is there
@@ -17,12 +18,14 @@ IN_ORDER = {"ForPreTraining": Sibling(with_order, "`seq_relationship` beside the
     **KEYS | {"vocab_size": 50358, "max_position_embeddings": 4096},
     use_bias=True,
 )
-def big_bird(c: Config) -> Model:
+def big_bird(c: Config) -> nn.Model:
     if c.attention_type not in KINDS:
         raise c.refuse(f"attention_type is {shown(c.attention_type)}, expected {' or '.join(KINDS)}")
     d = c.hidden_size
     stack = layers(c, heads(c), bias=c.use_bias)
-    model = with_cls(c, "bert", Group(embeddings=embeddings(c), encoder=Group(layer=stack), pooler=Linear(d, d)))
+    model = with_cls(
+        c, "bert", nn.Module(embeddings=embeddings(c), encoder=nn.Module(layer=stack), pooler=nn.Linear(d, d))
+    )
     irregular = "the pooler takes one token of a sequence"
     if c.attention_type == KINDS[0]:
         irregular += ", and in a long one most blocks of tokens see but a few others"

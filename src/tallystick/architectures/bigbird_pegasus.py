@@ -1,15 +1,16 @@
 """BigBird-Pegasus's decoder (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BART's, whose head is not tied."""
 
-from tallystick.architectures._bart import beside_encoder, learned
-from tallystick.architectures._encoder_decoder import whole
-from tallystick.blueprint import Attention, Config, Group, Linear, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder, learned
+from tallystick.architectures.kit.encoder_decoder import whole
+from tallystick.registry import Config, architecture
 
 
-def _attention(c: Config) -> Attention:
+def _attention(c: Config) -> nn.Attention:
     """That of the encoder, BigBird's: some blocks see others by chance."""
     d = c.d_model
-    reads = {name: Linear(d, d, bias=c.use_bias) for name in ("query", "key", "value")}
-    return Attention(self=Group(**reads), output=Linear(d, d, bias=c.use_bias))
+    reads = {name: nn.Linear(d, d, bias=c.use_bias) for name in ("query", "key", "value")}
+    return nn.Attention(self=nn.Module(**reads), output=nn.Linear(d, d, bias=c.use_bias))
 
 
 @architecture(
@@ -25,5 +26,5 @@ def _attention(c: Config) -> Attention:
     d_model=1024,
     use_bias=False,
 )
-def bigbird_pegasus(c: Config) -> Model:
+def bigbird_pegasus(c: Config) -> nn.Model:
     return beside_encoder(c, learned(c, offset=0), embedding_norm=True, bias=c.use_bias, tied=False)

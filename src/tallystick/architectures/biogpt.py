@@ -1,18 +1,9 @@
 """BioGPT (Luo et al. 2022, "BioGPT: Generative Pre-trained Transformer for Biomedical Text Generation and Mining")."""
 
-from tallystick.architectures._bart import OFFSET, heads, layer
-from tallystick.architectures._siblings import OLDER
-from tallystick.blueprint import (
-    Config,
-    Embedding,
-    Group,
-    Head,
-    LayerNorm,
-    Model,
-    PositionEmbedding,
-    Repeat,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import OFFSET, heads, layer
+from tallystick.architectures.kit.siblings import OLDER
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -27,16 +18,16 @@ from tallystick.blueprint import (
     max_position_embeddings=1024,
     tie_word_embeddings=True,
 )
-def biogpt(c: Config) -> Model:
+def biogpt(c: Config) -> nn.Model:
     d = c.hidden_size
     block = layer(d, heads(c, "hidden_size", "num_attention_heads"), c.intermediate_size, None)
-    return Model(
-        biogpt=Group(
-            embed_tokens=Embedding(c.vocab_size, d),
-            embed_positions=PositionEmbedding(c.max_position_embeddings + OFFSET, d),
-            layers=Repeat(c.num_hidden_layers, block),
-            layer_norm=LayerNorm(d),
+    return nn.Model(
+        biogpt=nn.Module(
+            embed_tokens=nn.Embedding(c.vocab_size, d),
+            embed_positions=nn.PositionEmbedding(c.max_position_embeddings + OFFSET, d),
+            layers=nn.Repeat(c.num_hidden_layers, block),
+            layer_norm=nn.LayerNorm(d),
         ),
-        output_projection=Head(d, c.vocab_size),
+        output_projection=nn.Head(d, c.vocab_size),
         tie=("output_projection.weight", "biogpt.embed_tokens.weight") if c.tie_word_embeddings else None,
     )

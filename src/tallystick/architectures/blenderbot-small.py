@@ -1,8 +1,9 @@
 """The decoder of Blenderbot at 90M (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's."""
 
-from tallystick.architectures._bart import beside_encoder, learned
-from tallystick.architectures._encoder_decoder import whole
-from tallystick.blueprint import Config, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder, learned
+from tallystick.architectures.kit.encoder_decoder import whole
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -18,5 +19,5 @@ from tallystick.blueprint import Config, Model, architecture
     d_model=512,
     tie_word_embeddings=True,
 )
-def blenderbot_small(c: Config) -> Model:
+def blenderbot_small(c: Config) -> nn.Model:
     return beside_encoder(c, learned(c, offset=0), embedding_norm=True)

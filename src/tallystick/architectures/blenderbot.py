@@ -1,8 +1,9 @@
 """Blenderbot's decoder (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's, norms before."""
 
-from tallystick.architectures._bart import beside_encoder, learned
-from tallystick.architectures._encoder_decoder import whole
-from tallystick.blueprint import Config, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder, learned
+from tallystick.architectures.kit.encoder_decoder import whole
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -18,5 +19,5 @@ from tallystick.blueprint import Config, Model, architecture
     d_model=2560,
     tie_word_embeddings=True,
 )
-def blenderbot(c: Config) -> Model:
+def blenderbot(c: Config) -> nn.Model:
     return beside_encoder(c, learned(c, offset=0), final_norm=True)

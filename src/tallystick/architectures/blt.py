@@ -1,42 +1,25 @@
 """BLT (Pagnoni et al. 2024, "Byte Latent Transformer"): bytes in patches that a small model cuts, and a large one between an encoder and a decoder."""
 
-from tallystick.architectures._decoder import gated_mlp, rounded
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Linear,
-    Model,
-    Node,
-    Part,
-    Repeat,
-    RMSNorm,
-    Stack,
-    Tensor,
-    architecture,
-    maybe,
-    natural,
-    rebuilt,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.dims import Dim, expression_of
+from tallystick.registry import Config, Part, architecture, nonnegative, optional
 
 NARROW = {"vocab_size": 260, "hidden_size": 1024, "num_attention_heads": 16, "cross_attn_k": 2}
-GROUPED = {"num_key_value_heads": natural(nullable=True)}  # null and 0: one for each query head
+GROUPED = {"num_key_value_heads": nonnegative(nullable=True)}  # null and 0: one for each query head
 ENCODER = {
     **NARROW,
     **GROUPED,
     "num_hidden_layers": 1,
-    "intermediate_size": natural(nullable=True),
-    "cross_attn_all_layers": maybe(False),
+    "intermediate_size": nonnegative(nullable=True),
+    "cross_attn_all_layers": optional(False),
 }
 DECODER = {
     **{key: default for key, default in NARROW.items() if key != "vocab_size"},
     **GROUPED,
     "num_hidden_layers": 9,
-    "intermediate_size": natural(2816),
-    "cross_attn_all_layers": maybe(True),
+    "intermediate_size": nonnegative(2816),
+    "cross_attn_all_layers": optional(True),
     "hidden_size_global": 2048,
 }
 GLOBAL = {
@@ -44,7 +27,7 @@ GLOBAL = {
     "hidden_size": 2048,
     "num_attention_heads": 16,
     "num_hidden_layers": 25,
-    "intermediate_size": natural(5632),
+    "intermediate_size": nonnegative(5632),
 }
 PATCHER = {
     **GROUPED,
@@ -52,7 +35,7 @@ PATCHER = {
     "hidden_size": 768,
     "num_attention_heads": 12,
     "num_hidden_layers": 14,
-    "intermediate_size": natural(2048),
+    "intermediate_size": nonnegative(2048),
 }
 
 
@@ -64,7 +47,7 @@ PATCHER = {
     encoder_hash_byte_group_size=None,
     encoder_hash_byte_group_vocab=500002,
     encoder_hash_byte_group_nb_functions=1,
-    patch_in_forward=maybe(True),
+    patch_in_forward=optional(True),
     tie_word_embeddings=False,
     parts={
         "patcher_config": Part(PATCHER),
@@ -73,38 +56,40 @@ PATCHER = {
         "global_config": Part(GLOBAL),
     },
 )
-def blt(c: Config) -> Model:
+def blt(c: Config) -> nn.Model:
     encoder, decoder = c.part("encoder_config"), c.part("decoder_config")
     between, d = c.part("global_config"), encoder.hidden_size
     given = d * c.cross_attn_k  # for each patch, by the encoder
     tied = c.tie_word_embeddings and c.headed
-    return Model(
+    return nn.Model(
         "the layers between encoder and decoder take patches, fewer than the bytes, and the patcher learns nothing",
-        model=Group(
-            local_encoder=Group(
+        model=nn.Module(
+            local_encoder=nn.Module(
                 layers=_layers(encoder),
-                patch_embedding_projection=Linear(d, d * encoder.cross_attn_k, bias=False),
-                embed_tokens=Embedding(c.vocab_size, decoder.hidden_size) if tied else Embedding(encoder.vocab_size, d),
+                patch_embedding_projection=nn.Linear(d, d * encoder.cross_attn_k, bias=False),
+                embed_tokens=nn.Embedding(c.vocab_size, decoder.hidden_size)
+                if tied
+                else nn.Embedding(encoder.vocab_size, d),
                 cross_attn_layers=_crossing(encoder),
             ),
-            global_transformer=Group(
+            global_transformer=nn.Module(
                 layers=_layers(between),
                 token_embedding_projection=None
                 if given == between.hidden_size
-                else Linear(given, between.hidden_size, bias=False),
+                else nn.Linear(given, between.hidden_size, bias=False),
             ),
-            local_decoder=Group(
+            local_decoder=nn.Module(
                 layers=_layers(decoder),
-                patch_embedding_projection=Linear(
+                patch_embedding_projection=nn.Linear(
                     decoder.hidden_size_global, decoder.hidden_size * decoder.cross_attn_k, bias=False
                 ),
-                norm=RMSNorm(decoder.hidden_size),
+                norm=nn.RMSNorm(decoder.hidden_size),
                 cross_attn_layers=_crossing(decoder),
             ),
-            encoder_hash_tok_embedding=Embedding(_hashes(c), d),
-            patcher=rebuilt(_patcher(c.part("patcher_config")), _untrained) if c.patch_in_forward else None,
+            encoder_hash_tok_embedding=nn.Embedding(_hashes(c), d),
+            patcher=nn.rebuilt(_patcher(c.part("patcher_config")), _untrained) if c.patch_in_forward else None,
         ),
-        lm_head=Head(decoder.hidden_size, c.vocab_size),
+        lm_head=nn.Head(decoder.hidden_size, c.vocab_size),
         tie=("model.local_encoder.embed_tokens.weight", "lm_head.weight") if tied else None,
     )
 
@@ -118,48 +103,48 @@ def _hashes(c: Config) -> int:
     return rows
 
 
-def _attention(c: Config, **norms: Group) -> Attention:
+def _attention(c: Config, **norms: nn.Module) -> nn.Attention:
     """How these attend is not told: what is cached depends on the patches."""
     d, heads = c.hidden_size, c.num_attention_heads
-    size = rounded(d, heads)
+    size = kit.rounded(d, heads)
     keys = (c.num_key_value_heads or heads) * size
-    return Attention(
-        q_proj=Linear(d, heads * size, bias=False),
-        k_proj=Linear(d, keys, bias=False),
-        v_proj=Linear(d, keys, bias=False),
-        o_proj=Linear(heads * size, d, bias=False),
+    return nn.Attention(
+        q_proj=nn.Linear(d, heads * size, bias=False),
+        k_proj=nn.Linear(d, keys, bias=False),
+        v_proj=nn.Linear(d, keys, bias=False),
+        o_proj=nn.Linear(heads * size, d, bias=False),
         **norms,
     )
 
 
-def _crossing(c: Config) -> Stack:
+def _crossing(c: Config) -> nn.ModuleList:
     """What attends from bytes to patches, or from patches to bytes: in each layer, or once."""
-    norm = RMSNorm(c.hidden_size)
-    return Repeat(c.num_hidden_layers if c.cross_attn_all_layers else 1, _attention(c, q_norm=norm, k_norm=norm))
+    norm = nn.RMSNorm(c.hidden_size)
+    return nn.Repeat(c.num_hidden_layers if c.cross_attn_all_layers else 1, _attention(c, q_norm=norm, k_norm=norm))
 
 
-def _layers(c: Config) -> Stack:
+def _layers(c: Config) -> nn.ModuleList:
     d = c.hidden_size
     inner = c.intermediate_size or Dim(8 * int(d) // 3, ("floor", expression_of(8 * d), 3))
-    block = Group(
+    block = nn.Module(
         self_attn=_attention(c),
-        mlp=gated_mlp(d, inner),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        mlp=kit.gated_mlp(d, inner),
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
     )
-    return Repeat(c.num_hidden_layers, block)
+    return nn.Repeat(c.num_hidden_layers, block)
 
 
-def _patcher(c: Config) -> Group:
+def _patcher(c: Config) -> nn.Module:
     """A language model of bytes: a patch begins where the next byte is hard to tell."""
     d = c.hidden_size
-    return Group(
+    return nn.Module(
         layers=_layers(c),
-        embed_tokens=Embedding(c.vocab_size, d),
-        norm=RMSNorm(d),
-        lm_head=Group(weight=Tensor((c.vocab_size, d), "other")),  # not the model's own
+        embed_tokens=nn.Embedding(c.vocab_size, d),
+        norm=nn.RMSNorm(d),
+        lm_head=nn.Module(weight=nn.Parameter((c.vocab_size, d), "other")),  # not the model's own
     )
 
 
-def _untrained(node: Node) -> Node:
-    return node._replace(trainable=False) if isinstance(node, Tensor) else node
+def _untrained(node: nn.Node) -> nn.Node:
+    return node._replace(trainable=False) if isinstance(node, nn.Tensor) else node

@@ -1,27 +1,9 @@
 """The GPT of the book "Build a Large Language Model (From Scratch)" (Raschka 2024), chapter 4."""
 
 from tallystick import anatomy
-from tallystick.architectures._decoder import refuse_keys
-from tallystick.blueprint import (
-    MLP,
-    REQUIRED,
-    Attention,
-    Buffer,
-    Config,
-    Dropout,
-    Embedding,
-    Feed,
-    Group,
-    Head,
-    Heads,
-    Linear,
-    Model,
-    Norm,
-    PositionEmbedding,
-    Repeat,
-    Tensor,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import REQUIRED, Config, architecture
 
 
 @architecture(
@@ -36,43 +18,40 @@ from tallystick.blueprint import (
     qkv_bias=False,
     tie_word_embeddings=False,  # the book builds a head of its own, and ties nothing
 )
-def book_gpt(c: Config) -> Model:
-    refuse_keys(c, "the book's GPT", "n_kv_groups", "head_dim", "latent_dim", "num_experts")
+def book_gpt(c: Config) -> nn.Model:
+    kit.refuse_keys(c, "the book's GPT", "n_kv_groups", "head_dim", "latent_dim", "num_experts")
     c.require_divisible("emb_dim", by="n_heads")
     d, bias = c.emb_dim, c.qkv_bias
-    norm = Norm(anatomy.Norm("centred", d), scale=Tensor((d,), "norm"), shift=Tensor((d,), "norm"))
-    block = Group(
-        att=Attention(
-            Heads(
+    norm = nn.Norm(anatomy.Norm("centred", d), scale=nn.Parameter((d,), "norm"), shift=nn.Parameter((d,), "norm"))
+    block = nn.Module(
+        att=nn.Attention(
+            nn.Heads(
                 c.n_heads,
                 c.n_heads,
                 d / c.n_heads,
                 rotary=0,
-                kernel="eager",  # the book writes it out
-                softmax="own",
                 dropout=c.drop_rate > 0,
-                stored_mask=c.context_length,
             ),
-            mask=Buffer(c.context_length, c.context_length),
-            W_query=Linear(d, d, bias=bias),
-            W_key=Linear(d, d, bias=bias),
-            W_value=Linear(d, d, bias=bias),
-            out_proj=Linear(d, d),
+            mask=nn.Buffer(c.context_length, c.context_length),
+            W_query=nn.Linear(d, d, bias=bias),
+            W_key=nn.Linear(d, d, bias=bias),
+            W_value=nn.Linear(d, d, bias=bias),
+            out_proj=nn.Linear(d, d),
         ),
-        ff=MLP(
-            Feed(d, 4 * d, "gelu_new"),
-            layers=Group(**{"0": Linear(d, 4 * d), "2": Linear(4 * d, d)}),  # 1 is the GELU between them
+        ff=nn.MLP(
+            nn.FeedForward(d, 4 * d, "gelu_new"),
+            layers=nn.Module(**{"0": nn.Linear(d, 4 * d), "2": nn.Linear(4 * d, d)}),  # 1 is the GELU between them
         ),
         norm1=norm,
         norm2=norm,
-        drop_shortcut=Dropout(2 * d, c.drop_rate),  # after the attention, and after the MLP
+        drop_shortcut=nn.Dropout(2 * d, c.drop_rate),  # after the attention, and after the MLP
     )
-    return Model(
-        tok_emb=Embedding(c.vocab_size, d),
-        pos_emb=PositionEmbedding(c.context_length, d),
-        drop_emb=Dropout(d, c.drop_rate),
-        trf_blocks=Repeat(c.n_layers, block),
+    return nn.Model(
+        tok_emb=nn.Embedding(c.vocab_size, d),
+        pos_emb=nn.PositionEmbedding(c.context_length, d),
+        drop_emb=nn.Dropout(d, c.drop_rate),
+        trf_blocks=nn.Repeat(c.n_layers, block),
         final_norm=norm,
-        out_head=Head(d, c.vocab_size),
+        out_head=nn.Head(d, c.vocab_size),
         tie=("out_head.weight", "tok_emb.weight") if c.tie_word_embeddings else None,
     )

@@ -3,45 +3,46 @@
 from typing import Any
 
 from tallystick import anatomy
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads
-from tallystick.blueprint import Attention, Config, Group, Model, Norm, Parallel, Tensor, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
     "cohere",
     "CohereForCausalLM",
-    running=SILU,
+    running=kit.SILU,
     vocab_size=256000,
     hidden_size=8192,
     intermediate_size=22528,
     num_hidden_layers=40,
     num_attention_heads=64,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
-    use_qk_norm=maybe(False),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
+    use_qk_norm=optional(False),
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def cohere(c: Config) -> Model:
-    runs = heads(c, widened=True)
+def cohere(c: Config) -> nn.Model:
+    runs = kit.heads(c)
     norms: dict[str, Any] = {}
     if c.use_qk_norm:  # each head has a scale of its own
         norms = {"q_norm": norm(runs.size, runs.queries), "k_norm": norm(runs.size, runs.keys)}
-    return decoder(c, block(c, attention(c, runs, bias=c.attention_bias, **norms)), norm(c.hidden_size))
+    return kit.decoder(c, block(c, kit.attention(c, runs, bias=c.attention_bias, **norms)), norm(c.hidden_size))
 
 
-def block(c: Config, self_attn: Attention) -> Group:
+def block(c: Config, self_attn: nn.Attention) -> nn.Module:
     """Attention and MLP run side by side behind one norm."""
     d = c.hidden_size
-    return Parallel(
+    return nn.ParallelBlock(
         self_attn=self_attn,
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act),
+        mlp=kit.gated_mlp(d, c.intermediate_size, c.hidden_act),
         input_layernorm=norm(d),
     )
 
 
-def norm(width: int, heads: int | None = None) -> Norm:
+def norm(width: int, heads: int | None = None) -> nn.Norm:
     """A LayerNorm without a shift, written by hand; of each of some heads, if it is one of heads."""
-    return Norm(
-        anatomy.Norm("centred32", width, heads or 1), weight=Tensor((heads, width) if heads else (width,), "norm")
+    return nn.Norm(
+        anatomy.Norm("centred32", width, heads or 1), weight=nn.Parameter((heads, width) if heads else (width,), "norm")
     )

@@ -1,16 +1,17 @@
 """Command R7B and Command A (Cohere 2025, "Command A: An Enterprise-Ready Large Language Model"): windows, and layers without positions."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, heads, windows_of
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.cohere import block, norm
-from tallystick.blueprint import Config, Model, architecture, maybe, natural
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
     "cohere2",
     "Cohere2ForCausalLM",
     running={
-        **SILU,
-        "sliding_window": natural(4096, nullable=True),
+        **kit.SILU,
+        "sliding_window": nonnegative(4096, nullable=True),
         "sliding_window_pattern": 4,
         "layer_types": None,
     },
@@ -19,15 +20,15 @@ from tallystick.blueprint import Config, Model, architecture, maybe, natural
     intermediate_size=22528,
     num_hidden_layers=40,
     num_attention_heads=64,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def cohere2(c: Config) -> Model:
-    windows = windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))
-    return decoder(
+def cohere2(c: Config) -> nn.Model:
+    windows = kit.windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))
+    return kit.decoder(
         c,
-        block(c, attention(c, heads(c, widened=True, windows=windows), bias=c.attention_bias)),
+        block(c, kit.attention(c, kit.heads(c, windows=windows), bias=c.attention_bias)),
         norm(c.hidden_size),
     )

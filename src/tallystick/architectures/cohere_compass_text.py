@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, in_runs, rounded
-from tallystick.architectures._layers import listed
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.cohere import norm
-from tallystick.blueprint import Config, Model, Parallel, architecture, maybe, natural
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 KINDS = ("full_attention", "sliding_attention")
 
@@ -14,27 +14,29 @@ KINDS = ("full_attention", "sliding_attention")
 @architecture(
     "cohere_compass_text",
     "CohereCompassForCausalLM",
-    running={"sliding_window": natural(4096, nullable=True), "layer_types": None},
+    running={"sliding_window": nonnegative(4096, nullable=True), "layer_types": None},
     vocab_size=256000,
     hidden_size=8192,
     intermediate_size=22528,
     num_hidden_layers=40,
     num_attention_heads=64,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     rope_parameters=None,  # no model is built without them
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def cohere_compass_text(c: Config) -> Model:
-    d, size = c.hidden_size, c.head_dim or rounded(c.hidden_size, c.num_attention_heads)
-    kinds = listed(c, "layer_types", KINDS, lambda _: "full_attention")
+def cohere_compass_text(c: Config) -> nn.Model:
+    d, size = c.hidden_size, c.head_dim or kit.rounded(c.hidden_size, c.num_attention_heads)
+    kinds = kit.listed(c, "layer_types", KINDS, lambda _: "full_attention")
     _require_turning(c, kinds)
-    runs = heads(c, size, windows=in_runs((kind == "sliding_attention" for kind in kinds), c.sliding_window, None))
-    attends = attention(c, runs, bias=c.attention_bias)
+    runs = kit.heads(
+        c, size, windows=kit.in_runs((kind == "sliding_attention" for kind in kinds), c.sliding_window, None)
+    )
+    attends = kit.attention(c, runs, bias=c.attention_bias)
     # What positions in three directions keep is not told.
-    block = Parallel(self_attn=attends, mlp=gated_mlp(d, c.intermediate_size), input_layernorm=norm(d))
-    return decoder(c, block, norm(d))
+    block = nn.ParallelBlock(self_attn=attends, mlp=kit.gated_mlp(d, c.intermediate_size), input_layernorm=norm(d))
+    return kit.decoder(c, block, norm(d))
 
 
 def _require_turning(c: Config, kinds: Iterable[str]) -> None:

@@ -1,20 +1,7 @@
 """CPM-Ant (OpenBMB 2022, "CPM-Live"): learned prompts in the embedding, and biases for segments and distances."""
 
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    Linear,
-    Model,
-    Repeat,
-    RMSNorm,
-    Tensor,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -31,34 +18,34 @@ from tallystick.blueprint import (
     segment_types=32,
     position_bias_num_buckets=512,
 )
-def cpmant(c: Config) -> Model:
+def cpmant(c: Config) -> nn.Model:
     d, heads, inner = c.hidden_size, c.num_attention_heads, c.dim_ff
     width = heads * c.dim_head
-    block = Group(
-        self_att=Group(
-            layernorm_before_attention=RMSNorm(d),
-            self_attention=Attention(
-                Heads(heads, heads, c.dim_head, rotary=0, ahead=c.prompt_length),
-                **{name: Linear(d, width, bias=False) for name in ("project_q", "project_k", "project_v")},
-                attention_out=Linear(width, d, bias=False),
+    block = nn.Module(
+        self_att=nn.Module(
+            layernorm_before_attention=nn.RMSNorm(d),
+            self_attention=nn.Attention(
+                nn.Heads(heads, heads, c.dim_head, rotary=0, ahead=c.prompt_length),
+                **{name: nn.Linear(d, width, bias=False) for name in ("project_q", "project_k", "project_v")},
+                attention_out=nn.Linear(width, d, bias=False),
             ),
         ),
-        ffn=Group(
-            layernorm_before_ffn=RMSNorm(d),
-            ffn=MLP(
-                w_in=Group(w_0=Linear(d, inner, bias=False), w_1=Linear(d, inner, bias=False)),
-                w_out=Linear(inner, d, bias=False),
+        ffn=nn.Module(
+            layernorm_before_ffn=nn.RMSNorm(d),
+            ffn=nn.MLP(
+                w_in=nn.Module(w_0=nn.Linear(d, inner, bias=False), w_1=nn.Linear(d, inner, bias=False)),
+                w_out=nn.Linear(inner, d, bias=False),
             ),
         ),
     )
     biases = c.segment_types * c.segment_types + c.position_bias_num_buckets
-    return Model(
+    return nn.Model(
         f"the layers take the {int(c.prompt_length)} positions of a prompt before each sequence too",
-        cpmant=Group(
-            input_embedding=Embedding(c.vocab_size + c.prompt_types * c.prompt_length, d),
-            segment_embedding=Embedding(c.segment_types, d),
-            encoder=Group(layers=Repeat(c.num_hidden_layers, block), output_layernorm=RMSNorm(d)),
-            position_bias=Group(relative_attention_bias=Tensor((biases, heads), "attention")),
+        cpmant=nn.Module(
+            input_embedding=nn.Embedding(c.vocab_size + c.prompt_types * c.prompt_length, d),
+            segment_embedding=nn.Embedding(c.segment_types, d),
+            encoder=nn.Module(layers=nn.Repeat(c.num_hidden_layers, block), output_layernorm=nn.RMSNorm(d)),
+            position_bias=nn.Module(relative_attention_bias=nn.Parameter((biases, heads), "attention")),
         ),
-        lm_head=Head(d, c.vocab_size),  # never tied: the embedding has rows for the prompts too
+        lm_head=nn.Head(d, c.vocab_size),  # never tied: the embedding has rows for the prompts too
     )

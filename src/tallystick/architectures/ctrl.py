@@ -1,21 +1,9 @@
 """CTRL (Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model for Controllable Generation")."""
 
-from tallystick.architectures._decoder import rounded
-from tallystick.architectures._siblings import BARE, INSTEAD, product, sibling
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    Repeat,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.siblings import BARE, INSTEAD, product, sibling
+from tallystick.registry import Config, architecture
 
 CLASSIFIER = {
     "ForSequenceClassification": sibling(
@@ -36,22 +24,24 @@ CLASSIFIER = {
     n_head=16,
     tie_word_embeddings=True,
 )
-def ctrl(c: Config) -> Model:
+def ctrl(c: Config) -> nn.Model:
     d = c.n_embd
-    block = Group(
-        multi_head_attention=Attention(
-            Heads(c.n_head, c.n_head, rounded(d, c.n_head), rotary=0),
-            Wq=Linear(d, d),
-            Wk=Linear(d, d),
-            Wv=Linear(d, d),
-            dense=Linear(d, d),
+    block = nn.Module(
+        multi_head_attention=nn.Attention(
+            nn.Heads(c.n_head, c.n_head, kit.rounded(d, c.n_head), rotary=0),
+            Wq=nn.Linear(d, d),
+            Wk=nn.Linear(d, d),
+            Wv=nn.Linear(d, d),
+            dense=nn.Linear(d, d),
         ),
-        ffn=MLP(**{"0": Linear(d, c.dff), "2": Linear(c.dff, d)}),
-        layernorm1=LayerNorm(d),
-        layernorm2=LayerNorm(d),
+        ffn=nn.MLP(**{"0": nn.Linear(d, c.dff), "2": nn.Linear(c.dff, d)}),
+        layernorm1=nn.LayerNorm(d),
+        layernorm2=nn.LayerNorm(d),
     )
-    return Model(
-        transformer=Group(w=Embedding(c.vocab_size, d), h=Repeat(c.n_layer, block), layernorm=LayerNorm(d)),
-        lm_head=Head(d, c.vocab_size, bias=True),
+    return nn.Model(
+        transformer=nn.Module(
+            w=nn.Embedding(c.vocab_size, d), h=nn.Repeat(c.n_layer, block), layernorm=nn.LayerNorm(d)
+        ),
+        lm_head=nn.Head(d, c.vocab_size, bias=True),
         tie=("lm_head.weight", "transformer.w.weight") if c.tie_word_embeddings else None,
     )

@@ -1,13 +1,14 @@
 """CWM (FAIR CodeGen Team 2025, "CWM: An Open-Weights LLM for Research on Code Generation with World Models"): Llama with windows."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, pre_norm, windows_of
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "cwm",
     "CwmForCausalLM",
-    running={**SILU, "sliding_window": natural(8192), "layer_types": None},
+    running={**kit.SILU, "sliding_window": nonnegative(8192), "layer_types": None},
     vocab_size=128256,
     hidden_size=6144,
     intermediate_size=21504,
@@ -18,8 +19,10 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def cwm(c: Config) -> Model:
+def cwm(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
     d = c.hidden_size
-    attends = attention(c, heads(c, windows=windows_of(c, ((None, 1), (c.sliding_window, 3)))))
-    return decoder(c, pre_norm(attends, gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias), RMSNorm(d)))
+    attends = kit.attention(c, kit.heads(c, windows=kit.windows_of(c, ((None, 1), (c.sliding_window, 3)))))
+    return kit.decoder(
+        c, kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias), nn.RMSNorm(d))
+    )

@@ -1,10 +1,11 @@
 """data2vec for text (Baevski et al. 2022, "data2vec: A General Framework for Self-supervised Learning"): RoBERTa's tensors."""
 
-from tallystick.architectures._bert import KEYS, PADDING, roberta_like
-from tallystick.architectures._bert_siblings import ROBERTA
-from tallystick.blueprint import Config, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import KEYS, PADDING, roberta_like
+from tallystick.architectures.kit.bert_siblings import ROBERTA
+from tallystick.registry import Config, architecture
 
 
 @architecture("data2vec-text", "Data2VecTextForCausalLM", siblings=ROBERTA, running=PADDING, **KEYS)
-def data2vec_text(c: Config) -> Model:
+def data2vec_text(c: Config) -> nn.Model:
     return roberta_like(c, "data2vec_text")

@@ -1,22 +1,8 @@
 """DBRX (Mosaic Research 2024, "Introducing DBRX"): experts in every layer, each kind of their matrices stacked in one."""
 
-from tallystick.architectures._decoder import experts_used, rounded, router
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Embedding,
-    Experts,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    Part,
-    Repeat,
-    Tensor,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, Part, architecture
 
 
 @architecture(
@@ -33,37 +19,39 @@ from tallystick.blueprint import (
         "ffn_config": Part({"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}),
     },
 )
-def dbrx(c: Config) -> Model:
+def dbrx(c: Config) -> nn.Model:
     if c.tie_word_embeddings:
         raise c.refuse("tie_word_embeddings is true, and transformers builds no such model of this type")
-    d, norm = c.d_model, LayerNorm(c.d_model, bias=False)
-    block = Group(
-        norm_attn_norm=Group(norm_1=norm, attn=_attention(c), norm_2=norm),
+    d, norm = c.d_model, nn.LayerNorm(c.d_model, bias=False)
+    block = nn.Module(
+        norm_attn_norm=nn.Module(norm_1=norm, attn=_attention(c), norm_2=norm),
         ffn=_mixture(c.part("ffn_config"), d),
     )
-    return Model(
-        transformer=Group(wte=Embedding(c.vocab_size, d), blocks=Repeat(c.n_layers, block), norm_f=norm),
-        lm_head=Head(d, c.vocab_size),
+    return nn.Model(
+        transformer=nn.Module(wte=nn.Embedding(c.vocab_size, d), blocks=nn.Repeat(c.n_layers, block), norm_f=norm),
+        lm_head=nn.Head(d, c.vocab_size),
     )
 
 
-def _attention(c: Config) -> Attention:
+def _attention(c: Config) -> nn.Attention:
     """Queries, grouped keys and values in one projection. There is no default of the positions' base."""
     d, count, stated = c.d_model, c.n_heads, c.part("attn_config")
     if stated.rope_theta is None:
         raise stated.refuse("rope_theta is missing, without which transformers builds no such model")
-    keys, size = stated.kv_n_heads, rounded(d, count)
+    keys, size = stated.kv_n_heads, kit.rounded(d, count)
     if int(count) % int(keys):
         raise c.refuse(
             f"n_heads = {int(count)} is not divisible by attn_config.kv_n_heads = {int(keys)}", code="indivisible"
         )
-    return Attention(
-        Heads(count, keys, size), Wqkv=Linear(d, d + 2 * keys * size, bias=False), out_proj=Linear(d, d, bias=False)
+    return nn.Attention(
+        nn.Heads(count, keys, size),
+        Wqkv=nn.Linear(d, d + 2 * keys * size, bias=False),
+        out_proj=nn.Linear(d, d, bias=False),
     )
 
 
-def _mixture(c: Config, d: int) -> Group:
+def _mixture(c: Config, d: int) -> nn.Module:
     of = c.moe_num_experts
-    matrix = Tensor((of * c.ffn_hidden_size, d))
-    experts = Experts(experts_used(c, "moe_num_experts", by="moe_top_k"), of, w1=matrix, v1=matrix, w2=matrix)
-    return Group(router=Group(layer=router(d, None, of)), experts=Group(mlp=experts))
+    matrix = nn.Parameter((of * c.ffn_hidden_size, d))
+    experts = nn.Experts(kit.experts_used(c, "moe_num_experts", by="moe_top_k"), of, w1=matrix, v1=matrix, w2=matrix)
+    return nn.Module(router=nn.Module(layer=kit.router(d, None, of)), experts=nn.Module(mlp=experts))

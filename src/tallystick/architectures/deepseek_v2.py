@@ -1,8 +1,9 @@
 """DeepSeek-V2 (DeepSeek-AI 2024, "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language Model")."""
 
-from tallystick.architectures._decoder import decoder, experts_used, gated_mlp, mixture
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import dense_first, latent_attention
-from tallystick.blueprint import Config, Model, architecture, maybe, natural
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
@@ -14,26 +15,26 @@ from tallystick.blueprint import Config, Model, architecture, maybe, natural
     intermediate_size=11008,
     moe_intermediate_size=1407,
     num_hidden_layers=32,
-    first_k_dense_replace=natural(),
+    first_k_dense_replace=nonnegative(),
     num_attention_heads=32,
-    q_lora_rank=maybe(1536),
+    q_lora_rank=optional(1536),
     kv_lora_rank=512,
     qk_nope_head_dim=128,
     qk_rope_head_dim=64,
     v_head_dim=128,
-    n_shared_experts=natural(2),
+    n_shared_experts=nonnegative(2),
     n_routed_experts=64,
-    num_experts_per_tok=maybe(),
+    num_experts_per_tok=optional(),
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def deepseek_v2(c: Config) -> Model:
+def deepseek_v2(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias, of = c.hidden_size, c.moe_intermediate_size, c.mlp_bias, c.n_routed_experts
     # A config that does not say how many experts a token uses makes a model that does not run: all of them are counted.
-    used = of if c.num_experts_per_tok is None else experts_used(c, "n_routed_experts")
+    used = of if c.num_experts_per_tok is None else kit.experts_used(c, "n_routed_experts")
     # What the choice of experts keeps is not told.
-    moe = mixture(c, inner, used, of, shared_experts=gated_mlp(d, inner * c.n_shared_experts, bias=bias))
-    dense = gated_mlp(d, c.intermediate_size, bias=bias)
-    return decoder(c, dense_first(c, moe, latent_attention(c), dense))
+    moe = kit.mixture(c, inner, used, of, shared_experts=kit.gated_mlp(d, inner * c.n_shared_experts, bias=bias))
+    dense = kit.gated_mlp(d, c.intermediate_size, bias=bias)
+    return kit.decoder(c, dense_first(c, moe, latent_attention(c), dense))

@@ -3,76 +3,63 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tallystick.architectures._decoder import SILU, decoder, experts_used, gated_mlp, mixture, pre_norm
-from tallystick.blueprint import (
-    Attention,
-    Buffer,
-    Config,
-    Group,
-    Heads,
-    Linear,
-    Model,
-    Node,
-    RMSNorm,
-    Stack,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
     "deepseek_v3",
     "DeepseekV3ForCausalLM",
-    running={**SILU, "num_nextn_predict_layers": natural(1)},
+    running={**kit.SILU, "num_nextn_predict_layers": nonnegative(1)},
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=129280,
     hidden_size=7168,
     intermediate_size=18432,
     moe_intermediate_size=2048,
     num_hidden_layers=61,
-    first_k_dense_replace=natural(3),
+    first_k_dense_replace=nonnegative(3),
     num_attention_heads=128,
-    q_lora_rank=maybe(1536),
+    q_lora_rank=optional(1536),
     kv_lora_rank=512,
     qk_nope_head_dim=128,
     qk_rope_head_dim=64,
     v_head_dim=128,
-    n_shared_experts=natural(1),
+    n_shared_experts=nonnegative(1),
     n_routed_experts=256,
     num_experts_per_tok=8,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def deepseek_v3(c: Config) -> Model:
-    return decoder(c, dense_first(c, sigmoid_mixture(c), latent_attention(c)))
+def deepseek_v3(c: Config) -> nn.Model:
+    return kit.decoder(c, dense_first(c, sigmoid_mixture(c), latent_attention(c)))
 
 
-def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **beside: Any) -> Group:
+def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **beside: Any) -> nn.Module:
     """Experts chosen by sigmoids, and by a bias that balances their load: a rule sets it, no gradient, so a buffer.
 
     `scoring` is None where it is not told how they run.
     """
     inner, of = c.moe_intermediate_size, c.n_routed_experts
-    return mixture(
+    return kit.mixture(
         c,
         inner,
-        experts_used(c, "n_routed_experts"),
+        kit.experts_used(c, "n_routed_experts"),
         of,
         scoring=scoring,
-        scores={"e_score_correction_bias": Buffer(of)},
-        shared_experts=gated_mlp(c.hidden_size, inner * c.n_shared_experts, c.hidden_act if scoring else None),
+        scores={"e_score_correction_bias": nn.Buffer(of)},
+        shared_experts=kit.gated_mlp(c.hidden_size, inner * c.n_shared_experts, c.hidden_act if scoring else None),
         **beside,
     )
 
 
-def dense_first(c: Config, moe: Group, attends: Attention, mlp: Group | None = None) -> Stack:
+def dense_first(c: Config, moe: nn.Module, attends: nn.Attention, mlp: nn.Module | None = None) -> nn.ModuleList:
     """The first `first_k_dense_replace` layers have a plain MLP, the others `moe`."""
     d, dense_layers = c.hidden_size, min(c.first_k_dense_replace, c.num_hidden_layers)
-    dense = mlp or gated_mlp(d, c.intermediate_size, c.hidden_act)
-    return Stack(
-        (dense_layers, pre_norm(attends, dense, RMSNorm(d))),
-        (c.num_hidden_layers - dense_layers, pre_norm(attends, moe, RMSNorm(d))),
+    dense = mlp or kit.gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return nn.ModuleList(
+        (dense_layers, kit.pre_norm(attends, dense, nn.RMSNorm(d))),
+        (c.num_hidden_layers - dense_layers, kit.pre_norm(attends, moe, nn.RMSNorm(d))),
     )
 
 
@@ -83,7 +70,7 @@ def latent_attention(
     values: int | None = None,
     how: Mapping[str, Any] | None = None,
     **more: Any,
-) -> Attention:
+) -> nn.Attention:
     """Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist.
 
     Args:
@@ -97,15 +84,15 @@ def latent_attention(
     size, values = size or c.qk_nope_head_dim + c.qk_rope_head_dim, values or c.v_head_dim
     # A token is cached as its waist and the one rotary key that all heads share.
     kept, turned = c.kv_lora_rank + c.qk_rope_head_dim, c.qk_rope_head_dim
-    children: dict[str, Node | None] = {
-        "q_proj": None if rank else Linear(d, heads * size, bias=False),
-        "q_a_proj": Linear(d, rank, bias=bias) if rank else None,
-        "q_a_layernorm": RMSNorm(rank) if rank else None,
-        "q_b_proj": Linear(rank, heads * size, bias=False) if rank else None,
-        "kv_a_proj_with_mqa": Linear(d, kept, bias=bias),
-        "kv_a_layernorm": RMSNorm(c.kv_lora_rank),
-        "kv_b_proj": Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + values), bias=False),
-        "o_proj": Linear(heads * values, d, bias=bias),
+    children: dict[str, nn.Node | None] = {
+        "q_proj": None if rank else nn.Linear(d, heads * size, bias=False),
+        "q_a_proj": nn.Linear(d, rank, bias=bias) if rank else None,
+        "q_a_layernorm": nn.RMSNorm(rank) if rank else None,
+        "q_b_proj": nn.Linear(rank, heads * size, bias=False) if rank else None,
+        "kv_a_proj_with_mqa": nn.Linear(d, kept, bias=bias),
+        "kv_a_layernorm": nn.RMSNorm(c.kv_lora_rank),
+        "kv_b_proj": nn.Linear(c.kv_lora_rank, heads * (c.qk_nope_head_dim + values), bias=False),
+        "o_proj": nn.Linear(heads * values, d, bias=bias),
     }
-    runs = Heads(heads, heads, size, values, latent=kept, rotary=turned, joined=True)
-    return Attention(runs._replace(**(how or {})), **(children | more))
+    runs = nn.Heads(heads, heads, size, values, latent=kept, rotary=turned)
+    return nn.Attention(runs._replace(**(how or {})), **(children | more))

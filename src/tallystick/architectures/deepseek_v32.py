@@ -2,22 +2,13 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import decoder
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
 from tallystick.architectures.glm4_moe_lite import some_dense
-from tallystick.blueprint import (
-    Attention,
-    Chooser,
-    Config,
-    Indexer,
-    LayerNorm,
-    Linear,
-    Model,
-    architecture,
-    natural,
-)
+from tallystick.registry import Config, architecture, nonnegative
 
-CHOSEN = {"index_topk": natural(2048)}
+CHOSEN = {"index_topk": nonnegative(2048)}
 
 
 @architecture(
@@ -30,7 +21,7 @@ CHOSEN = {"index_topk": natural(2048)}
     intermediate_size=18432,
     moe_intermediate_size=2048,
     num_hidden_layers=61,
-    first_k_dense_replace=natural(3),
+    first_k_dense_replace=nonnegative(3),
     mlp_layer_types=None,
     num_attention_heads=128,
     q_lora_rank=1536,
@@ -40,32 +31,34 @@ CHOSEN = {"index_topk": natural(2048)}
     v_head_dim=128,
     index_n_heads=64,
     index_head_dim=128,
-    n_shared_experts=natural(1),
+    n_shared_experts=nonnegative(1),
     n_routed_experts=256,
     num_experts_per_tok=8,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def deepseek_v32(c: Config) -> Model:
-    return decoder(c, some_dense(c, c.first_k_dense_replace, indexed_attention(c), sigmoid_mixture(c, scoring=None)))
+def deepseek_v32(c: Config) -> nn.Model:
+    return kit.decoder(
+        c, some_dense(c, c.first_k_dense_replace, indexed_attention(c), sigmoid_mixture(c, scoring=None))
+    )
 
 
-def indexed_attention(c: Config, *, own: bool = True, wide: bool = False, **more: Any) -> Attention:
+def indexed_attention(c: Config, *, own: bool = True, wide: bool = False, **more: Any) -> nn.Attention:
     """Latent attention to what an indexer chooses: one of its `own`, or the last one of the layers below.
 
     `wide` is whether its keys are in float32; `more` is what else is in it.
     """
     heads, size = (c.index_n_heads, c.index_head_dim) if own else (0, 0)
-    runs = Indexer(heads, size, c.index_topk, wide=wide)
+    runs = nn.Indexer(heads, size, c.index_topk, wide=wide)
     return latent_attention(c, how={"indexer": runs}, indexer=_indexer(c) if own else None, **more)
 
 
-def _indexer(c: Config) -> Chooser:
+def _indexer(c: Config) -> nn.IndexerModule:
     """Scores all tokens before the own by small heads (section 2.1): attention reads those that score highest."""
     d, heads, size = c.hidden_size, c.index_n_heads, c.index_head_dim
-    return Chooser(
-        wq_b=Linear(c.q_lora_rank, heads * size, bias=False),
-        wk=Linear(d, size, bias=False),
-        k_norm=LayerNorm(size),
-        weights_proj=Linear(d, heads, bias=False),
+    return nn.IndexerModule(
+        wq_b=nn.Linear(c.q_lora_rank, heads * size, bias=False),
+        wk=nn.Linear(d, size, bias=False),
+        k_norm=nn.LayerNorm(size),
+        weights_proj=nn.Linear(d, heads, bias=False),
     )

@@ -2,24 +2,10 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import NUMBERED, SINGLE, decoder, experts_used, gated_mlp, mixture, rounded
-from tallystick.architectures._layers import as_published, in_turns, listed
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Buffer,
-    Compressor,
-    Config,
-    Group,
-    Heads,
-    Linear,
-    Model,
-    RMSNorm,
-    Tensor,
-    architecture,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative
 
 WINDOW, SPARSE, HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
 RATIOS = {0: WINDOW, 4: SPARSE, 128: HEAVY}  # how older configs say it: tokens that become one
@@ -46,7 +32,7 @@ PUBLISHED = {
 @architecture(
     "deepseek_v4",
     "DeepseekV4ForCausalLM",
-    running={"sliding_window": natural(128)},
+    running={"sliding_window": nonnegative(128)},
     aliases={"num_local_experts": "n_routed_experts", "intermediate_size": "moe_intermediate_size"},
     vocab_size=129280,
     hidden_size=4096,
@@ -55,10 +41,10 @@ PUBLISHED = {
     layer_types=None,
     compress_ratios=None,
     compress_rates=None,
-    compress_rate_csa=natural(None, nullable=True),
-    compress_rate_hca=natural(None, nullable=True),
+    compress_rate_csa=nonnegative(None, nullable=True),
+    compress_rate_hca=nonnegative(None, nullable=True),
     mlp_layer_types=None,
-    num_hash_layers=natural(3, nullable=True),
+    num_hash_layers=nonnegative(3, nullable=True),
     num_attention_heads=64,
     head_dim=512,
     q_lora_rank=1024,
@@ -72,12 +58,12 @@ PUBLISHED = {
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def deepseek_v4(c: Config) -> Model:
+def deepseek_v4(c: Config) -> nn.Model:
     hashed = 3 if c.num_hash_layers is None else int(c.num_hash_layers)
-    routing = listed(c, "mlp_layer_types", ROUTING, lambda layer: ROUTING[layer >= hashed], longer=True)
-    layers = in_turns(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
+    routing = kit.listed(c, "mlp_layer_types", ROUTING, lambda layer: ROUTING[layer >= hashed], longer=True)
+    layers = kit.in_turns(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
     irregular = "how it attends to compressed tokens is not counted, nor which waists read which heads"
-    model = decoder(c, layers, hc_head=stream_head(c)).replace(irregular=irregular)
+    model = kit.decoder(c, layers, hc_head=stream_head(c)).replace(irregular=irregular)
     if c.published:
         ties = {tied.removeprefix("lm_"): to for tied, to in model.ties.items()}
         return model.with_children(head=model.children["lm_head"], lm_head=None).replace(ties=ties)
@@ -89,7 +75,7 @@ def _kinds(c: Config) -> list[str]:
     count, ratios = int(c.num_hidden_layers), c.compress_ratios
     if c.layer_types is not None or ratios is None:
         turns = (HEAVY, SPARSE)
-        return listed(
+        return kit.listed(
             c, "layer_types", (WINDOW, *turns), lambda layer: turns[layer > 1 and layer % 2 == 1], longer=True
         )
     known = isinstance(ratios, list) and all(type(ratio) is int and ratio in RATIOS for ratio in ratios)
@@ -98,94 +84,94 @@ def _kinds(c: Config) -> list[str]:
     return [RATIOS[ratio] for ratio in ratios[:count]]
 
 
-def _block(c: Config, kind: str, routing: str) -> Group:
+def _block(c: Config, kind: str, routing: str) -> nn.Module:
     d, streams = c.hidden_size, c.hc_mult
     mixing = {part: hyper_connection(c, (2 + streams) * streams, 3) for part in ("attn", "ffn")}
-    children = as_published(
+    children = kit.as_published(
         c,
         PUBLISHED,
         self_attn=_attention(c, kind),
         mlp=_mixture(c, hashed=routing == ROUTING[0]),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
     )
     if c.published:
         flat = {f"hc_{part}_{name}": tensor for part, each in mixing.items() for name, tensor in each.items()}
-        return Group(**children, **flat)
-    return Group(**children, **{f"{part}_hc": Group(**each) for part, each in mixing.items()})
+        return nn.Module(**children, **flat)
+    return nn.Module(**children, **{f"{part}_hc": nn.Module(**each) for part, each in mixing.items()})
 
 
-def hyper_connection(c: Config, weights: int, scales: int) -> dict[str, Tensor]:
+def hyper_connection(c: Config, weights: int, scales: int) -> dict[str, nn.Tensor]:
     """How streams become what a part reads, and how what it gives is shared out (Xie et al. 2026): `weights` of each token."""
     return {
-        "fn": Tensor((weights, c.hc_mult * c.hidden_size)),
-        "base": Tensor((weights,)),
-        "scale": Tensor((scales,)),
+        "fn": nn.Parameter((weights, c.hc_mult * c.hidden_size)),
+        "base": nn.Parameter((weights,)),
+        "scale": nn.Parameter((scales,)),
     }
 
 
-def stream_head(c: Config, prefix: str = "hc_") -> Group:
+def stream_head(c: Config, prefix: str = "hc_") -> nn.Module:
     """How the streams become one behind the last layer."""
-    return Group(**{f"{prefix}{name}": tensor for name, tensor in hyper_connection(c, c.hc_mult, 1).items()})
+    return nn.Module(**{f"{prefix}{name}": tensor for name, tensor in hyper_connection(c, c.hc_mult, 1).items()})
 
 
-def _attention(c: Config, kind: str) -> Attention:
+def _attention(c: Config, kind: str) -> nn.Attention:
     """One head that is key and value at once, of the tokens nearby and of compressed ones."""
     d, queries, groups = c.hidden_size, c.num_attention_heads * c.head_dim, c.o_groups
-    children = as_published(
+    children = kit.as_published(
         c,
         PUBLISHED,
-        sinks=Tensor((c.num_attention_heads,)),
-        q_a_proj=Linear(d, c.q_lora_rank, bias=False),
-        q_a_norm=RMSNorm(c.q_lora_rank),
-        q_b_proj=Linear(c.q_lora_rank, queries, bias=False),
-        kv_proj=Linear(d, c.head_dim, bias=False),
-        kv_norm=RMSNorm(c.head_dim),
+        sinks=nn.Parameter((c.num_attention_heads,)),
+        q_a_proj=nn.Linear(d, c.q_lora_rank, bias=False),
+        q_a_norm=nn.RMSNorm(c.q_lora_rank),
+        q_b_proj=nn.Linear(c.q_lora_rank, queries, bias=False),
+        kv_proj=nn.Linear(d, c.head_dim, bias=False),
+        kv_norm=nn.RMSNorm(c.head_dim),
         # Of each group of heads, a waist of its own.
-        o_a_proj=Linear(rounded(queries, groups), groups * c.o_lora_rank, bias=False),
-        o_b_proj=Linear(groups * c.o_lora_rank, d, bias=False),
+        o_a_proj=nn.Linear(kit.rounded(queries, groups), groups * c.o_lora_rank, bias=False),
+        o_b_proj=nn.Linear(groups * c.o_lora_rank, d, bias=False),
     )
-    return Attention(_heads(c, kind), **children, **_compressed(c, kind))
+    return nn.Attention(_heads(c, kind), **children, **_compressed(c, kind))
 
 
-def _heads(c: Config, kind: str) -> Heads:
+def _heads(c: Config, kind: str) -> nn.Heads:
     """A layer that sees a window alone caches key and value, though they are one; the others cache them as one."""
     size, window = c.head_dim, ((c.sliding_window, 1),)
     if kind == WINDOW:
-        return Heads(c.num_attention_heads, 1, size, windows=window)
+        return nn.Heads(c.num_attention_heads, 1, size, windows=window)
     sparse = kind == SPARSE
-    makes = Compressor(_rate(c, kind), size + c.index_head_dim if sparse else size, overlapping=sparse)
-    return Heads(c.num_attention_heads, 1, size, latent=size, windows=window, compressor=makes)
+    makes = nn.Compressor(_rate(c, kind), size + c.index_head_dim if sparse else size, overlapping=sparse)
+    return nn.Heads(c.num_attention_heads, 1, size, latent=size, windows=window, compressor=makes)
 
 
-def _compressed(c: Config, kind: str) -> dict[str, Group]:
+def _compressed(c: Config, kind: str) -> dict[str, nn.Module]:
     """What makes tokens far away fewer; where they are chosen from, an indexer with a compressor of its own."""
     if kind == WINDOW:
         return {}
     rate = _rate(c, kind)
     if kind == HEAVY:
-        return {"compressor": Group(**_compressor(c, c.head_dim, rate))}
+        return {"compressor": nn.Module(**_compressor(c, c.head_dim, rate))}
     d, heads, size = c.hidden_size, c.index_n_heads, c.index_head_dim
     own, scored = (_compressor(c, each, rate, overlapping=True) for each in (c.head_dim, size))
-    queries = Linear(c.q_lora_rank, heads * size, bias=False)
-    weights = Linear(d, heads, bias=False)
+    queries = nn.Linear(c.q_lora_rank, heads * size, bias=False)
+    weights = nn.Linear(d, heads, bias=False)
     if c.published:
-        indexer = Group(compressor=Group(**scored), wq_b=queries, weights_proj=weights)
-        return {"compressor": Group(**own), "indexer": indexer}
-    indexer = Group(**scored, q_b_proj=queries, scorer=Group(weights_proj=weights))
-    return {"compressor": Group(**own, indexer=indexer)}
+        indexer = nn.Module(compressor=nn.Module(**scored), wq_b=queries, weights_proj=weights)
+        return {"compressor": nn.Module(**own), "indexer": indexer}
+    indexer = nn.Module(**scored, q_b_proj=queries, scorer=nn.Module(weights_proj=weights))
+    return {"compressor": nn.Module(**own, indexer=indexer)}
 
 
 def _compressor(c: Config, size: int, rate: int, *, overlapping: bool = False) -> dict[str, Any]:
     """A mean of `rate` tokens, weighted by gates and by their place; of twice as many where groups overlap."""
     width = 2 * size if overlapping else size
-    return as_published(
+    return kit.as_published(
         c,
         PUBLISHED,
-        kv_proj=Linear(c.hidden_size, width, bias=False),
-        gate_proj=Linear(c.hidden_size, width, bias=False),
-        position_bias=Tensor((rate, width)),
-        kv_norm=RMSNorm(size),
+        kv_proj=nn.Linear(c.hidden_size, width, bias=False),
+        gate_proj=nn.Linear(c.hidden_size, width, bias=False),
+        position_bias=nn.Parameter((rate, width)),
+        kv_norm=nn.RMSNorm(size),
     )
 
 
@@ -201,20 +187,20 @@ def _rate(c: Config, kind: str) -> int:
     return rate
 
 
-def _mixture(c: Config, *, hashed: bool) -> Group:
+def _mixture(c: Config, *, hashed: bool) -> nn.Module:
     """Experts beside one shared, chosen by a bias that balances their load, or by a table from the token itself."""
     d, inner, of = c.hidden_size, c.moe_intermediate_size, c.n_routed_experts
-    used = experts_used(c, "n_routed_experts")
-    table = {"tid2eid": Buffer(c.vocab_size, used)}
-    balance = {"bias" if c.published else "e_score_correction_bias": Buffer(of)}
-    shared = gated_mlp(d, inner, bias=c.mlp_bias).children
-    numbered = dict(zip(SINGLE, NUMBERED, strict=True))
-    return mixture(
+    used = kit.experts_used(c, "n_routed_experts")
+    table = {"tid2eid": nn.Buffer(c.vocab_size, used)}
+    balance = {"bias" if c.published else "e_score_correction_bias": nn.Buffer(of)}
+    shared = kit.gated_mlp(d, inner, bias=c.mlp_bias).children
+    numbered = dict(zip(kit.SINGLE, kit.NUMBERED, strict=True))
+    return kit.mixture(
         c,
         inner,
         used,
         of,
-        names=NUMBERED,
+        names=kit.NUMBERED,
         scores=table if hashed else balance,
-        shared_experts=MLP(**as_published(c, numbered, **shared)),
+        shared_experts=nn.MLP(**kit.as_published(c, numbered, **shared)),
     )

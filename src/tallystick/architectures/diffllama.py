@@ -1,7 +1,8 @@
 """DiffLlama (Ye et al. 2024, "Differential Transformer", in Llama's form): heads in pairs, of which one is subtracted."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, pre_norm
-from tallystick.blueprint import Attention, Config, Heads, Model, RMSNorm, Tensor, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -12,24 +13,24 @@ from tallystick.blueprint import Attention, Config, Heads, Model, RMSNorm, Tenso
     intermediate_size=8192,
     num_hidden_layers=16,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def diffllama(c: Config) -> Model:
+def diffllama(c: Config) -> nn.Model:
     d = c.hidden_size
-    mlp = gated_mlp(d, c.intermediate_size)  # what the subtraction keeps is not told, so nothing is
-    return decoder(c, pre_norm(_attention(c), mlp, RMSNorm(d)))
+    mlp = kit.gated_mlp(d, c.intermediate_size)  # what the subtraction keeps is not told, so nothing is
+    return kit.decoder(c, kit.pre_norm(_attention(c), mlp, nn.RMSNorm(d)))
 
 
-def _attention(c: Config) -> Attention:
+def _attention(c: Config) -> nn.Attention:
     """Each query attends twice, once for either half of the values; four vectors learn how much is subtracted."""
-    runs = heads(c)
+    runs = kit.heads(c)
     if int(runs.keys) % 2:
         raise c.refuse(f"heads of keys and values come in pairs, and there are {int(runs.keys)}")
-    return Attention(
-        Heads(2 * runs.queries, runs.keys, runs.size),
-        **attention(c, runs, bias=c.attention_bias).children,
-        **{f"lambda_{name}": Tensor((runs.size,)) for name in ("q1", "k1", "q2", "k2")},
+    return nn.Attention(
+        nn.Heads(2 * runs.queries, runs.keys, runs.size),
+        **kit.attention(c, runs, bias=c.attention_bias).children,
+        **{f"lambda_{name}": nn.Parameter((runs.size,)) for name in ("q1", "k1", "q2", "k2")},
     )

@@ -1,20 +1,21 @@
 """dots3.note (Dots Studio 2026): its causal language model is the text alone, the whole has eyes and ears before it."""
 
-from tallystick.architectures._dots3_towers import EARS, EYES, ears, eyes
-from tallystick.architectures._towers import WHOLE, behind
+from tallystick import nodes as nn
 from tallystick.architectures.dots3_note_text import dots3_note_text
-from tallystick.blueprint import Config, Model, Sibling, architecture, part_of
+from tallystick.architectures.kit.dots3_towers import EARS, EYES, ears, eyes
+from tallystick.architectures.kit.towers import WHOLE, behind
+from tallystick.registry import Config, Sibling, architecture, part_of
 
 TEXT = part_of("dots3_note_text")
 
 
-def _whole(c: Config, text: Model) -> Model:
+def _whole(c: Config, text: nn.Model) -> nn.Model:
     width = c.part("text_config").hidden_size
     sees, hears = eyes(c.part("vision_config"), width), ears(c.part("audio_config"), width)
     if not c.published:
         return behind(c, text, vision_tower=sees, audio_tower=hears)
     tie = ("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None
-    return Model(**text.children, vision_encoder=sees, audio_encoder=hears, tie=tie)
+    return nn.Model(**text.children, vision_encoder=sees, audio_encoder=hears, tie=tie)
 
 
 SEEING = Sibling(_whole, WHOLE, {"tie_word_embeddings": False}, parts={"vision_config": EYES, "audio_config": EARS})
@@ -27,5 +28,5 @@ SEEING = Sibling(_whole, WHOLE, {"tie_word_embeddings": False}, parts={"vision_c
     siblings={"ForConditionalGeneration": SEEING},
     parts={"text_config": TEXT._replace(beside=True)},
 )
-def dots3_note(c: Config) -> Model:
+def dots3_note(c: Config) -> nn.Model:
     return dots3_note_text(c.part("text_config"))

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tallystick.architectures._decoder import decoder, experts_used, gated_mlp, mixture, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
 from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
-from tallystick.blueprint import Attention, Buffer, Config, Group, Linear, Model, RMSNorm, architecture, maybe, natural
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 INDEXED, WINDOW, FULL = "indexed_attention", "sliding_attention", "full_attention"
 SIZES = ("num_attention_heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
@@ -26,7 +26,7 @@ UNSET = "unset"  # null is something else
         "moe_shared_expert_intermediate_size": "shared_experts_intermediate_size",
         "sliding_window_size": SEEN,
     },
-    running={**CHOSEN, SEEN: natural(None, nullable=True)},
+    running={**CHOSEN, SEEN: nonnegative(None, nullable=True)},
     vocab_size=152064,
     hidden_size=5120,
     intermediate_size=13824,
@@ -37,7 +37,7 @@ UNSET = "unset"  # null is something else
     use_sliding_window=True,
     use_dsa=UNSET,
     mlp_layer_types=None,
-    first_k_dense_replace=natural(1),
+    first_k_dense_replace=nonnegative(1),
     moe_layer_freq=None,
     per_layer_config=UNSET,
     num_attention_heads=128,
@@ -51,7 +51,7 @@ UNSET = "unset"  # null is something else
     swa_kv_lora_rank=1024,
     swa_head_dim=256,
     swa_qk_nope_head_dim=192,
-    swa_qk_rope_head_dim=maybe(),
+    swa_qk_rope_head_dim=optional(),
     swa_v_head_dim=128,
     index_n_heads=64,
     index_head_dim=128,
@@ -61,15 +61,15 @@ UNSET = "unset"  # null is something else
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def dots3_note_text(c: Config) -> Model:
+def dots3_note_text(c: Config) -> nn.Model:
     d, kinds = c.hidden_size, _kinds(c)
     attends = {kind: _attention(c, kind, sizes) for kind, sizes in _sizes(c, kinds).items()}
-    feed = {"dense": gated_mlp(d, c.intermediate_size), "sparse": _mixture(c)}
+    feed = {"dense": kit.gated_mlp(d, c.intermediate_size), "sparse": _mixture(c)}
 
-    def block(kind: str, feeding: str) -> Group:
-        return pre_norm(attends[kind], feed[feeding], RMSNorm(d))
+    def block(kind: str, feeding: str) -> nn.Module:
+        return kit.pre_norm(attends[kind], feed[feeding], nn.RMSNorm(d))
 
-    return decoder(c, in_turns(zip(kinds, _feeds(c), strict=True), block))
+    return kit.decoder(c, kit.in_turns(zip(kinds, _feeds(c), strict=True), block))
 
 
 def _kinds(c: Config) -> list[str]:
@@ -84,7 +84,7 @@ def _kinds(c: Config) -> list[str]:
         raise c.refuse(f"use_dsa is {shown(chooses)}, expected true or false, or null")
     far = FULL if chooses is False else INDEXED
     sliding = c.use_sliding_window
-    kinds = listed(
+    kinds = kit.listed(
         c,
         "layer_types",
         (INDEXED, WINDOW, FULL),
@@ -98,10 +98,14 @@ def _feeds(c: Config) -> list[str]:
     first, every = int(c.first_k_dense_replace), 1 if c.moe_layer_freq is None else c.moe_layer_freq
     if isinstance(every, list) and len(every) >= c.num_hidden_layers:
         chosen = [bool(mark) for mark in every]
-        return listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer >= first and chosen[layer]])
+        return kit.listed(
+            c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer >= first and chosen[layer]]
+        )
     if type(every) is not int or every < 1:
         raise c.refuse(f"moe_layer_freq is {shown(every)}, expected a positive integer, or a 0 or 1 for each layer")
-    return listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer >= first and layer % every == 0])
+    return kit.listed(
+        c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer >= first and layer % every == 0]
+    )
 
 
 def _sizes(c: Config, kinds: list[str]) -> dict[str, dict[str, int]]:
@@ -146,7 +150,7 @@ def _of_windows(c: Config) -> dict[str, int]:
     return sizes | {"qk_rope_head_dim": turned}
 
 
-def _attention(c: Config, kind: str, sizes: dict[str, int]) -> Attention:
+def _attention(c: Config, kind: str, sizes: dict[str, int]) -> nn.Attention:
     """Latent attention with a norm of the key that is turned, and a gate for each head."""
     layer: Any = SimpleNamespace(
         hidden_size=c.hidden_size,
@@ -157,22 +161,22 @@ def _attention(c: Config, kind: str, sizes: dict[str, int]) -> Attention:
         **sizes,
     )
     more: dict[str, Any] = {
-        "k_rope_only_layernorm": RMSNorm(layer.qk_rope_head_dim),
-        "g_proj": Linear(c.hidden_size, layer.num_attention_heads, bias=False),
+        "k_rope_only_layernorm": nn.RMSNorm(layer.qk_rope_head_dim),
+        "g_proj": nn.Linear(c.hidden_size, layer.num_attention_heads, bias=False),
     }
     if kind == INDEXED:
         return indexed_attention(layer, wide=True, **more)
     return latent_attention(layer, how={"windows": ((layer.sliding_window, 1),)} if kind == WINDOW else None, **more)
 
 
-def _mixture(c: Config) -> Group:
+def _mixture(c: Config) -> nn.Module:
     of = c.n_routed_experts
-    shared = gated_mlp(c.hidden_size, c.shared_experts_intermediate_size * c.n_shared_experts)
-    return mixture(
+    shared = kit.gated_mlp(c.hidden_size, c.shared_experts_intermediate_size * c.n_shared_experts)
+    return kit.mixture(
         c,
         c.moe_intermediate_size,
-        experts_used(c, "n_routed_experts"),
+        kit.experts_used(c, "n_routed_experts"),
         of,
-        scores={"e_score_correction_bias": Buffer(of)},
+        scores={"e_score_correction_bias": nn.Buffer(of)},
         shared_experts=shared,
     )

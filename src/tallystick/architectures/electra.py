@@ -1,17 +1,18 @@
 """ELECTRA (Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators"), its generator: a narrow embedding."""
 
-from tallystick.architectures._bert import KEYS, embeddings, heads, layers, transform
-from tallystick.architectures._bert_siblings import SPANS, UNPOOLED
-from tallystick.architectures._decoder import rounded
-from tallystick.architectures._siblings import INSTEAD, product, sibling
-from tallystick.blueprint import Config, Group, Head, Linear, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, transform
+from tallystick.architectures.kit.bert_siblings import SPANS, UNPOOLED
+from tallystick.architectures.kit.siblings import INSTEAD, product, sibling
+from tallystick.registry import Config, architecture
 
 # It tells of each token whether the generator put it there: most of what is published is of this class.
 DISCRIMINATOR = {
     "ForPreTraining": sibling(
         f"`discriminator_predictions` {INSTEAD}",
         lambda c: {
-            "discriminator_predictions": Group(
+            "discriminator_predictions": nn.Module(
                 dense=product(c.hidden_size, c.hidden_size), dense_prediction=product(c.hidden_size, 1)
             )
         },
@@ -27,17 +28,17 @@ DISCRIMINATOR = {
     **KEYS | {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
     embedding_size=128,
 )
-def electra(c: Config) -> Model:
+def electra(c: Config) -> nn.Model:
     d, width = c.hidden_size, c.embedding_size
-    runs = heads(c, rounded(d, c.num_attention_heads))
-    return Model(
-        electra=Group(
+    runs = heads(c, kit.rounded(d, c.num_attention_heads))
+    return nn.Model(
+        electra=nn.Module(
             embeddings=embeddings(c, width),
-            embeddings_project=Linear(width, d) if width != d else None,
-            encoder=Group(layer=layers(c, runs)),
+            embeddings_project=nn.Linear(width, d) if width != d else None,
+            encoder=nn.Module(layer=layers(c, runs)),
         ),
-        generator_predictions=Group(**transform(c, width=width)),
-        generator_lm_head=Head(width, c.vocab_size, bias=True),
+        generator_predictions=nn.Module(**transform(c, width=width)),
+        generator_lm_head=nn.Head(width, c.vocab_size, bias=True),
         tie=("generator_lm_head.weight", "electra.embeddings.word_embeddings.weight")
         if c.tie_word_embeddings
         else None,

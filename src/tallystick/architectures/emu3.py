@@ -1,19 +1,20 @@
 """Emu3 (BAAI 2024, "Emu3: Next-Token Prediction is All You Need"): Llama's tensors, and, in the whole, what makes tokens of images."""
 
-from tallystick.architectures._emu3_images import IMAGES, images
-from tallystick.architectures._towers import behind, seeing
+from tallystick import nodes as nn
 from tallystick.architectures.granite import granite
-from tallystick.blueprint import Config, Model, architecture, maybe, part_of
+from tallystick.architectures.kit.emu3_images import IMAGES, images
+from tallystick.architectures.kit.towers import behind, seeing
+from tallystick.registry import Config, architecture, optional, part_of
 
 TEXT = part_of(
     "granite",
     vocab_size=184622,
     intermediate_size=14336,
-    num_key_value_heads=maybe(8),
+    num_key_value_heads=optional(8),
 )
 
 
-def _whole(c: Config, text: Model) -> Model:
+def _whole(c: Config, text: nn.Model) -> nn.Model:
     return behind(c, text, "text_model", apart=True, vqmodel=images(c.part("vq_config")))
 
 
@@ -24,5 +25,5 @@ def _whole(c: Config, text: Model) -> Model:
     parts={"text_config": TEXT},
     running={"vocabulary_map": None},
 )
-def emu3(c: Config) -> Model:
+def emu3(c: Config) -> nn.Model:
     return granite(c.part("text_config"))

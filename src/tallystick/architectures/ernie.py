@@ -1,12 +1,13 @@
 """ERNIE 2.0 and 3.0 (Sun et al. 2019, "ERNIE 2.0: A Continual Pre-training Framework"): BERT's tensors, and types of tasks."""
 
-from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures._bert_siblings import BERT, IN_ORDER
-from tallystick.blueprint import Config, Embedding, Group, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.architectures.kit.bert_siblings import BERT, IN_ORDER
+from tallystick.registry import Config, architecture
 
 
 @architecture("ernie", "ErnieForCausalLM", siblings=BERT | IN_ORDER, **KEYS, use_task_id=False, task_type_vocab_size=3)
-def ernie(c: Config) -> Model:
-    tasks = Embedding(c.task_type_vocab_size, c.hidden_size) if c.use_task_id else None
+def ernie(c: Config) -> nn.Model:
+    tasks = nn.Embedding(c.task_type_vocab_size, c.hidden_size) if c.use_task_id else None
     summed = embeddings(c, task_type_embeddings=tasks)
-    return with_cls(c, "ernie", Group(embeddings=summed, encoder=Group(layer=layers(c, heads(c)))))
+    return with_cls(c, "ernie", nn.Module(embeddings=summed, encoder=nn.Module(layer=layers(c, heads(c)))))

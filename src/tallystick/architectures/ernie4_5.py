@@ -1,24 +1,27 @@
 """ERNIE 4.5 (Baidu ERNIE Team 2025, "ERNIE 4.5 Technical Report"), dense."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, pre_norm
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
     "ernie4_5",
     "Ernie4_5ForCausalLM",
-    running=SILU,
+    running=kit.SILU,
     vocab_size=103424,
     hidden_size=1024,
     intermediate_size=3072,
     num_hidden_layers=18,
     num_attention_heads=16,
-    num_key_value_heads=maybe(2),
-    head_dim=maybe(128),
-    use_bias=maybe(False),
+    num_key_value_heads=optional(2),
+    head_dim=optional(128),
+    use_bias=optional(False),
     tie_word_embeddings=True,
 )
-def ernie4_5(c: Config) -> Model:
+def ernie4_5(c: Config) -> nn.Model:
     d, bias = c.hidden_size, c.use_bias
-    attends = attention(c, heads(c, precise=True, repeating=True), bias=bias)
-    return decoder(c, pre_norm(attends, gated_mlp(d, c.intermediate_size, c.hidden_act, bias=bias), RMSNorm(d)))
+    attends = kit.attention(c, kit.heads(c), bias=bias)
+    return kit.decoder(
+        c, kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size, c.hidden_act, bias=bias), nn.RMSNorm(d))
+    )

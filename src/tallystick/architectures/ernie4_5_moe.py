@@ -2,18 +2,10 @@
 
 from collections.abc import Container
 
-from tallystick.architectures._decoder import (
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    heads,
-    mixture,
-    pre_norm,
-    two_kinds,
-)
-from tallystick.blueprint import Config, Model, RMSNorm, Router, Tensor, architecture, maybe, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
@@ -27,25 +19,25 @@ from tallystick.errors import shown
     num_hidden_layers=28,
     num_attention_heads=20,
     num_key_value_heads=4,
-    head_dim=maybe(),
+    head_dim=optional(),
     moe_num_experts=64,
     moe_k=6,
-    moe_num_shared_experts=natural(2),
-    moe_layer_start_index=natural(1),
+    moe_num_shared_experts=nonnegative(2),
+    moe_layer_start_index=nonnegative(1),
     moe_layer_end_index=None,
     moe_layer_interval=1,
-    use_bias=maybe(False),
+    use_bias=optional(False),
     tie_word_embeddings=True,
 )
-def ernie4_5_moe(c: Config) -> Model:
+def ernie4_5_moe(c: Config) -> nn.Model:
     d, inner, bias, of = c.hidden_size, c.moe_intermediate_size, c.use_bias, c.moe_num_experts
-    attends = attention(c, heads(c), bias=bias)
+    attends = kit.attention(c, kit.heads(c), bias=bias)
     # What the experts keep is not told: they are chosen by other scores than they are weighted by. No gradient changes
     # the bias between the two, though it is a parameter.
-    balance = Router(None, e_score_correction_bias=Tensor((1, of), trainable=False))
-    shared = gated_mlp(d, inner * c.moe_num_shared_experts, bias=bias) if c.moe_num_shared_experts else None
-    used = experts_used(c, "moe_num_experts", by="moe_k")
-    moe = mixture(
+    balance = nn.Router(None, e_score_correction_bias=nn.Parameter((1, of), trainable=False))
+    shared = kit.gated_mlp(d, inner * c.moe_num_shared_experts, bias=bias) if c.moe_num_shared_experts else None
+    used = kit.experts_used(c, "moe_num_experts", by="moe_k")
+    moe = kit.mixture(
         c,
         inner,
         used,
@@ -54,9 +46,9 @@ def ernie4_5_moe(c: Config) -> Model:
         shared_experts=shared,
         moe_statics=balance if c.published else None,
     )
-    dense = gated_mlp(d, c.intermediate_size, bias=bias)
-    sparse, plain = (pre_norm(attends, mlp, RMSNorm(d)) for mlp in (moe, dense))
-    return decoder(c, two_kinds(c, _sparse(c), sparse, plain), head_bias=bias)
+    dense = kit.gated_mlp(d, c.intermediate_size, bias=bias)
+    sparse, plain = (kit.pre_norm(attends, mlp, nn.RMSNorm(d)) for mlp in (moe, dense))
+    return kit.decoder(c, kit.two_kinds(c, _sparse(c), sparse, plain), head_bias=bias)
 
 
 def _sparse(c: Config) -> Container[int]:

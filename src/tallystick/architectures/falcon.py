@@ -1,23 +1,9 @@
 """Falcon (Almazrouei et al. 2023, "The Falcon Series of Open Language Models"), its first and its 40B design."""
 
-from tallystick.architectures._decoder import plain_mlp
-from tallystick.architectures._siblings import OLDER
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    Parallel,
-    Repeat,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.siblings import OLDER
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
 
@@ -27,51 +13,45 @@ ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
     "FalconForCausalLM",
     siblings=OLDER,
     aliases={"n_embed": "hidden_size"},
-    running={"activation": "gelu", "alibi": maybe(False)},
+    running={"activation": "gelu", "alibi": optional(False)},
     vocab_size=65024,
     hidden_size=4544,
-    ffn_hidden_size=maybe(),
+    ffn_hidden_size=optional(),
     num_hidden_layers=32,
     num_attention_heads=71,
-    num_kv_heads=maybe(),
-    num_ln_in_parallel_attn=natural(None, nullable=True),
-    new_decoder_architecture=maybe(False),
-    multi_query=maybe(True),
-    parallel_attn=maybe(True),
-    bias=maybe(False),
+    num_kv_heads=optional(),
+    num_ln_in_parallel_attn=nonnegative(None, nullable=True),
+    new_decoder_architecture=optional(False),
+    multi_query=optional(True),
+    parallel_attn=optional(True),
+    bias=optional(False),
     tie_word_embeddings=True,
 )
-def falcon(c: Config) -> Model:
+def falcon(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, bias = c.hidden_size, c.bias
     inner = c.ffn_hidden_size or 4 * d
-    multi_query = c.multi_query and not c.new_decoder_architecture
     parallel = c.new_decoder_architecture or c.parallel_attn
     keys, size = _key_value_heads(c), d / c.num_attention_heads
-    block = (Parallel if parallel else Group)(
-        self_attention=Attention(
-            Heads(
+    block = (nn.ParallelBlock if parallel else nn.Module)(
+        self_attention=nn.Attention(
+            nn.Heads(
                 c.num_attention_heads,
                 keys,
                 size,
                 rotary=0 if c.alibi else None,
-                kernel="float32" if multi_query else "fused",  # torch fuses no queries that share keys unrepeated
-                masked=True,
-                softmax="own",
-                handed_on=True,
-                unmasked=True,
             ),
-            query_key_value=Linear(d, d + 2 * keys * size, bias=bias),
-            dense=Linear(d, d, bias=bias),
+            query_key_value=nn.Linear(d, d + 2 * keys * size, bias=bias),
+            dense=nn.Linear(d, d, bias=bias),
         ),
-        mlp=plain_mlp(d, inner, c.activation, "dense_h_to_4h", "dense_4h_to_h", bias=bias),
-        **{name: LayerNorm(d) for name in _norms(c)},
+        mlp=kit.plain_mlp(d, inner, c.activation, "dense_h_to_4h", "dense_4h_to_h", bias=bias),
+        **{name: nn.LayerNorm(d) for name in _norms(c)},
     )
-    return Model(
-        transformer=Group(
-            word_embeddings=Embedding(c.vocab_size, d), h=Repeat(c.num_hidden_layers, block), ln_f=LayerNorm(d)
+    return nn.Model(
+        transformer=nn.Module(
+            word_embeddings=nn.Embedding(c.vocab_size, d), h=nn.Repeat(c.num_hidden_layers, block), ln_f=nn.LayerNorm(d)
         ),
-        lm_head=Head(d, c.vocab_size),
+        lm_head=nn.Head(d, c.vocab_size),
         tie=("lm_head.weight", "transformer.word_embeddings.weight") if c.tie_word_embeddings else None,
     )
 

@@ -1,8 +1,9 @@
 """Falcon-H1 (TII 2025, "Falcon-H1: A Family of Hybrid-Head Language Models"): attention and Mamba 2 side by side in each layer."""
 
-from tallystick.architectures._decoder import attention, frame, gated_mlp, heads
-from tallystick.architectures._mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
-from tallystick.blueprint import Config, Group, Model, Repeat, RMSNorm, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -14,9 +15,9 @@ from tallystick.blueprint import Config, Group, Model, Repeat, RMSNorm, architec
     intermediate_size=14336,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(8),
-    head_dim=maybe(),
-    mamba_d_ssm=maybe(1024),
+    num_key_value_heads=optional(8),
+    head_dim=optional(),
+    mamba_d_ssm=optional(1024),
     **MAMBA2,
     mamba_rms_norm=False,
     projectors_bias=False,
@@ -24,14 +25,14 @@ from tallystick.blueprint import Config, Group, Model, Repeat, RMSNorm, architec
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def falcon_h1(c: Config) -> Model:
+def falcon_h1(c: Config) -> nn.Model:
     d = c.hidden_size
     inner = c.mamba_d_ssm or c.mamba_expand * d
-    block = Group(
-        feed_forward=gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),  # multipliers: how it runs is not told
+    block = nn.Module(
+        feed_forward=kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),  # multipliers: how it runs is not told
         mamba=mamba2_of(c, inner, output_bias=c.projectors_bias, norm=c.mamba_rms_norm),
-        self_attn=attention(c, heads(c), bias=c.attention_bias),
-        input_layernorm=RMSNorm(d),
-        pre_ff_layernorm=RMSNorm(d),
+        self_attn=kit.attention(c, kit.heads(c), bias=c.attention_bias),
+        input_layernorm=nn.RMSNorm(d),
+        pre_ff_layernorm=nn.RMSNorm(d),
     )
-    return frame(c, Repeat(c.num_hidden_layers, block))
+    return kit.frame(c, nn.Repeat(c.num_hidden_layers, block))

@@ -1,29 +1,15 @@
 """Flint (Recursive SI 2026): Qwen3's attention with windows and sinks, experts beside one shared."""
 
-from tallystick.anatomy import Windows
-from tallystick.architectures._decoder import (
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    head_norms,
-    heads,
-    in_runs,
-    listable,
-    mixture,
-    pre_norm,
-    two_kinds,
-    windows_of,
-)
-from tallystick.architectures._layers import as_published
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.qwen3_moe import dense_layers
-from tallystick.blueprint import Config, Model, RMSNorm, Tensor, architecture, natural
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "flint",
     "FlintForCausalLM",
-    running={"sliding_window": natural(513), "layer_types": None},
+    running={"sliding_window": nonnegative(513), "layer_types": None},
     vocab_size=150144,
     hidden_size=2048,
     intermediate_size=6144,
@@ -33,33 +19,35 @@ from tallystick.blueprint import Config, Model, RMSNorm, Tensor, architecture, n
     num_attention_heads=32,
     num_key_value_heads=4,
     head_dim=128,
-    num_experts=natural(256),
+    num_experts=nonnegative(256),
     num_experts_per_tok=6,
     decoder_sparse_step=1,
     mlp_only_layers=None,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def flint(c: Config) -> Model:
-    d, runs = c.hidden_size, heads(c, windows=_windows(c), sinks=True)
+def flint(c: Config) -> nn.Model:
+    d, runs = c.hidden_size, kit.heads(c, windows=_windows(c), sinks=True)
     # A sink is one more score for each head, which lets it attend to nothing.
-    sinks = as_published(c, {"sinks": "softmax_offset"}, sinks=Tensor((c.num_attention_heads,)))
-    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs), **sinks)
-    dense = pre_norm(attends, gated_mlp(d, c.intermediate_size), RMSNorm(d))
+    sinks = kit.as_published(c, {"sinks": "softmax_offset"}, sinks=nn.Parameter((c.num_attention_heads,)))
+    attends = kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs), **sinks)
+    dense = kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size), nn.RMSNorm(d))
     if not c.num_experts:
-        return decoder(c, dense)
-    moe = mixture(  # what is read by the shared expert and by the others is not told
+        return kit.decoder(c, dense)
+    moe = kit.mixture(  # what is read by the shared expert and by the others is not told
         c,
         c.moe_intermediate_size,
-        experts_used(c, "num_experts"),
+        kit.experts_used(c, "num_experts"),
         c.num_experts,
-        shared_expert=gated_mlp(d, c.shared_expert_intermediate_size),
+        shared_expert=kit.gated_mlp(d, c.shared_expert_intermediate_size),
     )
-    return decoder(c, two_kinds(c, dense_layers(c, otherwise=(0, 1)), dense, pre_norm(attends, moe, RMSNorm(d))))
+    return kit.decoder(
+        c, kit.two_kinds(c, dense_layers(c, otherwise=(0, 1)), dense, kit.pre_norm(attends, moe, nn.RMSNorm(d)))
+    )
 
 
-def _windows(c: Config) -> Windows:
+def _windows(c: Config) -> nn.Windows:
     """The first two layers see all, and so do every fourth and the last one; the others see a window."""
-    last = listable(c) - 1 if c.layer_types is None else 0
+    last = kit.listable(c) - 1 if c.layer_types is None else 0
     near = (not (layer < 2 or layer % 4 == 1 or layer == last) for layer in range(last + 1))
-    return windows_of(c, in_runs(near, c.sliding_window, None))
+    return kit.windows_of(c, kit.in_runs(near, c.sliding_window, None))

@@ -1,8 +1,9 @@
 """Fuyu (Adept 2023, "Fuyu-8B: A Multimodal Architecture for AI Agents"): Persimmon, and patches projected among its tokens."""
 
-from tallystick.architectures._towers import behind
+from tallystick import nodes as nn
+from tallystick.architectures.kit.towers import behind
 from tallystick.architectures.persimmon import persimmon
-from tallystick.blueprint import Config, Linear, Model, Tower, architecture, part_of
+from tallystick.registry import Config, architecture, part_of
 
 TEXT = part_of("persimmon", tied_above=True, own_type=True)
 
@@ -16,9 +17,9 @@ TEXT = part_of("persimmon", tied_above=True, own_type=True)
     num_channels=3,
     tie_word_embeddings=False,
 )
-def fuyu(c: Config) -> Model:
+def fuyu(c: Config) -> nn.Model:
     text = c.part("text_config")
     pixels = c.patch_size * c.patch_size * c.num_channels
     return behind(
-        c, persimmon(text), apart=True, vision_embed_tokens=Tower(**Linear(pixels, text.hidden_size).children)
+        c, persimmon(text), apart=True, vision_embed_tokens=nn.Tower(**nn.Linear(pixels, text.hidden_size).children)
     )

@@ -1,7 +1,8 @@
 """Gemma (Gemma Team 2024, "Gemma: Open Models Based on Gemini Research and Technology")."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, pre_norm
-from tallystick.blueprint import Config, Model, RMSNorm, architecture
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -18,8 +19,8 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def gemma(c: Config) -> Model:
+def gemma(c: Config) -> nn.Model:
     d = c.hidden_size
-    attends = attention(c, heads(c), bias=c.attention_bias)
-    mlp = gated_mlp(d, c.intermediate_size, c.hidden_act)
-    return decoder(c, pre_norm(attends, mlp, RMSNorm(d, kind="gemma")), RMSNorm(d, kind="gemma"))
+    attends = kit.attention(c, kit.heads(c), bias=c.attention_bias)
+    mlp = kit.gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return kit.decoder(c, kit.pre_norm(attends, mlp, nn.RMSNorm(d, kind="gemma")), nn.RMSNorm(d, kind="gemma"))

@@ -1,13 +1,14 @@
 """Gemma 2 (Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size")."""
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, windows_of
-from tallystick.blueprint import Attention, Config, Group, Model, RMSNorm, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 RUNNING = {
     "hidden_activation": "gelu_pytorch_tanh",
     "attn_logit_softcapping": 50.0,
     "final_logit_softcapping": 30.0,
-    "sliding_window": natural(4096, nullable=True),
+    "sliding_window": nonnegative(4096, nullable=True),
     "layer_types": None,
 }
 
@@ -26,21 +27,21 @@ RUNNING = {
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def gemma2(c: Config) -> Model:
+def gemma2(c: Config) -> nn.Model:
     d = c.hidden_size
-    block = Group(
+    block = nn.Module(
         self_attn=attends(c),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_activation),
-        input_layernorm=RMSNorm(d, kind="gemma"),
-        post_attention_layernorm=RMSNorm(d, kind="gemma", after=True),
-        pre_feedforward_layernorm=RMSNorm(d, kind="gemma"),
-        post_feedforward_layernorm=RMSNorm(d, kind="gemma", after=True),
+        mlp=kit.gated_mlp(d, c.intermediate_size, c.hidden_activation),
+        input_layernorm=nn.RMSNorm(d, kind="gemma"),
+        post_attention_layernorm=nn.RMSNorm(d, kind="gemma", after=True),
+        pre_feedforward_layernorm=nn.RMSNorm(d, kind="gemma"),
+        post_feedforward_layernorm=nn.RMSNorm(d, kind="gemma", after=True),
     )
-    return decoder(c, block, RMSNorm(d, kind="gemma"), capped=bool(c.final_logit_softcapping))
+    return kit.decoder(c, block, nn.RMSNorm(d, kind="gemma"), capped=bool(c.final_logit_softcapping))
 
 
-def attends(c: Config) -> Attention:
+def attends(c: Config) -> nn.Attention:
     """Every other layer sees a window, and a tanh can bound the scores."""
     c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
-    windows = windows_of(c, ((c.sliding_window, 1), (None, 1)))
-    return attention(c, heads(c, windows=windows, capped=bool(c.attn_logit_softcapping)), bias=c.attention_bias)
+    windows = kit.windows_of(c, ((c.sliding_window, 1), (None, 1)))
+    return kit.attention(c, kit.heads(c, windows=windows, capped=bool(c.attn_logit_softcapping)), bias=c.attention_bias)

@@ -1,8 +1,9 @@
 """Gemma 3 with its eyes (Gemma Team 2025, "Gemma 3 Technical Report"): SigLIP's tower, a projector, and the text model behind."""
 
-from tallystick.architectures._towers import SIGLIP, behind, siglip
+from tallystick import nodes as nn
 from tallystick.architectures.gemma3_text import gemma3_text
-from tallystick.blueprint import Config, Model, RMSNorm, Tensor, Tower, architecture, part_of
+from tallystick.architectures.kit.towers import SIGLIP, behind, siglip
+from tallystick.registry import Config, architecture, part_of
 
 
 @architecture(
@@ -12,7 +13,7 @@ from tallystick.blueprint import Config, Model, RMSNorm, Tensor, Tower, architec
     running={"mm_tokens_per_image": 256},
     tie_word_embeddings=True,
 )
-def gemma3(c: Config) -> Model:
+def gemma3(c: Config) -> nn.Model:
     text, eyes = c.part("text_config"), c.part("vision_config")
     given = eyes.hidden_size
     return behind(
@@ -20,8 +21,8 @@ def gemma3(c: Config) -> Model:
         gemma3_text(text),
         apart=True,
         vision_tower=siglip(eyes, pooled=eyes.vision_use_head),
-        multi_modal_projector=Tower(
-            mm_input_projection_weight=Tensor((given, text.hidden_size)),
-            mm_soft_emb_norm=RMSNorm(given),
+        multi_modal_projector=nn.Tower(
+            mm_input_projection_weight=nn.Parameter((given, text.hidden_size)),
+            mm_soft_emb_norm=nn.RMSNorm(given),
         ),
     )

@@ -1,8 +1,8 @@
 """Gemma 3 without its eyes (Gemma Team 2025, "Gemma 3 Technical Report")."""
 
-from tallystick.anatomy import Windows
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, head_norms, heads, windows_of
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
@@ -11,10 +11,10 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
     running={
         "hidden_activation": "gelu_pytorch_tanh",
         "final_logit_softcapping": None,
-        "sliding_window": natural(4096, nullable=True),
+        "sliding_window": nonnegative(4096, nullable=True),
         "sliding_window_pattern": 6,
         "layer_types": None,
-        "use_bidirectional_attention": maybe(False),
+        "use_bidirectional_attention": optional(False),
     },
     vocab_size=262208,
     hidden_size=2304,
@@ -26,23 +26,23 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, ma
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def gemma3_text(c: Config) -> Model:
+def gemma3_text(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
-    d, runs = c.hidden_size, heads(c, windows=_windows(c), apart=True)
-    block = Group(
-        self_attn=attention(c, runs, bias=c.attention_bias, **head_norms(runs, kind="gemma")),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_activation),
-        input_layernorm=RMSNorm(d, kind="gemma"),
-        post_attention_layernorm=RMSNorm(d, kind="gemma", after=True),
-        pre_feedforward_layernorm=RMSNorm(d, kind="gemma"),
-        post_feedforward_layernorm=RMSNorm(d, kind="gemma", after=True),
+    d, runs = c.hidden_size, kit.heads(c, windows=_windows(c))
+    block = nn.Module(
+        self_attn=kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs, kind="gemma")),
+        mlp=kit.gated_mlp(d, c.intermediate_size, c.hidden_activation),
+        input_layernorm=nn.RMSNorm(d, kind="gemma"),
+        post_attention_layernorm=nn.RMSNorm(d, kind="gemma", after=True),
+        pre_feedforward_layernorm=nn.RMSNorm(d, kind="gemma"),
+        post_feedforward_layernorm=nn.RMSNorm(d, kind="gemma", after=True),
     )
-    return decoder(c, block, RMSNorm(d, kind="gemma"), capped=bool(c.final_logit_softcapping))
+    return kit.decoder(c, block, nn.RMSNorm(d, kind="gemma"), capped=bool(c.final_logit_softcapping))
 
 
-def _windows(c: Config) -> Windows:
+def _windows(c: Config) -> nn.Windows:
     """Five layers that see a window, then one that sees all. Where a window looks both ways, half of it looks back."""
-    windows = windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))
+    windows = kit.windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))
     if not c.use_bidirectional_attention:
         return windows
     return [(None if window is None else int(window) // 2 + 1, run) for window, run in windows]

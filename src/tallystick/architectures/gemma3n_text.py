@@ -2,24 +2,10 @@
 
 from itertools import groupby
 
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads, listable, windows_of
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Linear,
-    Mixer,
-    Model,
-    Repeat,
-    RMSNorm,
-    Stack,
-    Tensor,
-    architecture,
-    for_layers,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.errors import BadInput
+from tallystick.registry import Config, architecture, nonnegative, per_layer
 
 FULL = 5  # every fifth layer sees all, the others a window
 
@@ -27,15 +13,15 @@ FULL = 5  # every fifth layer sees all, the others a window
 @architecture(
     "gemma3n_text",
     "Gemma3nForCausalLM",
-    running={"sliding_window": natural(512)},
+    running={"sliding_window": nonnegative(512)},
     vocab_size=262400,
     hidden_size=2048,
-    intermediate_size=for_layers(16384),
+    intermediate_size=per_layer(16384),
     num_hidden_layers=35,
     num_attention_heads=8,
     num_key_value_heads=2,
     head_dim=256,
-    num_kv_shared_layers=natural(15),
+    num_kv_shared_layers=nonnegative(15),
     layer_types=None,
     altup_num_inputs=4,
     laurel_rank=64,
@@ -44,27 +30,27 @@ FULL = 5  # every fifth layer sees all, the others a window
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def gemma3n_text(c: Config) -> Model:
+def gemma3n_text(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
     d, each = c.hidden_size, c.hidden_size_per_layer_input
     layers, more = c.num_hidden_layers, c.altup_num_inputs - 1
-    return decoder(
+    return kit.decoder(
         c,
         _layers(c),
         _norm(d),
-        embed_tokens_per_layer=Embedding(c.vocab_size_per_layer_input, layers * each),
-        per_layer_model_projection=Linear(d, layers * each, bias=False),
+        embed_tokens_per_layer=nn.Embedding(c.vocab_size_per_layer_input, layers * each),
+        per_layer_model_projection=nn.Linear(d, layers * each, bias=False),
         per_layer_projection_norm=_norm(each),
-        altup_projections=Repeat(more, Linear(d, d, bias=False)),
-        altup_unembed_projections=Repeat(more, Linear(d, d, bias=False)),
+        altup_projections=nn.Repeat(more, nn.Linear(d, d, bias=False)),
+        altup_unembed_projections=nn.Repeat(more, nn.Linear(d, d, bias=False)),
     )
 
 
-def _norm(width: int) -> Group:
-    return RMSNorm(width, kind="rms32")
+def _norm(width: int) -> nn.Module:
+    return nn.RMSNorm(width, kind="rms32")
 
 
-def _layers(c: Config) -> Stack:
+def _layers(c: Config) -> nn.ModuleList:
     """The last `num_kv_shared_layers` borrow the keys and values of the last layer before them that sees as far."""
     count, shared, widths = c.num_hidden_layers, c.num_kv_shared_layers, c.intermediate_size
     own = count - shared
@@ -73,14 +59,14 @@ def _layers(c: Config) -> Stack:
     if own > 0 and not isinstance(widths, tuple):
         if shared and not _lent(c, own):
             raise _without_lender(c)
-        return Stack((own, _block(c, widths, borrowed=False)), (shared, _block(c, widths, borrowed=True)))
-    each = widths if isinstance(widths, tuple) else (widths,) * listable(c)
+        return nn.ModuleList((own, _block(c, widths, borrowed=False)), (shared, _block(c, widths, borrowed=True)))
+    each = widths if isinstance(widths, tuple) else (widths,) * kit.listable(c)
     if len(each) != count:
         raise c.refuse(f"intermediate_size lists {len(each)} widths for {int(count)} layers")
-    listed = c.layer_types if isinstance(c.layer_types, list) else [(n + 1) % FULL == 0 for n in range(listable(c))]
+    listed = c.layer_types if isinstance(c.layer_types, list) else [(n + 1) % FULL == 0 for n in range(kit.listable(c))]
     borrowed = borrowing(c, list(map(str, listed)))
     runs = [list(run) for _, run in groupby(zip(borrowed, each, strict=True), key=lambda kind: (kind[0], int(kind[1])))]
-    return Stack(*((len(run), _block(c, run[0][1], borrowed=run[0][0])) for run in runs))
+    return nn.ModuleList(*((len(run), _block(c, run[0][1], borrowed=run[0][0])) for run in runs))
 
 
 def _lent(c: Config, own: int) -> bool:
@@ -107,51 +93,51 @@ def _without_lender(c: Config) -> BadInput:
     )
 
 
-def _block(c: Config, width: int, *, borrowed: bool) -> Group:
+def _block(c: Config, width: int, *, borrowed: bool) -> nn.Module:
     d, each = c.hidden_size, c.hidden_size_per_layer_input
-    return Group(
+    return nn.Module(
         self_attn=_attention(c, borrowed=borrowed),
-        mlp=gated_mlp(d, width),  # how streams run is not told, so nothing is
+        mlp=kit.gated_mlp(d, width),  # how streams run is not told, so nothing is
         input_layernorm=_norm(d),
         post_attention_layernorm=_norm(d),
         pre_feedforward_layernorm=_norm(d),
         post_feedforward_layernorm=_norm(d),
         altup=_altup(d, c.altup_num_inputs),
-        laurel=Group(
-            linear_left=Linear(d, c.laurel_rank, bias=False),
-            linear_right=Linear(c.laurel_rank, d, bias=False),
+        laurel=nn.Module(
+            linear_left=nn.Linear(d, c.laurel_rank, bias=False),
+            linear_right=nn.Linear(c.laurel_rank, d, bias=False),
             post_laurel_norm=_norm(d),
         ),
-        per_layer_input_gate=Linear(d, each, bias=False),
-        per_layer_projection=Linear(each, d, bias=False),
+        per_layer_input_gate=nn.Linear(d, each, bias=False),
+        per_layer_projection=nn.Linear(each, d, bias=False),
         post_per_layer_input_norm=_norm(d),
     )
 
 
-def _attention(c: Config, *, borrowed: bool) -> Attention:
+def _attention(c: Config, *, borrowed: bool) -> nn.Attention:
     d, size, bias = c.hidden_size, c.head_dim, c.attention_bias
-    windows = windows_of(c, ((c.sliding_window, FULL - 1), (None, 1)))
-    runs = heads(c, windows=windows, apart=True, borrowed=borrowed)
+    windows = kit.windows_of(c, ((c.sliding_window, FULL - 1), (None, 1)))
+    runs = kit.heads(c, windows=windows, shares_kv=borrowed)
     if not borrowed:
-        return attention(c, runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
-    return Attention(
+        return kit.attention(c, runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
+    return nn.Attention(
         runs,
-        q_proj=Linear(d, c.num_attention_heads * size, bias=bias),
+        q_proj=nn.Linear(d, c.num_attention_heads * size, bias=bias),
         q_norm=_norm(size),
-        o_proj=Linear(c.num_attention_heads * size, d, bias=bias),
+        o_proj=nn.Linear(c.num_attention_heads * size, d, bias=bias),
     )
 
 
-def _altup(d: int, streams: int) -> Mixer:
+def _altup(d: int, streams: int) -> nn.Mixer:
     """Several streams, of which a layer runs on one and corrects all (Baykal et al. 2023, "Alternating Updates").
 
     Each is predicted from all of them, and the router is asked before the layer and once more after it.
     """
-    return Mixer(
+    return nn.Mixer(
         d * streams * streams + d * streams,
-        correct_output_scale=Tensor((d,)),
-        correction_coefs=Linear(streams, streams, bias=False),
-        prediction_coefs=Linear(streams, streams * streams, bias=False),
-        modality_router=Linear(d, streams, bias=False),
+        correct_output_scale=nn.Parameter((d,)),
+        correction_coefs=nn.Linear(streams, streams, bias=False),
+        prediction_coefs=nn.Linear(streams, streams * streams, bias=False),
+        modality_router=nn.Linear(d, streams, bias=False),
         router_norm=_norm(d),
     )

@@ -1,9 +1,10 @@
 """Gemma 4 (Gemma Team 2026): the text model, behind the towers that its config has."""
 
-from tallystick.architectures._gemma4_towers import EARS, EYES, ears, eyes
-from tallystick.architectures._towers import behind
+from tallystick import nodes as nn
 from tallystick.architectures.gemma4_text import gemma4_text
-from tallystick.blueprint import Config, Linear, Model, Tower, architecture, part_of
+from tallystick.architectures.kit.gemma4_towers import EARS, EYES, ears, eyes
+from tallystick.architectures.kit.towers import behind
+from tallystick.registry import Config, architecture, part_of
 
 
 @architecture(
@@ -12,7 +13,7 @@ from tallystick.blueprint import Config, Linear, Model, Tower, architecture, par
     parts={"text_config": part_of("gemma4_text", tied_above=True), "vision_config": EYES, "audio_config": EARS},
     tie_word_embeddings=True,
 )
-def gemma4(c: Config) -> Model:
+def gemma4(c: Config) -> nn.Model:
     text, sees, hears = c.part("text_config"), c.part("vision_config"), c.part("audio_config")
     return behind(
         c,
@@ -24,6 +25,6 @@ def gemma4(c: Config) -> Model:
     )
 
 
-def embedder(given: int, text: Config) -> Tower:
+def embedder(given: int, text: Config) -> nn.Tower:
     """What makes of a tower's vectors such as those of tokens, behind a norm without a scale."""
-    return Tower(embedding_projection=Linear(given, text.hidden_size, bias=False))
+    return nn.Tower(embedding_projection=nn.Linear(given, text.hidden_size, bias=False))

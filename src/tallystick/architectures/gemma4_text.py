@@ -4,30 +4,12 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
-from tallystick.anatomy import EVERYTHING
-from tallystick.architectures._decoder import attention, decoder, experts_used, gated_mlp, listable
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.gemma3n_text import borrowing
-from tallystick.blueprint import (
-    Attention,
-    Buffer,
-    Config,
-    Embedding,
-    Experts,
-    Group,
-    Heads,
-    Linear,
-    Model,
-    Node,
-    RMSNorm,
-    Router,
-    Stack,
-    Tensor,
-    architecture,
-    maybe,
-    natural,
-)
 from tallystick.config import OWN_SIZES
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 NEAR, FULL = "sliding_attention", "full_attention"
 PATTERN = 6  # every sixth layer sees all, the others a window
@@ -40,11 +22,11 @@ KEYS: dict[str, Any] = {
     "intermediate_size": 9216,
     "num_hidden_layers": 30,
     "layer_types": None,
-    "num_kv_shared_layers": natural(),
+    "num_kv_shared_layers": nonnegative(),
     "use_double_wide_mlp": False,
     "num_attention_heads": 8,
     "num_key_value_heads": 4,
-    "num_global_key_value_heads": maybe(),
+    "num_global_key_value_heads": optional(),
     "head_dim": 256,
     "global_head_dim": 512,
     OWN_SIZES: BY_KIND,
@@ -52,7 +34,7 @@ KEYS: dict[str, Any] = {
     "attention_bias": False,
     "tie_word_embeddings": True,
 }
-RUNNING = {"sliding_window": natural(512), "use_bidirectional_attention": None, "final_logit_softcapping": None}
+RUNNING = {"sliding_window": nonnegative(512), "use_bidirectional_attention": None, "final_logit_softcapping": None}
 
 
 @architecture(
@@ -61,51 +43,51 @@ RUNNING = {"sliding_window": natural(512), "use_bidirectional_attention": None, 
     running=RUNNING,
     **KEYS,
     vocab_size_per_layer_input=262144,
-    hidden_size_per_layer_input=natural(256),
+    hidden_size_per_layer_input=nonnegative(256),
     enable_moe_block=False,
-    num_experts=maybe(),
-    top_k_experts=maybe(),
-    moe_intermediate_size=maybe(),
+    num_experts=optional(),
+    top_k_experts=optional(),
+    moe_intermediate_size=optional(),
 )
-def gemma4_text(c: Config) -> Model:
+def gemma4_text(c: Config) -> nn.Model:
     d, each, layers = c.hidden_size, c.hidden_size_per_layer_input, c.num_hidden_layers
     experts = _experts(c) if c.enable_moe_block else {}
     if not each:
         return of_two_kinds(c, experts)
     own = {
-        "per_layer_input_gate": Linear(d, each, bias=False),
-        "per_layer_projection": Linear(each, d, bias=False),
+        "per_layer_input_gate": nn.Linear(d, each, bias=False),
+        "per_layer_projection": nn.Linear(each, d, bias=False),
         "post_per_layer_input_norm": _norm(d),
     }
     return of_two_kinds(
         c,
         {**own, **experts},
-        embed_tokens_per_layer=Embedding(c.vocab_size_per_layer_input, layers * each),
-        per_layer_model_projection=Linear(d, layers * each, bias=False),
+        embed_tokens_per_layer=nn.Embedding(c.vocab_size_per_layer_input, layers * each),
+        per_layer_model_projection=nn.Linear(d, layers * each, bias=False),
         per_layer_projection_norm=_norm(each),
     )
 
 
-def of_two_kinds(c: Config, more: Mapping[str, Node], **beside: Group) -> Model:
+def of_two_kinds(c: Config, more: Mapping[str, nn.Node], **beside: nn.Module) -> nn.Model:
     """Layers that see a window and layers that see all; `more` is in each of them, `beside` is beside them."""
     kinds = _kinds(c)
     sizes = _sizes(c, kinds)
     runs = [(kind, len(list(run))) for kind, run in groupby(zip(kinds, borrowing(c, kinds), strict=True))]
     blocks = {kind: _block(c, sizes[kind[0]], *kind, more) for kind in {kind for kind, _ in runs}}
-    layers = Stack(*((count, blocks[kind]) for kind, count in runs))
+    layers = nn.ModuleList(*((count, blocks[kind]) for kind, count in runs))
     capped = bool(c.final_logit_softcapping)
-    return decoder(c, layers, _norm(c.hidden_size), capped=capped, head_bias=False, **beside)
+    return kit.decoder(c, layers, _norm(c.hidden_size), capped=capped, head_bias=False, **beside)
 
 
-def _norm(width: int) -> Group:
-    return RMSNorm(width, kind="rms32")
+def _norm(width: int) -> nn.Module:
+    return nn.RMSNorm(width, kind="rms32")
 
 
 def _kinds(c: Config) -> list[str]:
     """What each layer sees; the last one sees all, whatever is listed."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
-        listed = [FULL if (layer + 1) % PATTERN == 0 else NEAR for layer in range(listable(c))]
+        listed = [FULL if (layer + 1) % PATTERN == 0 else NEAR for layer in range(kit.listable(c))]
     if not isinstance(listed, list) or len(listed) != count or not all(kind in (NEAR, FULL) for kind in listed):
         raise c.refuse(f"layer_types must list {NEAR} or {FULL} for each of the {count} layers")
     return [*listed[:-1], FULL]
@@ -150,32 +132,32 @@ def _stated_size(c: Config, kind: str, layers: list[Mapping[str, Any]]) -> tuple
     return sizes[0], sizes[1]
 
 
-def _block(c: Config, sizes: tuple[int, int], kind: str, borrowed: bool, more: Mapping[str, Node]) -> Group:
+def _block(c: Config, sizes: tuple[int, int], kind: str, borrowed: bool, more: Mapping[str, nn.Node]) -> nn.Module:
     d, norm = c.hidden_size, _norm(c.hidden_size)
     inner = 2 * c.intermediate_size if borrowed and c.use_double_wide_mlp else c.intermediate_size
-    return Group(
+    return nn.Module(
         self_attn=_attention(c, *sizes, kind=kind, borrowed=borrowed),
-        mlp=gated_mlp(d, inner),  # how all of a block runs is not told, so nothing is
+        mlp=kit.gated_mlp(d, inner),  # how all of a block runs is not told, so nothing is
         input_layernorm=norm,
         post_attention_layernorm=norm,
         pre_feedforward_layernorm=norm,
         post_feedforward_layernorm=norm,
-        layer_scalar=Buffer(1),
+        layer_scalar=nn.Buffer(1),
         **more,
     )
 
 
-def _attention(c: Config, keys: int, size: int, *, kind: str, borrowed: bool) -> Attention:
+def _attention(c: Config, keys: int, size: int, *, kind: str, borrowed: bool) -> nn.Attention:
     """Values may be the keys again, where all is seen; a norm without a scale is on values."""
     if int(c.num_attention_heads) % int(keys):
         raise c.refuse(
             f"num_attention_heads = {int(c.num_attention_heads)} is not divisible by num_key_value_heads = {int(keys)}",
             code="indivisible",
         )
-    windows = EVERYTHING if kind == FULL else ((_window(c), 1),)
-    runs = Heads(c.num_attention_heads, keys, size, windows=windows, apart=True, borrowed=borrowed)
+    windows = nn.EVERYTHING if kind == FULL else ((_window(c), 1),)
+    runs = nn.Heads(c.num_attention_heads, keys, size, windows=windows, shares_kv=borrowed)
     bias = c.attention_bias
-    attends = attention(c, runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
+    attends = kit.attention(c, runs, bias=bias, q_norm=_norm(size), k_norm=_norm(size))
     without = ("k_proj", "v_proj", "k_norm") if borrowed else ("v_proj",) if c.attention_k_eq_v and kind == FULL else ()
     return attends.with_children(**dict.fromkeys(without))
 
@@ -186,17 +168,19 @@ def _window(c: Config) -> int:
     return int(window) // 2 + 1 if c.use_bidirectional_attention == "all" else window
 
 
-def _experts(c: Config) -> dict[str, Node]:
+def _experts(c: Config) -> dict[str, nn.Node]:
     """What a layer has for its experts, beside a plain MLP."""
     d, of, inner = c.hidden_size, c.num_experts, c.moe_intermediate_size
     for key in ("num_experts", "moe_intermediate_size"):
         if getattr(c, key) is None:
             raise c.refuse(f"enable_moe_block needs {key}")
-    used = experts_used(c, "num_experts", "top_k_experts") if c.top_k_experts else of
-    scores = {"scale": Tensor((d,)), "per_expert_scale": Tensor((of,))}
+    used = kit.experts_used(c, "num_experts", "top_k_experts") if c.top_k_experts else of
+    scores = {"scale": nn.Parameter((d,)), "per_expert_scale": nn.Parameter((of,))}
     return {
-        "router": Router(None, proj=Linear(d, of, bias=False), **scores),
-        "experts": Experts(used, of, gate_up_proj=Tensor((of, 2 * inner, d)), down_proj=Tensor((of, d, inner))),
+        "router": nn.Router(None, proj=nn.Linear(d, of, bias=False), **scores),
+        "experts": nn.Experts(
+            used, of, gate_up_proj=nn.Parameter((of, 2 * inner, d)), down_proj=nn.Parameter((of, d, inner))
+        ),
         "post_feedforward_layernorm_1": _norm(d),
         "post_feedforward_layernorm_2": _norm(d),
         "pre_feedforward_layernorm_2": _norm(d),

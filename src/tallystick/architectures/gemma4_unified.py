@@ -1,9 +1,10 @@
 """Gemma 4 12B (Gemma Team 2026): the text model, and patches of images and frames of sound projected without towers."""
 
-from tallystick.architectures._towers import behind
+from tallystick import nodes as nn
 from tallystick.architectures.gemma4 import embedder
 from tallystick.architectures.gemma4_unified_text import gemma4_unified_text
-from tallystick.blueprint import Config, LayerNorm, Linear, Model, Part, Tensor, Tower, architecture, part_of
+from tallystick.architectures.kit.towers import behind
+from tallystick.registry import Config, Part, architecture, part_of
 
 EYES = Part(
     {
@@ -24,7 +25,7 @@ EARS = Part({"audio_embed_dim": 640}, optional=True)
     parts={"text_config": part_of("gemma4_unified_text", tied_above=True), "vision_config": EYES, "audio_config": EARS},
     tie_word_embeddings=True,
 )
-def gemma4_unified(c: Config) -> Model:
+def gemma4_unified(c: Config) -> nn.Model:
     text, hears = c.part("text_config"), c.part("audio_config")
     return behind(
         c,
@@ -34,15 +35,15 @@ def gemma4_unified(c: Config) -> Model:
     )
 
 
-def _patches(c: Config, text: Config) -> Tower:
+def _patches(c: Config, text: Config) -> nn.Tower:
     """Square patches of three colours, with two learned positions each."""
     side, d = c.patch_size * c.pooling_kernel_size, c.mm_embed_dim
     pixels = side * side * 3
-    return Tower(
-        patch_ln1=LayerNorm(pixels),
-        patch_dense=Linear(pixels, d),
-        patch_ln2=LayerNorm(d),
-        pos_embedding=Tensor((c.mm_posemb_size, 2, d), "position_embedding"),
-        pos_norm=LayerNorm(d),
+    return nn.Tower(
+        patch_ln1=nn.LayerNorm(pixels),
+        patch_dense=nn.Linear(pixels, d),
+        patch_ln2=nn.LayerNorm(d),
+        pos_embedding=nn.Parameter((c.mm_posemb_size, 2, d), "position_embedding"),
+        pos_norm=nn.LayerNorm(d),
         multimodal_embedder=embedder(c.output_proj_dims, text),
     )

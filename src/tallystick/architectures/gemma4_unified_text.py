@@ -1,14 +1,15 @@
 """Gemma 4 12B without eyes and ears (Gemma Team 2026): as `gemma4_text`, without embeddings for each layer and without experts."""
 
+from tallystick import nodes as nn
 from tallystick.architectures.gemma4_text import KEYS, RUNNING, of_two_kinds
-from tallystick.blueprint import Config, Model, architecture, natural
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "gemma4_unified_text",
     "Gemma4UnifiedForCausalLM",
-    running={**RUNNING, "sliding_window": natural(1024), "use_bidirectional_attention": "vision"},
+    running={**RUNNING, "sliding_window": nonnegative(1024), "use_bidirectional_attention": "vision"},
     **KEYS,
 )
-def gemma4_unified_text(c: Config) -> Model:
+def gemma4_unified_text(c: Config) -> nn.Model:
     return of_two_kinds(c, {})

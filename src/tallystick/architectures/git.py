@@ -1,25 +1,9 @@
 """GIT (Wang et al. 2022, "GIT: A Generative Image-to-text Transformer"): CLIP's tower, and a decoder of BERT's layers."""
 
-from tallystick.architectures._bert import embeddings
-from tallystick.architectures._towers import clip_block, patches
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    Part,
-    Repeat,
-    Stack,
-    Tensor,
-    Tower,
-    architecture,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import embeddings
+from tallystick.architectures.kit.towers import clip_block, patches
+from tallystick.registry import Config, Part, architecture, nonnegative
 
 EYES = Part(
     {
@@ -44,48 +28,50 @@ EYES = Part(
     num_hidden_layers=6,
     num_attention_heads=12,
     max_position_embeddings=1024,
-    num_image_with_embedding=natural(None, nullable=True),
+    num_image_with_embedding=nonnegative(None, nullable=True),
     tie_word_embeddings=False,
 )
-def git(c: Config) -> Model:
+def git(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, eyes = c.hidden_size, c.intermediate_size, c.part("vision_config")
-    each = Linear(d, d)
-    block = Group(
+    each = nn.Linear(d, d)
+    block = nn.Module(
         # The vectors of an image stand before the tokens, if there is one, and see one another.
-        attention=Attention(
-            Heads(c.num_attention_heads, c.num_attention_heads, d / c.num_attention_heads, rotary=0),
-            self=Group(query=each, key=each, value=each),
-            output=Group(dense=each, LayerNorm=LayerNorm(d)),
+        attention=nn.Attention(
+            nn.Heads(c.num_attention_heads, c.num_attention_heads, d / c.num_attention_heads, rotary=0),
+            self=nn.Module(query=each, key=each, value=each),
+            output=nn.Module(dense=each, LayerNorm=nn.LayerNorm(d)),
         ),
-        intermediate=MLP(dense=Linear(d, inner)),
-        output=MLP(dense=Linear(inner, d), LayerNorm=LayerNorm(d)),
+        intermediate=nn.MLP(dense=nn.Linear(d, inner)),
+        output=nn.MLP(dense=nn.Linear(inner, d), LayerNorm=nn.LayerNorm(d)),
     )
     images = c.num_image_with_embedding
-    return Model(
-        git=Group(
+    return nn.Model(
+        git=nn.Module(
             embeddings=embeddings(c, types=False),
-            image_encoder=Tower(vision_model=_clip(eyes)),
-            encoder=Group(layer=Repeat(c.num_hidden_layers, block)),
-            visual_projection=Tower(visual_projection=Group(**{"0": Linear(eyes.hidden_size, d), "1": LayerNorm(d)})),
+            image_encoder=nn.Tower(vision_model=_clip(eyes)),
+            encoder=nn.Module(layer=nn.Repeat(c.num_hidden_layers, block)),
+            visual_projection=nn.Tower(
+                visual_projection=nn.Module(**{"0": nn.Linear(eyes.hidden_size, d), "1": nn.LayerNorm(d)})
+            ),
             img_temporal_embedding=None if images is None else _moments(images, eyes.hidden_size),
         ),
-        output=Head(d, c.vocab_size, bias=True),
+        output=nn.Head(d, c.vocab_size, bias=True),
         tie=("output.weight", "git.embeddings.word_embeddings.weight") if c.tie_word_embeddings else None,
     )
 
 
-def _moments(images: int, width: int) -> Stack:
+def _moments(images: int, width: int) -> nn.ModuleList:
     """A vector for each image of a row of them."""
-    return Stack((images, Tensor((1, 1, width), "position_embedding")))
+    return nn.ModuleList((images, nn.Parameter((1, 1, width), "position_embedding")))
 
 
-def _clip(c: Config) -> Group:
+def _clip(c: Config) -> nn.Module:
     """CLIP's encoder, whose first norm has its name from CLIP's code."""
     d = c.hidden_size
-    return Group(
-        embeddings=Group(class_embedding=Tensor((d,)), **patches(c, bias=False, more=1).children),
-        pre_layrnorm=LayerNorm(d),
-        encoder=Group(layers=Repeat(c.num_hidden_layers, clip_block(c))),
-        post_layernorm=LayerNorm(d),
+    return nn.Module(
+        embeddings=nn.Module(class_embedding=nn.Parameter((d,)), **patches(c, bias=False, more=1).children),
+        pre_layrnorm=nn.LayerNorm(d),
+        encoder=nn.Module(layers=nn.Repeat(c.num_hidden_layers, clip_block(c))),
+        post_layernorm=nn.LayerNorm(d),
     )

@@ -1,14 +1,15 @@
 """GLM-4-0414 (GLM Team 2025): GLM-4 with a norm behind each sublayer too."""
 
-from tallystick.architectures._decoder import SILU, decoder, fused_gated_mlp
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.glm import half_turned
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
+from tallystick.registry import Config, architecture
 
 
 @architecture(
     "glm4",
     "Glm4ForCausalLM",
-    running={**SILU, "partial_rotary_factor": 0.5, "rope_parameters": None},
+    running={**kit.SILU, "partial_rotary_factor": 0.5, "rope_parameters": None},
     vocab_size=151552,
     hidden_size=4096,
     intermediate_size=13696,
@@ -19,14 +20,14 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
     attention_bias=True,
     tie_word_embeddings=False,
 )
-def glm4(c: Config) -> Model:
+def glm4(c: Config) -> nn.Model:
     d = c.hidden_size
-    block = Group(
+    block = nn.Module(
         self_attn=half_turned(c),
-        mlp=fused_gated_mlp(d, c.intermediate_size, c.hidden_act),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-        post_self_attn_layernorm=RMSNorm(d, after=True),
-        post_mlp_layernorm=RMSNorm(d, after=True),
+        mlp=kit.fused_gated_mlp(d, c.intermediate_size, c.hidden_act),
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
+        post_self_attn_layernorm=nn.RMSNorm(d, after=True),
+        post_mlp_layernorm=nn.RMSNorm(d, after=True),
     )
-    return decoder(c, block)
+    return kit.decoder(c, block)

@@ -1,9 +1,9 @@
 """GLM-4.7-Flash (Z.ai 2026), after GLM-4.5 (GLM Team 2025): latent attention, and experts beside one shared."""
 
-from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
-from tallystick.architectures._layers import dense_and_sparse
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
-from tallystick.blueprint import Attention, Config, Group, Model, RMSNorm, Stack, architecture, maybe, natural
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
@@ -17,23 +17,25 @@ from tallystick.blueprint import Attention, Config, Group, Model, RMSNorm, Stack
     num_hidden_layers=47,
     mlp_layer_types=None,
     num_attention_heads=20,
-    q_lora_rank=maybe(768),
+    q_lora_rank=optional(768),
     kv_lora_rank=512,
     qk_nope_head_dim=192,
     qk_rope_head_dim=64,
     v_head_dim=256,
-    n_shared_experts=natural(1),
+    n_shared_experts=nonnegative(1),
     n_routed_experts=64,
     num_experts_per_tok=4,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def glm4_moe_lite(c: Config) -> Model:
-    return decoder(c, some_dense(c, 1, latent_attention(c), sigmoid_mixture(c, scoring=None)))
+def glm4_moe_lite(c: Config) -> nn.Model:
+    return kit.decoder(c, some_dense(c, 1, latent_attention(c), sigmoid_mixture(c, scoring=None)))
 
 
-def some_dense(c: Config, first: int, attends: Attention, moe: Group) -> Stack:
+def some_dense(c: Config, first: int, attends: nn.Attention, moe: nn.Module) -> nn.ModuleList:
     """Blocks of which the `first`, or those that are listed, have a plain MLP, and the others experts."""
     d = c.hidden_size
-    dense = gated_mlp(d, c.intermediate_size)  # how the experts run is not told, so nothing is
-    return dense_and_sparse(c, first, pre_norm(attends, dense, RMSNorm(d)), pre_norm(attends, moe, RMSNorm(d)))
+    dense = kit.gated_mlp(d, c.intermediate_size)  # how the experts run is not told, so nothing is
+    return kit.dense_and_sparse(
+        c, first, kit.pre_norm(attends, dense, nn.RMSNorm(d)), kit.pre_norm(attends, moe, nn.RMSNorm(d))
+    )

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture
 from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, natural
+from tallystick.registry import Config, architecture, nonnegative
 
 INDEXERS = ("full", "shared")  # an indexer of its own, or what the one before chose
 
@@ -21,12 +21,12 @@ INDEXERS = ("full", "shared")  # an indexer of its own, or what the one before c
     intermediate_size=12288,
     moe_intermediate_size=2048,
     num_hidden_layers=78,
-    first_k_dense_replace=natural(3),
+    first_k_dense_replace=nonnegative(3),
     mlp_layer_types=None,
     indexer_types=None,
     index_topk_pattern=None,
-    index_topk_freq=natural(1),
-    index_skip_topk_offset=natural(2),
+    index_topk_freq=nonnegative(1),
+    index_skip_topk_offset=nonnegative(2),
     num_attention_heads=64,
     q_lora_rank=2048,
     kv_lora_rank=512,
@@ -35,19 +35,19 @@ INDEXERS = ("full", "shared")  # an indexer of its own, or what the one before c
     v_head_dim=256,
     index_n_heads=32,
     index_head_dim=128,
-    n_shared_experts=natural(1),
+    n_shared_experts=nonnegative(1),
     n_routed_experts=256,
     num_experts_per_tok=8,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def glm_moe_dsa(c: Config) -> Model:
+def glm_moe_dsa(c: Config) -> nn.Model:
     dense, every, skipped = int(c.first_k_dense_replace), max(int(c.index_topk_freq), 1), int(c.index_skip_topk_offset)
-    feeds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer >= dense])
-    own = _spelled(c) or listed(
+    feeds = kit.listed(c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer >= dense])
+    own = _spelled(c) or kit.listed(
         c, "indexer_types", INDEXERS, lambda layer: INDEXERS[max(layer - skipped + 1, 0) % every != 0], longer=True
     )
-    return decoder(c, in_turns(zip(feeds, own, strict=True), _block(c)))
+    return kit.decoder(c, kit.in_turns(zip(feeds, own, strict=True), _block(c)))
 
 
 def _spelled(c: Config) -> list[str] | None:
@@ -62,9 +62,9 @@ def _spelled(c: Config) -> list[str] | None:
     return kinds[:count]
 
 
-def _block(c: Config) -> Callable[[str, str], Group]:
+def _block(c: Config) -> Callable[[str, str], nn.Module]:
     """The block of a layer: what feeds forward in it, and whether it has an indexer."""
     d = c.hidden_size
-    feed = {"dense": gated_mlp(d, c.intermediate_size), "sparse": sigmoid_mixture(c, scoring=None)}
+    feed = {"dense": kit.gated_mlp(d, c.intermediate_size), "sparse": sigmoid_mixture(c, scoring=None)}
     attends = {kind: indexed_attention(c, own=kind == "full") for kind in INDEXERS}
-    return lambda feeds, own: pre_norm(attends[own], feed[feeds], RMSNorm(d))
+    return lambda feeds, own: kit.pre_norm(attends[own], feed[feeds], nn.RMSNorm(d))

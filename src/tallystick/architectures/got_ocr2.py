@@ -1,22 +1,10 @@
 """GOT-OCR 2 (Wei et al. 2024, "General OCR Theory"): ViTDet's tower, as in Segment Anything, and Qwen2 behind it."""
 
-from tallystick.architectures._decoder import plain_mlp, rounded, two_kinds
-from tallystick.architectures._towers import behind, conv
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.towers import behind, conv
 from tallystick.architectures.qwen2 import qwen2
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Group,
-    LayerNorm,
-    Linear,
-    Model,
-    Part,
-    Tensor,
-    Tower,
-    architecture,
-    natural,
-    part_of,
-)
+from tallystick.registry import Config, Part, architecture, nonnegative, part_of
 
 EYES = Part(
     {
@@ -30,7 +18,7 @@ EYES = Part(
         "qkv_bias": True,
         "use_abs_pos": True,
         "use_rel_pos": True,
-        "window_size": natural(14),
+        "window_size": nonnegative(14),
         "global_attn_indexes": None,
         "mlp_dim": 3072,
     }
@@ -57,7 +45,7 @@ WHOLE = [2, 5, 8, 11]  # the layers that see the whole image, the others a windo
     parts={"text_config": TEXT, "vision_config": EYES},
     tie_word_embeddings=True,
 )
-def got_ocr2(c: Config) -> Model:
+def got_ocr2(c: Config) -> nn.Model:
     text, eyes = c.part("text_config"), c.part("vision_config")
     d, channels = text.hidden_size, eyes.output_channels
     return behind(
@@ -65,40 +53,42 @@ def got_ocr2(c: Config) -> Model:
         qwen2(text),
         apart=True,
         vision_tower=_vitdet(eyes),
-        multi_modal_projector=Tower(
+        multi_modal_projector=nn.Tower(
             conv_upsampler1=conv(channels, 2 * channels, 3, 3, bias=False),
             conv_upsampler2=conv(2 * channels, d, 3, 3, bias=False),
-            multimodal_projector=Linear(d, d),
+            multimodal_projector=nn.Linear(d, d),
         ),
     )
 
 
-def _vitdet(c: Config) -> Tower:
+def _vitdet(c: Config) -> nn.Tower:
     """ViTDet (Li et al. 2022, "Exploring Plain Vision Transformer Backbones for Object Detection")."""
-    d, out, across = c.hidden_size, c.output_channels, rounded(c.image_size, c.patch_size)
+    d, out, across = c.hidden_size, c.output_channels, kit.rounded(c.image_size, c.patch_size)
     listed = WHOLE if c.global_attn_indexes is None else c.global_attn_indexes
     if not isinstance(listed, list) or not all(type(layer) is int for layer in listed):
         raise c.refuse("global_attn_indexes must list the numbers of the layers that see the whole image")
-    return Tower(
-        patch_embed=Group(projection=conv(c.num_channels, d, c.patch_size, c.patch_size)),
-        pos_embed=Tensor((1, across, across, d), "position_embedding") if c.use_abs_pos else None,
-        layers=two_kinds(c, listed, _block(c, across), _block(c, c.window_size or across)),
-        neck=Group(
+    return nn.Tower(
+        patch_embed=nn.Module(projection=conv(c.num_channels, d, c.patch_size, c.patch_size)),
+        pos_embed=nn.Parameter((1, across, across, d), "position_embedding") if c.use_abs_pos else None,
+        layers=kit.two_kinds(c, listed, _block(c, across), _block(c, c.window_size or across)),
+        neck=nn.Module(
             conv1=conv(d, out, 1, 1, bias=False),
-            layer_norm1=LayerNorm(out),
+            layer_norm1=nn.LayerNorm(out),
             conv2=conv(out, out, 3, 3, bias=False),
-            layer_norm2=LayerNorm(out),
+            layer_norm2=nn.LayerNorm(out),
         ),
     )
 
 
-def _block(c: Config, sees: int) -> Group:
+def _block(c: Config, sees: int) -> nn.Module:
     """A layer that sees a square of so many patches: how far apart two are is learned for each axis."""
-    d, size = c.hidden_size, rounded(c.hidden_size, c.num_attention_heads)
-    apart = Tensor((2 * sees - 1, size), "position_embedding") if c.use_rel_pos else None
-    return Group(
-        layer_norm1=LayerNorm(d),
-        attn=Attention(qkv=Linear(d, 3 * d, bias=c.qkv_bias), proj=Linear(d, d), rel_pos_h=apart, rel_pos_w=apart),
-        layer_norm2=LayerNorm(d),
-        mlp=plain_mlp(d, c.mlp_dim, "gelu", "lin1", "lin2"),
+    d, size = c.hidden_size, kit.rounded(c.hidden_size, c.num_attention_heads)
+    apart = nn.Parameter((2 * sees - 1, size), "position_embedding") if c.use_rel_pos else None
+    return nn.Module(
+        layer_norm1=nn.LayerNorm(d),
+        attn=nn.Attention(
+            qkv=nn.Linear(d, 3 * d, bias=c.qkv_bias), proj=nn.Linear(d, d), rel_pos_h=apart, rel_pos_w=apart
+        ),
+        layer_norm2=nn.LayerNorm(d),
+        mlp=kit.plain_mlp(d, c.mlp_dim, "gelu", "lin1", "lin2"),
     )

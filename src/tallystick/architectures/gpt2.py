@@ -1,21 +1,9 @@
 """GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners")."""
 
-from tallystick.architectures._decoder import transformer
-from tallystick.architectures._siblings import OLDER
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Conv1D,
-    Dropout,
-    Feed,
-    Group,
-    Heads,
-    LayerNorm,
-    Model,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.siblings import OLDER
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -34,32 +22,34 @@ from tallystick.blueprint import (
     n_embd=768,
     n_layer=12,
     n_head=12,
-    n_inner=maybe(),
+    n_inner=optional(),
     add_cross_attention=False,
     tie_word_embeddings=True,
 )
-def gpt2(c: Config) -> Model:
+def gpt2(c: Config) -> nn.Model:
     c.require_divisible("n_embd", by="n_head")
     d = c.n_embd
     inner = c.n_inner or 4 * d
     cross = c.add_cross_attention
-    block = Group(
-        ln_1=LayerNorm(d),
-        attn=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="own", dropout=c.attn_pdrop > 0, held=True),
-            c_attn=Conv1D(d, 3 * d),
-            c_proj=Conv1D(d, d),
-            resid_dropout=Dropout(d, c.resid_pdrop),
+    block = nn.Module(
+        ln_1=nn.LayerNorm(d),
+        attn=nn.Attention(
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, dropout=c.attn_pdrop > 0),
+            c_attn=nn.Conv1D(d, 3 * d),
+            c_proj=nn.Conv1D(d, d),
+            resid_dropout=nn.Dropout(d, c.resid_pdrop),
         ),
-        ln_2=LayerNorm(d),
+        ln_2=nn.LayerNorm(d),
         # As a decoder beside an encoder: keys and values come from there, queries from here.
-        crossattention=Attention(c_attn=Conv1D(d, 2 * d), q_attn=Conv1D(d, d), c_proj=Conv1D(d, d)) if cross else None,
-        ln_cross_attn=LayerNorm(d) if cross else None,
-        mlp=MLP(
-            Feed(d, inner, c.activation_function),
-            c_fc=Conv1D(d, inner),
-            c_proj=Conv1D(inner, d),
-            dropout=Dropout(d, c.resid_pdrop),
+        crossattention=nn.Attention(c_attn=nn.Conv1D(d, 2 * d), q_attn=nn.Conv1D(d, d), c_proj=nn.Conv1D(d, d))
+        if cross
+        else None,
+        ln_cross_attn=nn.LayerNorm(d) if cross else None,
+        mlp=nn.MLP(
+            nn.FeedForward(d, inner, c.activation_function),
+            c_fc=nn.Conv1D(d, inner),
+            c_proj=nn.Conv1D(inner, d),
+            dropout=nn.Dropout(d, c.resid_pdrop),
         ),
     )
-    return transformer(c, d, block, depth="n_layer", positions="n_positions", dropout=c.embd_pdrop)
+    return kit.transformer(c, d, block, depth="n_layer", positions="n_positions", dropout=c.embd_pdrop)

@@ -1,19 +1,9 @@
 """GPT-Neo (Black et al. 2021, "GPT-Neo: Large Scale Autoregressive Language Modeling with Mesh-Tensorflow")."""
 
-from tallystick.architectures._decoder import plain_mlp, transformer
-from tallystick.architectures._siblings import OLDER
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Dropout,
-    Group,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.siblings import OLDER
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -30,39 +20,38 @@ from tallystick.blueprint import (
     vocab_size=50257,
     max_position_embeddings=2048,
     hidden_size=2048,
-    intermediate_size=maybe(),
+    intermediate_size=optional(),
     num_layers=24,
     num_heads=16,
     tie_word_embeddings=True,
 )
-def gpt_neo(c: Config) -> Model:
+def gpt_neo(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_heads")
     d, heads = c.hidden_size, c.num_heads
     # Where a layer sees a window, that is a mask over all positions: as many are computed, and cached.
-    runs = Heads(
+    runs = nn.Heads(
         heads,
         heads,
         d / heads,
         rotary=0,
-        softmax="products",
-        handed_on=True,
-        held=True,
         dropout=c.attention_dropout > 0,
     )
-    block = Group(
-        ln_1=LayerNorm(d),
-        attn=Group(
-            attention=Attention(
+    block = nn.Module(
+        ln_1=nn.LayerNorm(d),
+        attn=nn.Module(
+            attention=nn.Attention(
                 runs,
-                k_proj=Linear(d, d, bias=False),
-                v_proj=Linear(d, d, bias=False),
-                q_proj=Linear(d, d, bias=False),
-                out_proj=Linear(d, d),
-                resid_dropout=Dropout(d, c.resid_dropout),
+                k_proj=nn.Linear(d, d, bias=False),
+                v_proj=nn.Linear(d, d, bias=False),
+                q_proj=nn.Linear(d, d, bias=False),
+                out_proj=nn.Linear(d, d),
+                resid_dropout=nn.Dropout(d, c.resid_dropout),
             )
         ),
-        ln_2=LayerNorm(d),
-        mlp=plain_mlp(d, c.intermediate_size or 4 * d, c.activation_function, "c_fc", "c_proj"),
-        dropout=Dropout(d, c.resid_dropout),
+        ln_2=nn.LayerNorm(d),
+        mlp=kit.plain_mlp(d, c.intermediate_size or 4 * d, c.activation_function, "c_fc", "c_proj"),
+        dropout=nn.Dropout(d, c.resid_dropout),
     )
-    return transformer(c, d, block, depth="num_layers", positions="max_position_embeddings", dropout=c.embed_dropout)
+    return kit.transformer(
+        c, d, block, depth="num_layers", positions="max_position_embeddings", dropout=c.embed_dropout
+    )

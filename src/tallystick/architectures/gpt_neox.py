@@ -1,21 +1,9 @@
 """GPT-NeoX (Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language Model"), and Pythia."""
 
-from tallystick.architectures._decoder import plain_mlp, share_of
-from tallystick.architectures._siblings import OLDER
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    Parallel,
-    Repeat,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.siblings import OLDER
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -31,27 +19,27 @@ from tallystick.blueprint import (
     attention_bias=True,
     tie_word_embeddings=False,
 )
-def gpt_neox(c: Config) -> Model:
+def gpt_neox(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias = c.hidden_size, c.intermediate_size, c.attention_bias
     heads = c.num_attention_heads
-    block = (Parallel if c.use_parallel_residual else Group)(
-        input_layernorm=LayerNorm(d),
-        post_attention_layernorm=LayerNorm(d),
-        attention=Attention(
-            Heads(heads, heads, d / heads, rotary=share_of(c, d / heads, "rotary_pct"), joined=True),
-            query_key_value=Linear(d, 3 * d, bias=bias),
-            dense=Linear(d, d, bias=bias),
+    block = (nn.ParallelBlock if c.use_parallel_residual else nn.Module)(
+        input_layernorm=nn.LayerNorm(d),
+        post_attention_layernorm=nn.LayerNorm(d),
+        attention=nn.Attention(
+            nn.Heads(heads, heads, d / heads, rotary=kit.share_of(c, d / heads, "rotary_pct")),
+            query_key_value=nn.Linear(d, 3 * d, bias=bias),
+            dense=nn.Linear(d, d, bias=bias),
         ),
-        mlp=plain_mlp(d, inner, c.hidden_act, "dense_h_to_4h", "dense_4h_to_h"),
+        mlp=kit.plain_mlp(d, inner, c.hidden_act, "dense_h_to_4h", "dense_4h_to_h"),
     )
     head = "embed_out" if c.published else "lm_head"
-    return Model(
-        gpt_neox=Group(
-            embed_in=Embedding(c.vocab_size, d),
-            layers=Repeat(c.num_hidden_layers, block),
-            final_layer_norm=LayerNorm(d),
+    return nn.Model(
+        gpt_neox=nn.Module(
+            embed_in=nn.Embedding(c.vocab_size, d),
+            layers=nn.Repeat(c.num_hidden_layers, block),
+            final_layer_norm=nn.LayerNorm(d),
         ),
-        **{head: Head(d, c.vocab_size)},
+        **{head: nn.Head(d, c.vocab_size)},
         tie=(f"{head}.weight", "gpt_neox.embed_in.weight") if c.tie_word_embeddings else None,
     )

@@ -1,13 +1,14 @@
 """gpt-oss (OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card")."""
 
-from tallystick.architectures._decoder import attention, decoder, experts_used, heads, router, windows_of
-from tallystick.blueprint import Config, Experts, Feed, Group, Model, RMSNorm, Routing, Tensor, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "gpt_oss",
     "GptOssForCausalLM",
-    running={"sliding_window": natural(128, nullable=True), "layer_types": None},
+    running={"sliding_window": nonnegative(128, nullable=True), "layer_types": None},
     aliases={"num_experts": "num_local_experts"},
     vocab_size=201088,
     hidden_size=2880,
@@ -21,34 +22,35 @@ from tallystick.blueprint import Config, Experts, Feed, Group, Model, RMSNorm, R
     attention_bias=True,
     tie_word_embeddings=False,
 )
-def gpt_oss(c: Config) -> Model:
+def gpt_oss(c: Config) -> nn.Model:
     d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
-    used = experts_used(c, "num_local_experts")
-    expert = Feed(d, inner, "clamped_swiglu", gated=True, fused=True)
-    experts = Experts(
+    used = kit.experts_used(c, "num_local_experts")
+    expert = nn.FeedForward(d, inner, "clamped_swiglu", gated=True, fused=True)
+    experts = nn.Experts(
         used,
         of,
-        gate_up_proj=Tensor((of, d, 2 * inner)),
-        gate_up_proj_bias=Tensor((of, 2 * inner)),
-        down_proj=Tensor((of, inner, d)),
-        down_proj_bias=Tensor((of, d)),
+        gate_up_proj=nn.Parameter((of, d, 2 * inner)),
+        gate_up_proj_bias=nn.Parameter((of, 2 * inner)),
+        down_proj=nn.Parameter((of, inner, d)),
+        down_proj_bias=nn.Parameter((of, d)),
     )
-    block = Group(
+    block = nn.Module(
         # A sink is one more logit for each head, which lets it attend to nothing.
-        self_attn=attention(
+        self_attn=kit.attention(
             c,
-            heads(
+            kit.heads(
                 c,
-                windows=windows_of(c, ((c.sliding_window, 1), (None, 1))),
+                windows=kit.windows_of(c, ((c.sliding_window, 1), (None, 1))),
                 rotary=int(c.head_dim) // 2,  # one cosine for a pair
                 sinks=True,
-                softmax="own",
             ),
             bias=c.attention_bias,
-            sinks=Tensor((c.num_attention_heads,)),
+            sinks=nn.Parameter((c.num_attention_heads,)),
         ),
-        mlp=Group(router=router(d, Routing(expert, of, used, "chosen", weights="own"), of, bias=True), experts=experts),
-        input_layernorm=RMSNorm(d, kind="rms32"),
-        post_attention_layernorm=RMSNorm(d, kind="rms32"),
+        mlp=nn.Module(
+            router=kit.router(d, nn.Routing(expert, of, used, "chosen", weights="own"), of, bias=True), experts=experts
+        ),
+        input_layernorm=nn.RMSNorm(d, kind="rms32"),
+        post_attention_layernorm=nn.RMSNorm(d, kind="rms32"),
     )
-    return decoder(c, block, RMSNorm(d, kind="rms32"))
+    return kit.decoder(c, block, nn.RMSNorm(d, kind="rms32"))

@@ -1,46 +1,36 @@
 """GPT-J (Wang and Komatsuzaki 2021, "GPT-J-6B: A 6 Billion Parameter Autoregressive Language Model")."""
 
-from tallystick.architectures._decoder import plain_mlp, transformer
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    Parallel,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
     "gptj",
     "GPTJForCausalLM",
     aliases={"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
-    running={"activation_function": "gelu_new", "rotary_dim": natural(64, nullable=True)},
+    running={"activation_function": "gelu_new", "rotary_dim": nonnegative(64, nullable=True)},
     vocab_size=50400,
     n_embd=4096,
     n_layer=28,
     n_head=16,
-    n_inner=maybe(),
+    n_inner=optional(),
     tie_word_embeddings=False,
 )
-def gptj(c: Config) -> Model:
+def gptj(c: Config) -> nn.Model:
     c.require_divisible("n_embd", by="n_head")
     d = c.n_embd
     inner = c.n_inner or 4 * d
     # Attention and MLP run side by side behind one norm.
-    block = Parallel(
-        ln_1=LayerNorm(d),
-        attn=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=c.rotary_dim, softmax="products", handed_on=True),
-            k_proj=Linear(d, d, bias=False),
-            v_proj=Linear(d, d, bias=False),
-            q_proj=Linear(d, d, bias=False),
-            out_proj=Linear(d, d, bias=False),
+    block = nn.ParallelBlock(
+        ln_1=nn.LayerNorm(d),
+        attn=nn.Attention(
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=c.rotary_dim),
+            k_proj=nn.Linear(d, d, bias=False),
+            v_proj=nn.Linear(d, d, bias=False),
+            q_proj=nn.Linear(d, d, bias=False),
+            out_proj=nn.Linear(d, d, bias=False),
         ),
-        mlp=plain_mlp(d, inner, c.activation_function, "fc_in", "fc_out"),
+        mlp=kit.plain_mlp(d, inner, c.activation_function, "fc_in", "fc_out"),
     )
-    return transformer(c, d, block, depth="n_layer", head_bias=True)
+    return kit.transformer(c, d, block, depth="n_layer", head_bias=True)

@@ -1,48 +1,48 @@
 """Granite 4 (IBM Research 2025): Mamba 2, attention here and there; experts, if any, beside an MLP that all tokens go through."""
 
-from tallystick.architectures._decoder import SILU, attention, frame, heads
-from tallystick.architectures._layers import FULL, LINEAR, in_turns, listed
-from tallystick.architectures._mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.granitemoe import experts
 from tallystick.architectures.granitemoeshared import shared_mlp
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
+from tallystick.architectures.kit.mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
     "granitemoehybrid",
     "GraniteMoeHybridForCausalLM",
-    running={**SILU, **MAMBA2_RUNS},
+    running={**kit.SILU, **MAMBA2_RUNS},
     aliases={"layers_block_type": "layer_types"},
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,
-    shared_intermediate_size=natural(1024),
+    shared_intermediate_size=nonnegative(1024),
     num_hidden_layers=32,
     layer_types=None,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     **MAMBA2,
-    num_local_experts=natural(8),
+    num_local_experts=nonnegative(8),
     num_experts_per_tok=2,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def granitemoehybrid(c: Config) -> Model:
-    kinds = listed(c, "layer_types", (LINEAR, FULL), lambda layer: LINEAR)
-    return frame(c, in_turns(kinds, lambda kind: _block(c, kind), depth=c.num_hidden_layers), norm="norm")
+def granitemoehybrid(c: Config) -> nn.Model:
+    kinds = kit.listed(c, "layer_types", (kit.LINEAR, kit.FULL), lambda layer: kit.LINEAR)
+    return kit.frame(c, kit.in_turns(kinds, lambda kind: _block(c, kind), depth=c.num_hidden_layers), norm="norm")
 
 
-def _block(c: Config, kind: str) -> Group:
+def _block(c: Config, kind: str) -> nn.Module:
     d = c.hidden_size
-    if kind == LINEAR:
-        mixer: dict[str, Group] = {"mamba": mamba2_of(c, c.mamba_expand * d)}
+    if kind == kit.LINEAR:
+        mixer: dict[str, nn.Module] = {"mamba": mamba2_of(c, c.mamba_expand * d)}
     else:
-        mixer = {"self_attn": attention(c, heads(c), bias=c.attention_bias)}
-    return Group(
+        mixer = {"self_attn": kit.attention(c, kit.heads(c), bias=c.attention_bias)}
+    return nn.Module(
         **mixer,
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
         block_sparse_moe=experts(c, told=False) if c.num_local_experts else None,
         shared_mlp=shared_mlp(c),
     )

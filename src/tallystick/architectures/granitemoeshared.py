@@ -1,35 +1,36 @@
 """Granite 3 with experts, and an MLP beside them that all tokens go through (IBM Research 2025)."""
 
-from tallystick.architectures._decoder import SILU, decoder
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.granitemoe import block
-from tallystick.blueprint import MLP, Config, Linear, Model, architecture, maybe, natural
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
     "granitemoeshared",
     "GraniteMoeSharedForCausalLM",
-    running=SILU,
+    running=kit.SILU,
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,
-    shared_intermediate_size=natural(),
+    shared_intermediate_size=nonnegative(),
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     num_local_experts=8,
     num_experts_per_tok=2,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def granitemoeshared(c: Config) -> Model:
-    return decoder(c, block(c, shared_mlp=shared_mlp(c) if c.shared_intermediate_size else None))
+def granitemoeshared(c: Config) -> nn.Model:
+    return kit.decoder(c, block(c, shared_mlp=shared_mlp(c) if c.shared_intermediate_size else None))
 
 
-def shared_mlp(c: Config) -> MLP:
+def shared_mlp(c: Config) -> nn.MLP:
     """What all tokens go through beside the experts."""
     d, inner = c.hidden_size, c.shared_intermediate_size
-    return MLP(
-        input_linear=Linear(d, 2 * inner, bias=False),
-        output_linear=Linear(inner, d, bias=False),
+    return nn.MLP(
+        input_linear=nn.Linear(d, 2 * inner, bias=False),
+        output_linear=nn.Linear(inner, d, bias=False),
     )

@@ -2,17 +2,9 @@
 
 from itertools import groupby
 
-from tallystick.architectures._decoder import (
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    head_norms,
-    heads,
-    mixture,
-    pre_norm,
-)
-from tallystick.blueprint import REQUIRED, Config, Group, Model, RMSNorm, Stack, architecture, for_layers, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import REQUIRED, Config, architecture, optional, per_layer
 
 
 @architecture(
@@ -24,23 +16,25 @@ from tallystick.blueprint import REQUIRED, Config, Group, Model, RMSNorm, Stack,
     intermediate_size=11008,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
+    num_key_value_heads=optional(),
     head_dim=REQUIRED,
     num_experts=1,
-    moe_topk=for_layers(1),
+    moe_topk=per_layer(1),
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def hunyuan_v1_moe(c: Config) -> Model:
-    d, runs = c.hidden_size, heads(c)
-    norms = head_norms(runs, ("query_layernorm", "key_layernorm"), turned=True)
-    attends = attention(c, runs, bias=c.attention_bias, **norms)
+def hunyuan_v1_moe(c: Config) -> nn.Model:
+    d, runs = c.hidden_size, kit.heads(c)
+    norms = kit.head_norms(runs, ("query_layernorm", "key_layernorm"), turned=True)
+    attends = kit.attention(c, runs, bias=c.attention_bias, **norms)
     each = (
         _listed(c)
         if isinstance(c.moe_topk, tuple)
-        else [(experts_used(c, "num_experts", "moe_topk"), c.num_hidden_layers)]
+        else [(kit.experts_used(c, "num_experts", "moe_topk"), c.num_hidden_layers)]
     )
-    return decoder(c, Stack(*((layers, pre_norm(attends, _experts(c, used), RMSNorm(d))) for used, layers in each)))
+    return kit.decoder(
+        c, nn.ModuleList(*((layers, kit.pre_norm(attends, _experts(c, used), nn.RMSNorm(d))) for used, layers in each))
+    )
 
 
 def _listed(c: Config) -> list[tuple[int, int]]:
@@ -54,7 +48,7 @@ def _listed(c: Config) -> list[tuple[int, int]]:
     return [(used, len(list(run))) for used, run in groupby(listed)]
 
 
-def _experts(c: Config, used: int) -> Group:
-    shared = gated_mlp(c.hidden_size, c.intermediate_size)  # what is read by it and by the others is not told
-    moe = mixture(c, c.intermediate_size, used, c.num_experts, under="wg", shared_mlp=shared)
-    return Group(gate=Group(wg=moe.children["wg"]), **moe.with_children(wg=None).children)
+def _experts(c: Config, used: int) -> nn.Module:
+    shared = kit.gated_mlp(c.hidden_size, c.intermediate_size)  # what is read by it and by the others is not told
+    moe = kit.mixture(c, c.intermediate_size, used, c.num_experts, under="wg", shared_mlp=shared)
+    return nn.Module(gate=nn.Module(wg=moe.children["wg"]), **moe.with_children(wg=None).children)

@@ -1,17 +1,8 @@
 """Hy3 (Tencent Hunyuan 2026): grouped heads with norms, and experts beside one shared."""
 
-from tallystick.architectures._decoder import (
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    head_norms,
-    heads,
-    mixture,
-    pre_norm,
-)
-from tallystick.architectures._layers import as_published, dense_and_sparse
-from tallystick.blueprint import Config, Group, Model, RMSNorm, Tensor, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
@@ -27,30 +18,32 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, Tensor, architec
     num_attention_heads=64,
     num_key_value_heads=8,
     head_dim=128,
-    num_shared_experts=natural(1),
+    num_shared_experts=nonnegative(1),
     num_experts=192,
     num_experts_per_tok=8,
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def hy_v3(c: Config) -> Model:
-    d, norm, runs = c.hidden_size, RMSNorm(c.hidden_size), heads(c)
-    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs))
-    dense = gated_mlp(d, c.intermediate_size, bias=c.mlp_bias)
-    return decoder(c, dense_and_sparse(c, 1, pre_norm(attends, dense, norm), pre_norm(attends, _mixture(c), norm)))
+def hy_v3(c: Config) -> nn.Model:
+    d, norm, runs = c.hidden_size, nn.RMSNorm(c.hidden_size), kit.heads(c)
+    attends = kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs))
+    dense = kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias)
+    return kit.decoder(
+        c, kit.dense_and_sparse(c, 1, kit.pre_norm(attends, dense, norm), kit.pre_norm(attends, _mixture(c), norm))
+    )
 
 
-def _mixture(c: Config) -> Group:
+def _mixture(c: Config) -> nn.Module:
     """Experts chosen by sigmoids and a bias; where no expert is shared, a whole MLP stands in its place."""
     inner, of = c.moe_intermediate_size, c.num_experts
-    shared = gated_mlp(c.hidden_size, inner * c.num_shared_experts or c.intermediate_size, bias=c.mlp_bias)
-    bias = Tensor((of,), "router", buffer=True)
-    beside = as_published(
+    shared = kit.gated_mlp(c.hidden_size, inner * c.num_shared_experts or c.intermediate_size, bias=c.mlp_bias)
+    bias = nn.Buffer(of, role="router")
+    beside = kit.as_published(
         c,
         {"shared_experts": "shared_mlp", "e_score_correction_bias": "expert_bias"},
         shared_experts=shared,
         e_score_correction_bias=bias,
     )
     under = "router.gate" if c.published else "gate"
-    return mixture(c, inner, experts_used(c, "num_experts"), of, under=under, **beside)
+    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), of, under=under, **beside)

@@ -1,35 +1,36 @@
 """HyperCLOVA X SEED (NAVER Cloud 2025, "HyperCLOVA X THINK Technical Report"): Granite, whose sublayers can have a second norm."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
     "hyperclovax",
     "HyperCLOVAXForCausalLM",
-    running=SILU,
+    running=kit.SILU,
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     use_post_norm=True,
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def hyperclovax(c: Config) -> Model:
+def hyperclovax(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d = c.hidden_size
-    after = RMSNorm(d, after=True) if c.use_post_norm else None
-    block = Group(
-        self_attn=attention(c, heads(c), bias=c.attention_bias),
-        mlp=gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+    after = nn.RMSNorm(d, after=True) if c.use_post_norm else None
+    block = nn.Module(
+        self_attn=kit.attention(c, kit.heads(c), bias=c.attention_bias),
+        mlp=kit.gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
         post_norm1=after,
         post_norm2=after,
     )
-    return decoder(c, block)
+    return kit.decoder(c, block)

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from itertools import groupby, repeat
 
-from tallystick.architectures._decoder import experts_used, mixture
-from tallystick.architectures._layers import as_published, in_turns, listed
-from tallystick.architectures._siblings import BARE
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.inkling_text import (
     KINDS,
     Sizes,
@@ -16,20 +15,8 @@ from tallystick.architectures.inkling_text import (
     projections,
     without_tie,
 )
-from tallystick.blueprint import (
-    Attention,
-    Buffer,
-    Config,
-    Experts,
-    Group,
-    Head,
-    Linear,
-    Model,
-    RMSNorm,
-    Stack,
-    Tensor,
-    architecture,
-)
+from tallystick.architectures.kit.siblings import BARE
+from tallystick.registry import Config, architecture
 
 # What files call a part.
 FILED = {
@@ -82,102 +69,103 @@ IRREGULAR = "what weighs the blocks before multiplies it with each of them"
     n_routed_experts=384,
     num_experts_per_tok=8,
 )
-def inkling2_text(c: Config) -> Model:
-    kinds = listed(c, "layer_types", KINDS, lambda layer: KINDS[(layer + 1) % 6 != 0])
+def inkling2_text(c: Config) -> nn.Model:
+    kinds = kit.listed(c, "layer_types", KINDS, lambda layer: KINDS[(layer + 1) % 6 != 0])
     behind = [False, *repeat(True, len(kinds) - 1)]  # before the first layer there is nothing to read from
-    layers = in_turns(
+    layers = kit.in_turns(
         zip(kinds, behind, strict=True), lambda kind, reads: _block(c, near=kind == KINDS[1], reads=reads)
     )
     if c.published:
         return _as_filed(c, layers, kinds)
-    return without_tie(c, layers, final_input=Group(query=_query(c))).replace(irregular=IRREGULAR)
+    return without_tie(c, layers, final_input=nn.Module(query=_query(c))).replace(irregular=IRREGULAR)
 
 
-def _as_filed(c: Config, layers: Stack, kinds: Sequence[str]) -> Model:
+def _as_filed(c: Config, layers: nn.ModuleList, kinds: Sequence[str]) -> nn.Model:
     """Files hold all that weighs the blocks before in one place, and the head inside of the body."""
     d = c.hidden_size
     before = [(len(list(run)), _query(c, near=kind == KINDS[1])) for kind, run in groupby(kinds[1:])]
-    body = Group(
-        embed=Group(weight=Tensor((c.vocab_size, d), "token_embedding")),
-        embed_norm=RMSNorm(d),
+    body = nn.Module(
+        embed=nn.Module(weight=nn.Parameter((c.vocab_size, d), "token_embedding")),
+        embed_norm=nn.RMSNorm(d),
         layers=layers,
-        norm=RMSNorm(d),
-        attn_res=Group(
-            attn_queries=Stack(*before) if before else None,
-            mlp_queries=Stack((len(kinds), _query(c))),
+        norm=nn.RMSNorm(d),
+        attn_res=nn.Module(
+            attn_queries=nn.ModuleList(*before) if before else None,
+            mlp_queries=nn.ModuleList((len(kinds), _query(c))),
             output_query=_query(c),
         ),
-        unembed=Head(d, c.vocab_size) if c.headed else None,
+        unembed=nn.Head(d, c.vocab_size) if c.headed else None,
     )
-    return Model(IRREGULAR, model=Group(llm=body))
+    return nn.Model(IRREGULAR, model=nn.Module(llm=body))
 
 
-def _query(c: Config, *, near: bool = True) -> Tensor:
+def _query(c: Config, *, near: bool = True) -> nn.Tensor:
     """What weighs the blocks before: where all is seen, for queries, keys and values each on its own."""
-    return Tensor((c.hidden_size,) if near else (3, c.hidden_size))
+    return nn.Parameter((c.hidden_size,) if near else (3, c.hidden_size))
 
 
-def _block(c: Config, *, near: bool, reads: bool) -> Group:
+def _block(c: Config, *, near: bool, reads: bool) -> nn.Module:
     """Where all is seen, queries, keys and values each read on their own, behind a norm of their own."""
     d = c.hidden_size
     norms = ("input",) if near else ("q_input", "k_input", "v_input")
-    parts = as_published(
+    parts = kit.as_published(
         c,
         FILED,
         self_attn=_attention(c, near=near),
         mlp=_mixture(c),
-        **{f"{norm}_layernorm": RMSNorm(d) for norm in norms},
-        post_attention_layernorm=RMSNorm(d),
+        **{f"{norm}_layernorm": nn.RMSNorm(d) for norm in norms},
+        post_attention_layernorm=nn.RMSNorm(d),
         post_attention_convolution=_convolution(c, d),
         post_mlp_convolution=_convolution(c, d),
     )
     if c.published:
-        return Group(**parts)
-    reading = Group(query=_query(c, near=near)) if reads else None
-    return Group(attention_input=reading, mlp_input=Group(query=_query(c)), **parts)
+        return nn.Module(**parts)
+    reading = nn.Module(query=_query(c, near=near)) if reads else None
+    return nn.Module(attention_input=reading, mlp_input=nn.Module(query=_query(c)), **parts)
 
 
-def _convolution(c: Config, width: int) -> Group:
+def _convolution(c: Config, width: int) -> nn.Module:
     whole = convolution(c, width)
     inner = whole.children["conv1d"]
-    return inner if c.published and isinstance(inner, Group) else whole
+    return inner if c.published and isinstance(inner, nn.Module) else whole
 
 
-def _attention(c: Config, *, near: bool) -> Attention:
+def _attention(c: Config, *, near: bool) -> nn.Attention:
     """Inkling's, with a gate of what heads give, sinks that the token sets, and bounds on queries and distances."""
     d, sizes = c.hidden_size, heads_of(c, near=near)
     mixing = _convolution(c, sizes.keys * sizes.size) if near else _moving_convolution(c, sizes)
-    parts = as_published(
+    parts = kit.as_published(
         c,
         FILED,
         **projections(c, sizes),
         k_sconv=mixing,
         v_sconv=mixing,
-        gate_proj=Linear(d, sizes.queries * sizes.size, bias=False),
-        sink_proj=Linear(d, sizes.queries, bias=False),
-        q_l2_clip=Group(scale=Tensor((sizes.queries, sizes.size))),
-        rel_l2_clip=Group(scale=Tensor((sizes.queries, c.d_rel))),
+        gate_proj=nn.Linear(d, sizes.queries * sizes.size, bias=False),
+        sink_proj=nn.Linear(d, sizes.queries, bias=False),
+        q_l2_clip=nn.Module(scale=nn.Parameter((sizes.queries, sizes.size))),
+        rel_l2_clip=nn.Module(scale=nn.Parameter((sizes.queries, c.d_rel))),
         kept=kept(c, sizes),
     )
-    return Attention(attends(c, sizes, near=near), **parts)
+    return nn.Attention(attends(c, sizes, near=near), **parts)
 
 
-def _moving_convolution(c: Config, sizes: Sizes) -> Group:
+def _moving_convolution(c: Config, sizes: Sizes) -> nn.Module:
     """A short convolution, to whose weights the token adds some for each head."""
     taps = c.conv_kernel_size
-    moving = Tensor((sizes.keys * taps, c.hidden_size), "conv")
-    still = Tensor((taps, sizes.keys * sizes.size), "conv")
-    return Group(
-        **as_published(c, FILED, static_weight=still), weight_proj=moving if c.published else Group(weight=moving)
+    moving = nn.Parameter((sizes.keys * taps, c.hidden_size), "conv")
+    still = nn.Parameter((taps, sizes.keys * sizes.size), "conv")
+    return nn.Module(
+        **kit.as_published(c, FILED, static_weight=still),
+        weight_proj=moving if c.published else nn.Module(weight=moving),
     )
 
 
-def _mixture(c: Config) -> Group:
-    used, of = experts_used(c, "n_routed_experts"), c.n_routed_experts
+def _mixture(c: Config) -> nn.Module:
+    used, of = kit.experts_used(c, "n_routed_experts"), c.n_routed_experts
     d, inner = c.hidden_size, c.moe_intermediate_size
-    bias = as_published(c, FILED, e_score_correction_bias=Buffer(of))
-    mixed = mixture(c, inner, used, of, names=None, scores=bias)
+    bias = kit.as_published(c, FILED, e_score_correction_bias=nn.Buffer(of))
+    mixed = kit.mixture(c, inner, used, of, names=None, scores=bias)
     if not c.published:
         return mixed
-    experts = Experts(used, of, w13_weight=Tensor((of, 2 * inner, d)), w2_weight=Tensor((of, d, inner)))
+    experts = nn.Experts(used, of, w13_weight=nn.Parameter((of, 2 * inner, d)), w2_weight=nn.Parameter((of, d, inner)))
     return mixed.with_children(experts=experts)

@@ -1,27 +1,28 @@
 """InternLM3 (Shanghai AI Laboratory 2025): Llama, whose biases are all there or none."""
 
-from tallystick.architectures._decoder import SILU
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.llama import llama
-from tallystick.blueprint import Config, Model, architecture, maybe
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
     "internlm3",
     "LlamaForCausalLM",
-    running=SILU,
+    running=kit.SILU,
     aliases={"qkv_bias": "attention_bias", "bias": "mlp_bias"},
     vocab_size=128512,
     hidden_size=4096,
     intermediate_size=10240,
     num_hidden_layers=48,
     num_attention_heads=32,
-    num_key_value_heads=maybe(2),
-    head_dim=maybe(128),
+    num_key_value_heads=optional(2),
+    head_dim=optional(128),
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def internlm3(c: Config) -> Model:
+def internlm3(c: Config) -> nn.Model:
     if c.attention_bias != c.mlp_bias:
         raise c.refuse("attention_bias (or qkv_bias) and mlp_bias (or bias) differ: transformers builds no such model")
     return llama(c)

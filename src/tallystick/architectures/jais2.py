@@ -1,7 +1,8 @@
 """Jais 2 (Inception and MBZUAI 2025): Llama with biases, LayerNorms and a squared ReLU in place of the gate."""
 
-from tallystick.architectures._decoder import attention, decoder, heads, plain_mlp, pre_norm
-from tallystick.blueprint import Config, LayerNorm, Model, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -13,14 +14,16 @@ from tallystick.blueprint import Config, LayerNorm, Model, architecture, maybe
     intermediate_size=26624,
     num_hidden_layers=32,
     num_attention_heads=26,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     attention_bias=True,
     mlp_bias=True,
     tie_word_embeddings=False,
 )
-def jais2(c: Config) -> Model:
+def jais2(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d = c.hidden_size
-    mlp = plain_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias)
-    return decoder(c, pre_norm(attention(c, heads(c), bias=c.attention_bias), mlp, LayerNorm(d)), LayerNorm(d))
+    mlp = kit.plain_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias)
+    return kit.decoder(
+        c, kit.pre_norm(kit.attention(c, kit.heads(c), bias=c.attention_bias), mlp, nn.LayerNorm(d)), nn.LayerNorm(d)
+    )

@@ -2,44 +2,47 @@
 
 from collections.abc import Callable
 
-from tallystick.architectures._decoder import SILU, attention, experts_used, frame, gated_mlp, heads, listable, mixture
-from tallystick.architectures._layers import in_turns
-from tallystick.architectures._mamba import mamba, rank
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural, or_word
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import mamba, rank
+from tallystick.registry import Config, architecture, int_or, nonnegative, optional
 
 
 @architecture(
     "jamba",
     "JambaForCausalLM",
-    running=SILU,
+    running=kit.SILU,
     aliases={"num_local_experts": "num_experts"},
     vocab_size=65536,
     hidden_size=4096,
     intermediate_size=14336,
     num_hidden_layers=32,
     attn_layer_period=8,
-    attn_layer_offset=natural(4),
+    attn_layer_offset=nonnegative(4),
     num_attention_heads=32,
     num_key_value_heads=8,
-    head_dim=maybe(),
+    head_dim=optional(),
     mamba_d_state=16,
     mamba_d_conv=4,
     mamba_expand=2,
-    mamba_dt_rank=or_word("auto"),
+    mamba_dt_rank=int_or("auto"),
     mamba_conv_bias=True,
     mamba_proj_bias=False,
     expert_layer_period=2,
-    expert_layer_offset=natural(1),
-    num_experts=natural(16),
+    expert_layer_offset=nonnegative(1),
+    num_experts=nonnegative(16),
     num_experts_per_tok=2,
     tie_word_embeddings=False,
 )
-def jamba(c: Config) -> Model:
+def jamba(c: Config) -> nn.Model:
     attends, sparse = _period(c, "attn_layer"), _period(c, "expert_layer")
     several = c.num_experts > 1
-    kinds = ((attends(layer), several and sparse(layer)) for layer in range(listable(c)))
-    return frame(
-        c, in_turns(kinds, lambda attends, sparse: _block(c, attends=attends, sparse=sparse), depth=c.num_hidden_layers)
+    kinds = ((attends(layer), several and sparse(layer)) for layer in range(kit.listable(c)))
+    return kit.frame(
+        c,
+        kit.in_turns(
+            kinds, lambda attends, sparse: _block(c, attends=attends, sparse=sparse), depth=c.num_hidden_layers
+        ),
     )
 
 
@@ -51,19 +54,19 @@ def _period(c: Config, name: str) -> Callable[[int], bool]:
     return lambda layer: layer % period == offset
 
 
-def _block(c: Config, *, attends: bool, sparse: bool) -> Group:
+def _block(c: Config, *, attends: bool, sparse: bool) -> nn.Module:
     d, inner = c.hidden_size, c.intermediate_size
-    return Group(
-        **{"self_attn": attention(c, heads(c))} if attends else {"mamba": _mamba(c)},
-        feed_forward=mixture(c, inner, experts_used(c, "num_experts"), c.num_experts, under="router")
+    return nn.Module(
+        **{"self_attn": kit.attention(c, kit.heads(c))} if attends else {"mamba": _mamba(c)},
+        feed_forward=kit.mixture(c, inner, kit.experts_used(c, "num_experts"), c.num_experts, under="router")
         if sparse
-        else gated_mlp(d, inner),  # how a scan runs is not told, so nothing is
-        input_layernorm=RMSNorm(d),
-        pre_ff_layernorm=RMSNorm(d),
+        else kit.gated_mlp(d, inner),  # how a scan runs is not told, so nothing is
+        input_layernorm=nn.RMSNorm(d),
+        pre_ff_layernorm=nn.RMSNorm(d),
     )
 
 
-def _mamba(c: Config) -> Group:
+def _mamba(c: Config) -> nn.Module:
     """Mamba, with norms of what it takes from the token."""
     steps, rows = rank(c, "mamba_dt_rank"), c.mamba_d_state
     return mamba(
@@ -74,7 +77,7 @@ def _mamba(c: Config) -> Group:
         rank=steps,
         conv_bias=c.mamba_conv_bias,
         bias=c.mamba_proj_bias,
-        dt_layernorm=RMSNorm(steps),
-        b_layernorm=RMSNorm(rows),
-        c_layernorm=RMSNorm(rows),
+        dt_layernorm=nn.RMSNorm(steps),
+        b_layernorm=nn.RMSNorm(rows),
+        c_layernorm=nn.RMSNorm(rows),
     )

@@ -1,25 +1,10 @@
 """Kimi Linear (Moonshot AI 2025, "Kimi Linear: An Expressive, Efficient Attention Architecture"): delta attention, and latent attention here and there."""
 
-from tallystick.architectures._decoder import NUMBERED, experts_used, frame, gated_mlp, listable, mixture
-from tallystick.architectures._layers import FULL, LINEAR, in_turns, listed
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
 from tallystick.architectures.olmo_hybrid import short_convs
-from tallystick.blueprint import (
-    Buffer,
-    Config,
-    Group,
-    Linear,
-    Model,
-    Node,
-    Part,
-    Recurrence,
-    RMSNorm,
-    Scan,
-    Tensor,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick.registry import Config, Part, architecture, nonnegative, optional
 
 MLPS = ("dense", "sparse")
 # What published configs keep in a part of their own, and the keys that say it otherwise.
@@ -28,7 +13,7 @@ KEYS = {
     "head_dim": "linear_head_dim",
     "short_conv_kernel_size": "linear_conv_kernel_dim",
 }
-PART = Part({**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_layers": None}, optional=True)
+PART = Part({**dict.fromkeys(KEYS, optional()), "full_attn_layers": None, "kda_layers": None}, optional=True)
 
 
 @architecture(
@@ -47,9 +32,9 @@ PART = Part({**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_laye
     num_hidden_layers=27,
     layer_types=None,
     mlp_layer_types=None,
-    first_k_dense_replace=natural(1),
+    first_k_dense_replace=nonnegative(1),
     num_attention_heads=32,
-    q_lora_rank=maybe(),
+    q_lora_rank=optional(),
     kv_lora_rank=512,
     qk_nope_head_dim=128,
     qk_rope_head_dim=64,
@@ -57,21 +42,21 @@ PART = Part({**dict.fromkeys(KEYS, maybe()), "full_attn_layers": None, "kda_laye
     linear_num_heads=32,
     linear_head_dim=128,
     linear_conv_kernel_dim=4,
-    n_shared_experts=natural(1),
+    n_shared_experts=nonnegative(1),
     num_local_experts=256,
     num_experts_per_tok=8,
     attention_bias=False,
     parts={"linear_attn_config": PART},
 )
-def kimi_linear(c: Config) -> Model:
+def kimi_linear(c: Config) -> nn.Model:
     mixers, mlps = (
         _mixers(c),
-        listed(c, "mlp_layer_types", MLPS, lambda layer: MLPS[layer >= c.first_k_dense_replace]),
+        kit.listed(c, "mlp_layer_types", MLPS, lambda layer: MLPS[layer >= c.first_k_dense_replace]),
     )
-    layers = in_turns(
-        zip(mixers, mlps, strict=True), lambda mixer, mlp: _block(c, full=mixer == FULL, sparse=mlp == "sparse")
+    layers = kit.in_turns(
+        zip(mixers, mlps, strict=True), lambda mixer, mlp: _block(c, full=mixer == kit.FULL, sparse=mlp == "sparse")
     )
-    return frame(c, layers, norm="norm", tied=False)
+    return kit.frame(c, layers, norm="norm", tied=False)
 
 
 def _mixers(c: Config) -> list[str]:
@@ -79,58 +64,73 @@ def _mixers(c: Config) -> list[str]:
     stated = c.part("linear_attn_config")
     attending, others = stated.full_attn_layers, stated.kda_layers
     if c.layer_types is not None or attending is None or others is None:
-        return listed(c, "layer_types", (LINEAR, FULL), lambda layer: FULL if layer and layer % 4 == 0 else LINEAR)
-    count = listable(c)
+        return kit.listed(
+            c, "layer_types", (kit.LINEAR, kit.FULL), lambda layer: kit.FULL if layer and layer % 4 == 0 else kit.LINEAR
+        )
+    count = kit.listable(c)
     for numbers in (attending, others):
         if not isinstance(numbers, list) or not all(type(one) is int and 1 <= one <= count for one in numbers):
             raise c.refuse(f"linear_attn_config must list numbers of the {count} layers, from 1 on")
     full = set(attending) - set(others)
-    return [FULL if number in full else LINEAR for number in range(1, count + 1)]
+    return [kit.FULL if number in full else kit.LINEAR for number in range(1, count + 1)]
 
 
-def _block(c: Config, *, full: bool, sparse: bool) -> Group:
+def _block(c: Config, *, full: bool, sparse: bool) -> nn.Module:
     d = c.hidden_size
     mlp = "block_sparse_moe" if c.published and sparse else "mlp"
-    return Group(
+    return nn.Module(
         self_attn=latent_attention(c) if full else _delta(c),
-        **{mlp: _mixture(c) if sparse else gated_mlp(d, c.intermediate_size)},
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        **{mlp: _mixture(c) if sparse else kit.gated_mlp(d, c.intermediate_size)},
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
     )
 
 
-def _mixture(c: Config) -> Group:
+def _mixture(c: Config) -> nn.Module:
     of = c.num_local_experts
-    return mixture(
+    return kit.mixture(
         c,
         c.moe_intermediate_size,
-        experts_used(c, "num_local_experts"),
+        kit.experts_used(c, "num_local_experts"),
         of,
-        names=NUMBERED,
-        scores={"e_score_correction_bias": Buffer(of)},
-        shared_experts=gated_mlp(c.hidden_size, c.moe_intermediate_size * c.n_shared_experts),
+        names=kit.NUMBERED,
+        scores={"e_score_correction_bias": nn.Buffer(of)},
+        shared_experts=kit.gated_mlp(c.hidden_size, c.moe_intermediate_size * c.n_shared_experts),
     )
 
 
-def _delta(c: Config) -> Scan:
+def _delta(c: Config) -> nn.Scan:
     """Delta attention, whose gates come from a token made as narrow as a head."""
     stated = c.part("linear_attn_config")
     count, size, kernel = (getattr(stated, of) or getattr(c, key) for of, key in KEYS.items())
     d, inner = c.hidden_size, count * size
-    forgets: dict[str, Node] = {
-        "f_a_proj": Linear(d, size, bias=False),
-        "f_b_proj": Linear(size, inner, bias=False),
-        "dt_bias": Tensor((inner,)),
-        "A_log": Tensor((1, 1, count, 1)),
+    forgets: dict[str, nn.Node] = {
+        "f_a_proj": nn.Linear(d, size, bias=False),
+        "f_b_proj": nn.Linear(size, inner, bias=False),
+        "dt_bias": nn.Parameter((inner,)),
+        "A_log": nn.Parameter((1, 1, count, 1)),
     }
     return delta_attention(
-        c, count, size, kernel, forgets, g_a_proj=Linear(d, size, bias=False), g_b_proj=Linear(size, inner, bias=False)
+        c,
+        count,
+        size,
+        kernel,
+        forgets,
+        g_a_proj=nn.Linear(d, size, bias=False),
+        g_b_proj=nn.Linear(size, inner, bias=False),
     )
 
 
 def delta_attention(
-    c: Config, count: int, size: int, kernel: int, forgets: dict[str, Node], *, output: str = "o_proj", **gate: Group
-) -> Scan:
+    c: Config,
+    count: int,
+    size: int,
+    kernel: int,
+    forgets: dict[str, nn.Node],
+    *,
+    output: str = "o_proj",
+    **gate: nn.Module,
+) -> nn.Scan:
     """For each head a state of keys × values, of which each channel is forgotten by a measure of its own.
 
     Args:
@@ -143,19 +143,19 @@ def delta_attention(
         gate: what scales what the heads give.
     """
     d, inner = c.hidden_size, count * size
-    return Scan(
-        Recurrence(
+    return nn.Scan(
+        nn.Recurrence(
             inputs=3 * inner * kernel,
             state=inner * size,
             source="Moonshot AI 2025, Kimi Linear, section 3",
         ),
-        q_proj=Linear(d, inner, bias=False),
-        k_proj=Linear(d, inner, bias=False),
-        v_proj=Linear(d, inner, bias=False),
+        q_proj=nn.Linear(d, inner, bias=False),
+        k_proj=nn.Linear(d, inner, bias=False),
+        v_proj=nn.Linear(d, inner, bias=False),
         **short_convs(c, kernel, inner, inner, inner),
-        **(forgets if c.published else {"forget_gate": Group(**forgets)}),
-        b_proj=Linear(d, count, bias=False),
+        **(forgets if c.published else {"forget_gate": nn.Module(**forgets)}),
+        b_proj=nn.Linear(d, count, bias=False),
         **gate,
-        o_norm=RMSNorm(size),
-        **{output: Linear(inner, d, bias=False)},
+        o_norm=nn.RMSNorm(size),
+        **{output: nn.Linear(inner, d, bias=False)},
     )

@@ -1,23 +1,14 @@
 """Kolibri (Aleph Alpha 2026): windows, norms before and behind, experts chosen by sigmoids beside one shared."""
 
-from tallystick.architectures._decoder import (
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    head_norms,
-    heads,
-    mixture,
-    windows_of,
-)
-from tallystick.architectures._layers import as_published
-from tallystick.blueprint import Buffer, Config, Group, Model, RMSNorm, Router, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "kolibri1",
     "Kolibri1ForCausalLM",
-    running={"sliding_window": natural(513, nullable=True), "layer_types": None},
+    running={"sliding_window": nonnegative(513, nullable=True), "layer_types": None},
     aliases={"num_local_experts": "num_experts"},
     vocab_size=128000,
     hidden_size=2560,
@@ -31,25 +22,29 @@ from tallystick.blueprint import Buffer, Config, Group, Model, RMSNorm, Router, 
     num_experts_per_tok=6,
     tie_word_embeddings=False,
 )
-def kolibri1(c: Config) -> Model:
-    d, of, runs = c.hidden_size, c.num_experts, heads(c, windows=windows_of(c, ((c.sliding_window, 4), (None, 1))))
-    balance = Buffer(of)  # added to the scores by which experts are chosen; a rule sets it, no gradient
-    moe = mixture(
+def kolibri1(c: Config) -> nn.Model:
+    d, of, runs = (
+        c.hidden_size,
+        c.num_experts,
+        kit.heads(c, windows=kit.windows_of(c, ((c.sliding_window, 4), (None, 1)))),
+    )
+    balance = nn.Buffer(of)  # added to the scores by which experts are chosen; a rule sets it, no gradient
+    moe = kit.mixture(
         c,
         c.moe_intermediate_size,
-        experts_used(c, "num_experts"),
+        kit.experts_used(c, "num_experts"),
         of,
         scores={} if c.published else {"e_score_correction_bias": balance},
-        shared_experts=gated_mlp(d, c.shared_expert_intermediate_size),
+        shared_experts=kit.gated_mlp(d, c.shared_expert_intermediate_size),
     )
-    after = RMSNorm(d, after=True)
+    after = nn.RMSNorm(d, after=True)
     names = {"post_self_attn_layernorm": "post_attn_norm", "post_mlp_layernorm": "post_ffn_norm"}
-    block = Group(
-        self_attn=attention(c, runs, **head_norms(runs)),
+    block = nn.Module(
+        self_attn=kit.attention(c, runs, **kit.head_norms(runs)),
         mlp=moe,
-        moe=Group(router=Router(None, expert_bias=balance)) if c.published else None,
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
-        **as_published(c, names, post_self_attn_layernorm=after, post_mlp_layernorm=after),
+        moe=nn.Module(router=nn.Router(None, expert_bias=balance)) if c.published else None,
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
+        **kit.as_published(c, names, post_self_attn_layernorm=after, post_mlp_layernorm=after),
     )
-    return decoder(c, block)
+    return kit.decoder(c, block)

@@ -1,38 +1,16 @@
 """Laguna (Poolside 2026): gated attention with as many heads as each layer asks for, experts beside one shared."""
 
-from tallystick.anatomy import EVERYTHING
-from tallystick.architectures._decoder import (
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    head_norms,
-    key_value_heads,
-    mixture,
-    pre_norm,
-    windows_of,
-)
-from tallystick.architectures._layers import FEED_FORWARD, as_published, dense_and_sparse, in_turns, listed
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Group,
-    Heads,
-    Linear,
-    Model,
-    RMSNorm,
-    Tensor,
-    architecture,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.config import LARGEST
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "laguna",
     "LagunaForCausalLM",
-    running={"sliding_window": natural(512), "layer_types": None},
+    running={"sliding_window": nonnegative(512), "layer_types": None},
     vocab_size=100352,
     hidden_size=2048,
     intermediate_size=8192,
@@ -50,21 +28,25 @@ from tallystick.errors import shown
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def laguna(c: Config) -> Model:
-    dense, sparse = gated_mlp(c.hidden_size, c.intermediate_size), _mixture(c)
+def laguna(c: Config) -> nn.Model:
+    dense, sparse = kit.gated_mlp(c.hidden_size, c.intermediate_size), _mixture(c)
     queries = _heads_of_layers(c)
     if queries is None:
-        key_value_heads(c)  # which must divide the others
+        kit.key_value_heads(c)  # which must divide the others
         attends = _attention(c, c.num_attention_heads)
-        return decoder(c, dense_and_sparse(c, 1, *(pre_norm(attends, mlp, _norm(c)) for mlp in (dense, sparse))))
+        return kit.decoder(
+            c, kit.dense_and_sparse(c, 1, *(kit.pre_norm(attends, mlp, _norm(c)) for mlp in (dense, sparse)))
+        )
     mlps = {"dense": dense, "sparse": sparse}
-    kinds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer > 0])
+    kinds = kit.listed(c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer > 0])
     layers = zip(queries, kinds, strict=True)
-    return decoder(c, in_turns(layers, lambda each, kind: pre_norm(_attention(c, each), mlps[kind], _norm(c))))
+    return kit.decoder(
+        c, kit.in_turns(layers, lambda each, kind: kit.pre_norm(_attention(c, each), mlps[kind], _norm(c)))
+    )
 
 
-def _norm(c: Config) -> Group:
-    return RMSNorm(c.hidden_size)
+def _norm(c: Config) -> nn.Module:
+    return nn.RMSNorm(c.hidden_size)
 
 
 def _heads_of_layers(c: Config) -> list[int] | None:
@@ -85,28 +67,28 @@ def _divides(keys: int, queries: object) -> bool:
     return type(queries) is int and 0 < queries <= LARGEST and queries % keys == 0
 
 
-def _attention(c: Config, queries: int) -> Attention:
+def _attention(c: Config, queries: int) -> nn.Attention:
     """What heads give is scaled, each as a whole or each element on its own: what that keeps is not told."""
     if not isinstance(c.gating, bool | str):
         raise c.refuse(f"gating is {shown(c.gating)}, expected true, false or a word")
-    d, size, windows = c.hidden_size, c.head_dim, windows_of(c, EVERYTHING)
-    runs = Heads(queries, c.num_key_value_heads, size, windows=windows)
+    d, size, windows = c.hidden_size, c.head_dim, kit.windows_of(c, nn.EVERYTHING)
+    runs = nn.Heads(queries, c.num_key_value_heads, size, windows=windows)
     gates = queries if c.gating in (True, "per-head") else queries * size
-    return attention(c, runs, bias=c.attention_bias, **head_norms(runs), g_proj=Linear(d, gates, bias=False))
+    return kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs), g_proj=nn.Linear(d, gates, bias=False))
 
 
-def _mixture(c: Config) -> Group:
+def _mixture(c: Config) -> nn.Module:
     """Experts chosen by sigmoids, and by a bias that balances their load: a parameter that no gradient changes."""
     of = c.num_experts
-    balance = Tensor((of,), "router", trainable=False)
-    shared = gated_mlp(c.hidden_size, c.shared_expert_intermediate_size)
-    beside = as_published(c, {"shared_experts": "shared_expert"}, shared_experts=shared)
+    balance = nn.Parameter((of,), "router", trainable=False)
+    shared = kit.gated_mlp(c.hidden_size, c.shared_expert_intermediate_size)
+    beside = kit.as_published(c, {"shared_experts": "shared_expert"}, shared_experts=shared)
     if c.published:
         beside["experts.e_score_correction_bias"] = balance
-    return mixture(
+    return kit.mixture(
         c,
         c.moe_intermediate_size,
-        experts_used(c, "num_experts"),
+        kit.experts_used(c, "num_experts"),
         of,
         scores={} if c.published else {"e_score_correction_bias": balance},
         **beside,

@@ -1,22 +1,10 @@
 """LFM2 (Liquid AI 2025, "LFM2 Technical Report"): short gated convolutions, and attention here and there."""
 
-from tallystick.architectures._decoder import attention, frame, head_norms, heads, times
-from tallystick.architectures._layers import FULL, in_turns, listed
-from tallystick.architectures._mamba import short_conv
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Group,
-    Linear,
-    Model,
-    Recurrence,
-    RMSNorm,
-    Scan,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import short_conv
 from tallystick.dims import ceil, floor
+from tallystick.registry import Config, architecture, optional
 
 CONV = "conv"
 
@@ -36,19 +24,19 @@ CONV = "conv"
     full_attn_idxs=None,
     num_attention_heads=32,
     num_key_value_heads=8,
-    head_dim=maybe(),
+    head_dim=optional(),
     conv_L_cache=3,
     conv_bias=False,
     tie_word_embeddings=True,
 )
-def lfm2(c: Config) -> Model:
+def lfm2(c: Config) -> nn.Model:
     attending = _attending(c)
-    kinds = listed(
-        c, "layer_types", (CONV, FULL), lambda layer: FULL if attending is None or layer in attending else CONV
+    kinds = kit.listed(
+        c, "layer_types", (CONV, kit.FULL), lambda layer: kit.FULL if attending is None or layer in attending else CONV
     )
     mlp = gated(c, _inner(c))
-    layers = in_turns(kinds, lambda kind: block(c, mlp, **mixer(c, kind)), depth=c.num_hidden_layers)
-    return frame(c, layers, norm="embedding_norm")
+    layers = kit.in_turns(kinds, lambda kind: block(c, mlp, **mixer(c, kind)), depth=c.num_hidden_layers)
+    return kit.frame(c, layers, norm="embedding_norm")
 
 
 def _attending(c: Config) -> list[int] | None:
@@ -66,39 +54,41 @@ def _inner(c: Config) -> int:
         return inner
     inner = floor(2 * inner, 3)
     if c.block_ffn_dim_multiplier != 1:
-        inner = int(times(c, inner, "block_ffn_dim_multiplier"))
+        inner = int(kit.times(c, inner, "block_ffn_dim_multiplier"))
     multiple: int = c.block_multiple_of
     return multiple * ceil(inner, multiple)
 
 
-def gated(c: Config, inner: int) -> MLP:
+def gated(c: Config, inner: int) -> nn.MLP:
     """SwiGLU, by Liquid's names; how it runs beside convolutions is not told."""
     d = c.hidden_size
-    return MLP(w1=Linear(d, inner, bias=False), w3=Linear(d, inner, bias=False), w2=Linear(inner, d, bias=False))
+    return nn.MLP(
+        w1=nn.Linear(d, inner, bias=False), w3=nn.Linear(d, inner, bias=False), w2=nn.Linear(inner, d, bias=False)
+    )
 
 
-def block(c: Config, mlp: Group, **parts: Group) -> Group:
+def block(c: Config, mlp: nn.Module, **parts: nn.Module) -> nn.Module:
     """A mixer and an MLP, behind a norm each."""
     d = c.hidden_size
-    return Group(**parts, feed_forward=mlp, operator_norm=RMSNorm(d), ffn_norm=RMSNorm(d))
+    return nn.Module(**parts, feed_forward=mlp, operator_norm=nn.RMSNorm(d), ffn_norm=nn.RMSNorm(d))
 
 
-def mixer(c: Config, kind: str) -> dict[str, Group]:
+def mixer(c: Config, kind: str) -> dict[str, nn.Module]:
     """The convolution or the attention of a layer, by its name."""
     return {"conv": conv(c)} if kind == CONV else {"self_attn": _attention(c)}
 
 
-def _attention(c: Config) -> Attention:
-    runs = heads(c)
-    return attention(c, runs, output="out_proj", **head_norms(runs, ("q_layernorm", "k_layernorm")))
+def _attention(c: Config) -> nn.Attention:
+    runs = kit.heads(c)
+    return kit.attention(c, runs, output="out_proj", **kit.head_norms(runs, ("q_layernorm", "k_layernorm")))
 
 
-def conv(c: Config) -> Scan:
+def conv(c: Config) -> nn.Scan:
     """A convolution over the last tokens, its inputs and what it gives gated: those tokens are all that it keeps."""
     d, bias = c.hidden_size, c.conv_bias
-    return Scan(
-        Recurrence(inputs=d * c.conv_L_cache, state=0, source="Liquid AI 2025, LFM2 Technical Report"),
+    return nn.Scan(
+        nn.Recurrence(inputs=d * c.conv_L_cache, state=0, source="Liquid AI 2025, LFM2 Technical Report"),
         conv=short_conv(d, c.conv_L_cache, bias=bias),
-        in_proj=Linear(d, 3 * d, bias=bias),
-        out_proj=Linear(d, d, bias=bias),
+        in_proj=nn.Linear(d, 3 * d, bias=bias),
+        out_proj=nn.Linear(d, d, bias=bias),
     )

@@ -1,9 +1,9 @@
 """LFM2 with experts (Liquid AI 2025, "LFM2 Technical Report"): the first layers dense."""
 
-from tallystick.architectures._decoder import experts_used, frame, mixture
-from tallystick.architectures._layers import FULL, in_turns, listed
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.lfm2 import CONV, block, gated, mixer
-from tallystick.blueprint import Config, Group, Model, Tensor, architecture, maybe, natural
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
@@ -17,10 +17,10 @@ from tallystick.blueprint import Config, Group, Model, Tensor, architecture, may
     moe_intermediate_size=1792,
     num_hidden_layers=32,
     layer_types=None,
-    num_dense_layers=natural(2),
+    num_dense_layers=nonnegative(2),
     num_attention_heads=32,
     num_key_value_heads=8,
-    head_dim=maybe(),
+    head_dim=optional(),
     conv_L_cache=3,
     conv_bias=False,
     num_experts=32,
@@ -28,24 +28,24 @@ from tallystick.blueprint import Config, Group, Model, Tensor, architecture, may
     use_expert_bias=True,
     tie_word_embeddings=True,
 )
-def lfm2_moe(c: Config) -> Model:
-    kinds = enumerate(listed(c, "layer_types", (CONV, FULL), None))
+def lfm2_moe(c: Config) -> nn.Model:
+    kinds = enumerate(kit.listed(c, "layer_types", (CONV, kit.FULL), None))
     dense = gated(c, c.intermediate_size)
-    layers = in_turns(
+    layers = kit.in_turns(
         ((kind, number < c.num_dense_layers) for number, kind in kinds),
         lambda kind, first: block(c, dense if first else _mixture(c), **mixer(c, kind)),
         depth=c.num_hidden_layers,
     )
-    return frame(c, layers, norm="embedding_norm")
+    return kit.frame(c, layers, norm="embedding_norm")
 
 
-def _mixture(c: Config) -> Group:
+def _mixture(c: Config) -> nn.Module:
     of = c.num_experts
-    return mixture(
+    return kit.mixture(
         c,
         c.moe_intermediate_size,
-        experts_used(c, "num_experts"),
+        kit.experts_used(c, "num_experts"),
         of,
         names=("w1", "w3", "w2"),
-        expert_bias=Tensor((of,), "router", buffer=True) if c.use_expert_bias else None,
+        expert_bias=nn.Buffer(of, role="router") if c.use_expert_bias else None,
     )

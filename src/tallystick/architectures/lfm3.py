@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import attention, frame, head_norms, heads
-from tallystick.architectures._layers import FULL, in_turns, listed
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.lfm2 import CONV, block, conv, gated
-from tallystick.blueprint import Attention, Config, Group, Linear, Model, RMSNorm, architecture, natural
+from tallystick.registry import Config, architecture, nonnegative
 
 SLIDING = "sliding_attention"
 
@@ -13,7 +13,7 @@ SLIDING = "sliding_attention"
 @architecture(
     "lfm3",
     "Lfm3ForCausalLM",
-    running={"sliding_window": natural(256, nullable=True)},
+    running={"sliding_window": nonnegative(256, nullable=True)},
     vocab_size=128_000,
     hidden_size=2048,
     intermediate_size=7680,
@@ -29,27 +29,29 @@ SLIDING = "sliding_attention"
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def lfm3(c: Config) -> Model:
-    kinds = listed(c, "layer_types", (CONV, FULL, SLIDING), _pattern)
-    return frame(c, in_turns(kinds, lambda kind: _block(c, kind), depth=c.num_hidden_layers), norm="embedding_norm")
+def lfm3(c: Config) -> nn.Model:
+    kinds = kit.listed(c, "layer_types", (CONV, kit.FULL, SLIDING), _pattern)
+    return kit.frame(
+        c, kit.in_turns(kinds, lambda kind: _block(c, kind), depth=c.num_hidden_layers), norm="embedding_norm"
+    )
 
 
 def _pattern(layer: int) -> str:
     """Of four layers one sees all, and one, but for the very first, a window."""
-    return FULL if layer % 4 == 2 else SLIDING if layer and layer % 4 == 0 else CONV
+    return kit.FULL if layer % 4 == 2 else SLIDING if layer and layer % 4 == 0 else CONV
 
 
-def _block(c: Config, kind: str) -> Group:
-    mixer: dict[str, Group] = {"conv": conv(c)} if kind == CONV else {"self_attn": _attention(c, kind)}
+def _block(c: Config, kind: str) -> nn.Module:
+    mixer: dict[str, nn.Module] = {"conv": conv(c)} if kind == CONV else {"self_attn": _attention(c, kind)}
     after = ("post_operator_norm", "post_ffn_norm") if c.use_sandwich_norm else ()
-    norms = {name: RMSNorm(c.hidden_size, after=True) for name in after}
+    norms = {name: nn.RMSNorm(c.hidden_size, after=True) for name in after}
     return block(c, gated(c, c.intermediate_size), **mixer, **norms)
 
 
-def _attention(c: Config, kind: str) -> Attention:
+def _attention(c: Config, kind: str) -> nn.Attention:
     window = c.sliding_window if kind == SLIDING else None
-    runs = heads(c, windows=((window, 1),))
-    more: dict[str, Any] = head_norms(runs)
+    runs = kit.heads(c, windows=((window, 1),))
+    more: dict[str, Any] = kit.head_norms(runs)
     if c.use_attention_gate:
-        more["gate_proj" if c.published else "g_proj"] = Linear(c.hidden_size, c.num_attention_heads, bias=False)
-    return attention(c, runs, bias=c.attention_bias, **more)
+        more["gate_proj" if c.published else "g_proj"] = nn.Linear(c.hidden_size, c.num_attention_heads, bias=False)
+    return kit.attention(c, runs, bias=c.attention_bias, **more)

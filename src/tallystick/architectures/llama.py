@@ -1,27 +1,28 @@
 """Llama 1, 2 and 3 (Touvron et al. 2023; Grattafiori et al. 2024), and all that is saved under its type."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, pre_norm
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
     "llama",
     "LlamaForCausalLM",
-    running=SILU,
+    running=kit.SILU,
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def llama(c: Config) -> Model:
+def llama(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d = c.hidden_size
-    attends = attention(c, heads(c), bias=c.attention_bias)
-    mlp = gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias)
-    return decoder(c, pre_norm(attends, mlp, RMSNorm(d)))
+    attends = kit.attention(c, kit.heads(c), bias=c.attention_bias)
+    mlp = kit.gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias)
+    return kit.decoder(c, kit.pre_norm(attends, mlp, nn.RMSNorm(d)))

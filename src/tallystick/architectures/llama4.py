@@ -1,24 +1,10 @@
 """Llama 4 (Meta 2025, "The Llama 4 herd"): its causal language model is the text alone, the whole has eyes before it."""
 
-from tallystick.architectures._decoder import plain_mlp, rounded
-from tallystick.architectures._towers import WHOLE
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.towers import WHOLE
 from tallystick.architectures.llama4_text import llama4_text
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Group,
-    LayerNorm,
-    Linear,
-    Model,
-    Part,
-    Repeat,
-    Sibling,
-    Tensor,
-    Tower,
-    architecture,
-    part_of,
-)
+from tallystick.registry import Config, Part, Sibling, architecture, part_of
 
 EYES = Part(
     {
@@ -36,15 +22,15 @@ EYES = Part(
 )
 
 
-def _whole(c: Config, text: Model) -> Model:
+def _whole(c: Config, text: nn.Model) -> nn.Model:
     eyes = c.part("vision_config")
-    return Model(
+    return nn.Model(
         text.irregular,
         vision_model=_eyes(eyes),
-        multi_modal_projector=Tower(
-            linear_1=Linear(eyes.vision_output_dim, c.part("text_config").hidden_size, bias=False)
+        multi_modal_projector=nn.Tower(
+            linear_1=nn.Linear(eyes.vision_output_dim, c.part("text_config").hidden_size, bias=False)
         ),
-        language_model=Group(**text.children),
+        language_model=nn.Module(**text.children),
         tie={f"language_model.{tied}": f"language_model.{to}" for tied, to in text.ties.items()},
     )
 
@@ -55,28 +41,30 @@ def _whole(c: Config, text: Model) -> Model:
     siblings={"ForConditionalGeneration": Sibling(_whole, WHOLE, parts={"vision_config": EYES})},
     parts={"text_config": part_of("llama4_text")},
 )
-def llama4(c: Config) -> Model:
+def llama4(c: Config) -> nn.Model:
     return llama4_text(c.part("text_config"))
 
 
-def _eyes(c: Config) -> Tower:
+def _eyes(c: Config) -> nn.Tower:
     """Patches as rows of pixels, and a projection of neighbours put together."""
     d, size, inner = c.hidden_size, c.patch_size, c.intermediate_size
-    across, given, out = rounded(c.image_size, size), c.projector_input_dim, c.projector_output_dim
-    heads = c.num_attention_heads * rounded(d, c.num_attention_heads)
-    each = Linear(d, heads)
-    block = Group(
-        self_attn=Attention(q_proj=each, k_proj=each, v_proj=each, o_proj=Linear(heads, d)),
-        mlp=plain_mlp(d, inner, "gelu", "fc1", "fc2"),
-        input_layernorm=LayerNorm(d),
-        post_attention_layernorm=LayerNorm(d),
+    across, given, out = kit.rounded(c.image_size, size), c.projector_input_dim, c.projector_output_dim
+    heads = c.num_attention_heads * kit.rounded(d, c.num_attention_heads)
+    each = nn.Linear(d, heads)
+    block = nn.Module(
+        self_attn=nn.Attention(q_proj=each, k_proj=each, v_proj=each, o_proj=nn.Linear(heads, d)),
+        mlp=kit.plain_mlp(d, inner, "gelu", "fc1", "fc2"),
+        input_layernorm=nn.LayerNorm(d),
+        post_attention_layernorm=nn.LayerNorm(d),
     )
-    return Tower(
-        class_embedding=Tensor((d,)),
-        positional_embedding_vlm=Tensor((across * across + 1, d), "position_embedding"),
-        patch_embedding=Group(linear=Linear(c.num_channels * size * size, d, bias=False)),
-        layernorm_pre=LayerNorm(d),
-        layernorm_post=LayerNorm(d),
-        model=Group(layers=Repeat(c.num_hidden_layers, block)),
-        vision_adapter=Group(mlp=MLP(fc1=Linear(inner, given, bias=False), fc2=Linear(out, out, bias=False))),
+    return nn.Tower(
+        class_embedding=nn.Parameter((d,)),
+        positional_embedding_vlm=nn.Parameter((across * across + 1, d), "position_embedding"),
+        patch_embedding=nn.Module(linear=nn.Linear(c.num_channels * size * size, d, bias=False)),
+        layernorm_pre=nn.LayerNorm(d),
+        layernorm_post=nn.LayerNorm(d),
+        model=nn.Module(layers=nn.Repeat(c.num_hidden_layers, block)),
+        vision_adapter=nn.Module(
+            mlp=nn.MLP(fc1=nn.Linear(inner, given, bias=False), fc2=nn.Linear(out, out, bias=False))
+        ),
     )

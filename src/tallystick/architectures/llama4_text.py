@@ -2,29 +2,18 @@
 
 from collections.abc import Container
 
-from tallystick.anatomy import Windows
-from tallystick.architectures._decoder import (
-    SILU,
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    heads,
-    rope_windows,
-    router,
-    two_kinds,
-    windows_of,
-)
-from tallystick.blueprint import Config, Experts, Feed, Group, Model, RMSNorm, Routing, Tensor, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "llama4_text",
     "Llama4ForCausalLM",
     running={
-        **SILU,
-        "attention_chunk_size": natural(8192, nullable=True),
+        **kit.SILU,
+        "attention_chunk_size": nonnegative(8192, nullable=True),
         "no_rope_layers": None,
         "no_rope_layer_interval": 4,
         "layer_types": None,
@@ -46,35 +35,37 @@ from tallystick.errors import shown
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def llama4_text(c: Config) -> Model:
+def llama4_text(c: Config) -> nn.Model:
     d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
-    used = experts_used(c, "num_local_experts")
-    sparse = Group(
-        experts=Experts(used, of, gate_up_proj=Tensor((of, d, 2 * inner)), down_proj=Tensor((of, inner, d))),
-        router=router(d, Routing(Feed(d, inner, c.hidden_act, gated=True, fused=True), of, used, "scaled"), of),
-        shared_expert=gated_mlp(d, inner, c.hidden_act),
+    used = kit.experts_used(c, "num_local_experts")
+    sparse = nn.Module(
+        experts=nn.Experts(
+            used, of, gate_up_proj=nn.Parameter((of, d, 2 * inner)), down_proj=nn.Parameter((of, inner, d))
+        ),
+        router=kit.router(
+            d, nn.Routing(nn.FeedForward(d, inner, c.hidden_act, gated=True, fused=True), of, used, "scaled"), of
+        ),
+        shared_expert=kit.gated_mlp(d, inner, c.hidden_act),
     )
-    dense = gated_mlp(d, c.intermediate_size_mlp, c.hidden_act)
-    return decoder(c, two_kinds(c, _sparse(c), _block(c, sparse), _block(c, dense)))
+    dense = kit.gated_mlp(d, c.intermediate_size_mlp, c.hidden_act)
+    return kit.decoder(c, kit.two_kinds(c, _sparse(c), _block(c, sparse), _block(c, dense)))
 
 
-def _block(c: Config, feed_forward: Group) -> Group:
+def _block(c: Config, feed_forward: nn.Module) -> nn.Module:
     d = c.hidden_size
-    runs = heads(
+    runs = kit.heads(
         c,
         windows=_windows(c),
         chunked=True,
         rotary=int(c.head_dim) // 2,  # one complex number for a pair
-        precise=True,
-        levelled=c.use_qk_norm,
-        tempered=c.attn_temperature_tuning,
-        softmax="own",
+        l2_norm=c.use_qk_norm,
+        temperature_tuning=c.attn_temperature_tuning,
     )
-    return Group(
-        self_attn=attention(c, runs, bias=c.attention_bias),
+    return nn.Module(
+        self_attn=kit.attention(c, runs, bias=c.attention_bias),
         feed_forward=feed_forward,
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
     )
 
 
@@ -88,6 +79,6 @@ def _sparse(c: Config) -> Container[int]:
     return frozenset(c.moe_layers)
 
 
-def _windows(c: Config) -> Windows:
+def _windows(c: Config) -> nn.Windows:
     """Chunks, but where no position turns anything."""
-    return windows_of(c, rope_windows(c, c.attention_chunk_size, turned=True), "attention_chunk_size")
+    return kit.windows_of(c, kit.rope_windows(c, c.attention_chunk_size, turned=True), "attention_chunk_size")

@@ -1,24 +1,9 @@
 """LongCat-Flash (Meituan LongCat Team 2025, "LongCat-Flash Technical Report"): two blocks in each layer, and experts on a short cut past the second, some of which do nothing."""
 
-from tallystick.architectures._decoder import decoder, gated_mlp
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
-from tallystick.blueprint import (
-    Buffer,
-    Config,
-    Experts,
-    Group,
-    Linear,
-    Model,
-    Node,
-    Repeat,
-    RMSNorm,
-    Router,
-    Stack,
-    Tensor,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
@@ -35,56 +20,60 @@ from tallystick.blueprint import (
     ffn_hidden_size=12288,
     expert_ffn_hidden_size=2048,
     num_layers=28,
-    num_hidden_layers=natural(None, nullable=True),
+    num_hidden_layers=nonnegative(None, nullable=True),
     num_attention_heads=64,
     q_lora_rank=1536,
     kv_lora_rank=512,
-    qk_head_dim=maybe(),
+    qk_head_dim=optional(),
     qk_nope_head_dim=128,
     qk_rope_head_dim=64,
     v_head_dim=128,
     n_routed_experts=512,
-    zero_expert_num=natural(256),
+    zero_expert_num=nonnegative(256),
     moe_topk=12,
     router_bias=False,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def longcat_flash(c: Config) -> Model:
-    d, norms = c.hidden_size, Repeat(2, RMSNorm(c.hidden_size))
+def longcat_flash(c: Config) -> nn.Model:
+    d, norms = c.hidden_size, nn.Repeat(2, nn.RMSNorm(c.hidden_size))
     of = c.n_routed_experts + c.zero_expert_num
     if c.moe_topk > of:
         raise c.refuse(f"moe_topk = {int(c.moe_topk)} is more than n_routed_experts + zero_expert_num = {int(of)}")
     # The two attentions of a layer are told as one, with the heads of both, that keeps as much as both.
     heads, kept = 2 * c.num_attention_heads, 2 * (c.kv_lora_rank + c.qk_rope_head_dim)
     both = {"queries": heads, "keys": heads, "latent": kept}
-    layer = Group(
-        mlp=Group(
+    layer = nn.Module(
+        mlp=nn.Module(
             experts=_experts(c, of),
-            router=Router(None, classifier=Linear(d, of, bias=c.router_bias), e_score_correction_bias=Buffer(of)),
+            router=nn.Router(
+                None, classifier=nn.Linear(d, of, bias=c.router_bias), e_score_correction_bias=nn.Buffer(of)
+            ),
         ),
-        self_attn=Repeat(2, latent_attention(c, size=c.qk_head_dim, how=both)),
-        mlps=Repeat(2, gated_mlp(d, c.ffn_hidden_size)),
+        self_attn=nn.Repeat(2, latent_attention(c, size=c.qk_head_dim, how=both)),
+        mlps=nn.Repeat(2, kit.gated_mlp(d, c.ffn_hidden_size)),
         input_layernorm=norms,
         post_attention_layernorm=norms,
     )
     # Where the layers of the cache are stated, they are twice as many.
-    model = decoder(c, Repeat(c.num_layers if c.num_hidden_layers is None else int(c.num_hidden_layers) // 2, layer))
+    model = kit.decoder(
+        c, nn.Repeat(c.num_layers if c.num_hidden_layers is None else int(c.num_hidden_layers) // 2, layer)
+    )
     if c.zero_expert_num:
         return model.replace(irregular="how many experts that do nothing it is sent to is up to the token")
     return model
 
 
-def _experts(c: Config, of: int) -> Node:
+def _experts(c: Config, of: int) -> nn.Node:
     """Experts of which `zero_expert_num` give back what they read, though they hold two of three matrices."""
     d, inner, real = c.hidden_size, c.expert_ffn_hidden_size, c.n_routed_experts
     # Of those that a token is sent to, so many are real where all are as likely: of all matrices, this share.
     used, matrices = c.moe_topk * real * 3, of * (2 * of + real)
     if not c.published:
-        gate_up, down = Tensor((of, 2 * inner, d)), Tensor((real, d, inner))
-        return Experts(used, matrices, gate_up_proj=gate_up, down_proj=down)
-    sides = {name: Linear(d, inner, bias=False) for name in ("gate_proj", "up_proj")}
-    return Stack(
-        (real, Experts(used, matrices, **sides, down_proj=Linear(inner, d, bias=False))),
-        (of - real, Experts(used, matrices, **sides)),
+        gate_up, down = nn.Parameter((of, 2 * inner, d)), nn.Parameter((real, d, inner))
+        return nn.Experts(used, matrices, gate_up_proj=gate_up, down_proj=down)
+    sides = {name: nn.Linear(d, inner, bias=False) for name in ("gate_proj", "up_proj")}
+    return nn.ModuleList(
+        (real, nn.Experts(used, matrices, **sides, down_proj=nn.Linear(inner, d, bias=False))),
+        (of - real, nn.Experts(used, matrices, **sides)),
     )

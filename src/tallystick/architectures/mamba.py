@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import frame
-from tallystick.architectures._mamba import mamba as mixer
-from tallystick.architectures._mamba import rank
-from tallystick.blueprint import Config, Group, Model, Repeat, RMSNorm, Scan, architecture, maybe, or_word
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import mamba as mixer
+from tallystick.architectures.kit.mamba import rank
+from tallystick.registry import Config, architecture, int_or, optional
 
 KEYS: dict[str, Any] = {
     "vocab_size": 50280,
@@ -13,9 +14,9 @@ KEYS: dict[str, Any] = {
     "num_hidden_layers": 32,
     "state_size": 16,
     "expand": 2,
-    "intermediate_size": maybe(),  # stated in files that transformers saved, where it wins
+    "intermediate_size": optional(),  # stated in files that transformers saved, where it wins
     "conv_kernel": 4,
-    "time_step_rank": or_word("auto"),
+    "time_step_rank": int_or("auto"),
     "use_bias": False,
     "use_conv_bias": True,
     "tie_word_embeddings": True,
@@ -23,7 +24,7 @@ KEYS: dict[str, Any] = {
 
 
 @architecture("mamba", "MambaForCausalLM", **KEYS)
-def mamba(c: Config) -> Model:
+def mamba(c: Config) -> nn.Model:
     scan = mixer(
         c.hidden_size,
         c.intermediate_size or c.expand * c.hidden_size,
@@ -36,7 +37,7 @@ def mamba(c: Config) -> Model:
     return backbone(c, scan)
 
 
-def backbone(c: Config, scan: Scan) -> Model:
+def backbone(c: Config, scan: nn.Scan) -> nn.Model:
     """Equal layers, each a norm and a mixer."""
-    layers = Repeat(c.num_hidden_layers, Group(norm=RMSNorm(c.hidden_size), mixer=scan))
-    return frame(c, layers, under="backbone", embedding="embeddings", norm="norm_f")
+    layers = nn.Repeat(c.num_hidden_layers, nn.Module(norm=nn.RMSNorm(c.hidden_size), mixer=scan))
+    return kit.frame(c, layers, under="backbone", embedding="embeddings", norm="norm_f")

@@ -1,15 +1,16 @@
 """Mamba 2 (Dao and Gu 2024, "Transformers are SSMs"): no attention and no MLP, states for each head."""
 
-from tallystick.architectures._mamba import mamba2 as mixer
-from tallystick.architectures._mamba import refuse_other_heads
+from tallystick import nodes as nn
+from tallystick.architectures.kit.mamba import mamba2 as mixer
+from tallystick.architectures.kit.mamba import refuse_other_heads
 from tallystick.architectures.mamba import backbone
-from tallystick.blueprint import Config, Model, architecture, natural
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "mamba2",
     "Mamba2ForCausalLM",
-    running={"chunk_size": natural(256)},
+    running={"chunk_size": nonnegative(256)},
     vocab_size=32768,
     hidden_size=4096,
     num_hidden_layers=64,
@@ -23,7 +24,7 @@ from tallystick.blueprint import Config, Model, architecture, natural
     use_conv_bias=True,
     tie_word_embeddings=False,
 )
-def mamba2(c: Config) -> Model:
+def mamba2(c: Config) -> nn.Model:
     inner = c.expand * c.hidden_size
     refuse_other_heads(c, inner, "num_heads", "head_dim")
     scan = mixer(

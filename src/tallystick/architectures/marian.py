@@ -1,7 +1,8 @@
 """Marian's decoder (Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"): BART's, sines for positions."""
 
-from tallystick.architectures._bart import beside_encoder, sinusoidal
-from tallystick.blueprint import Config, Model, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder, sinusoidal
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -15,8 +16,8 @@ from tallystick.blueprint import Config, Model, architecture, maybe
     decoder_ffn_dim=4096,
     decoder_attention_heads=16,
     d_model=1024,
-    decoder_vocab_size=maybe(),
+    decoder_vocab_size=optional(),
     tie_word_embeddings=True,
 )
-def marian(c: Config) -> Model:
+def marian(c: Config) -> nn.Model:
     return beside_encoder(c, sinusoidal(c), vocabulary=c.decoder_vocab_size)

@@ -1,8 +1,9 @@
 """Megatron-BERT (Shoeybi et al. 2019, "Megatron-LM", section 3): BERT with norms before attention and MLP, and one at the end."""
 
-from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures._bert_siblings import BERT, IN_ORDER
-from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.architectures.kit.bert_siblings import BERT, IN_ORDER
+from tallystick.registry import Config, architecture
 
 SIZES = {
     "vocab_size": 29056,
@@ -14,7 +15,7 @@ SIZES = {
 
 
 @architecture("megatron-bert", "MegatronBertForCausalLM", siblings=BERT | IN_ORDER, **KEYS | SIZES)
-def megatron_bert(c: Config) -> Model:
-    norm = LayerNorm(c.hidden_size)
+def megatron_bert(c: Config) -> nn.Model:
+    norm = nn.LayerNorm(c.hidden_size)
     stack = layers(c, heads(c), behind=False, attention={"ln": norm}, ln=norm)
-    return with_cls(c, "bert", Group(embeddings=embeddings(c, norm=False), encoder=Group(layer=stack, ln=norm)))
+    return with_cls(c, "bert", nn.Module(embeddings=embeddings(c, norm=False), encoder=nn.Module(layer=stack, ln=norm)))

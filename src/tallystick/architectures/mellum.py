@@ -1,25 +1,14 @@
 """Mellum 2 (JetBrains 2026): Qwen3 with experts in the layers that are listed, and windows."""
 
-from tallystick.anatomy import EVERYTHING
-from tallystick.architectures._decoder import (
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    head_norms,
-    heads,
-    mixture,
-    pre_norm,
-    windows_of,
-)
-from tallystick.architectures._layers import dense_and_sparse
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "mellum",
     "MellumForCausalLM",
-    running={"sliding_window": natural(1024, nullable=True), "layer_types": None},
+    running={"sliding_window": nonnegative(1024, nullable=True), "layer_types": None},
     aliases={"num_local_experts": "num_experts"},
     vocab_size=98304,
     hidden_size=2304,
@@ -35,12 +24,12 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def mellum(c: Config) -> Model:
+def mellum(c: Config) -> nn.Model:
     d = c.hidden_size
-    runs = heads(c, windows=windows_of(c, EVERYTHING))
-    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs))
+    runs = kit.heads(c, windows=kit.windows_of(c, nn.EVERYTHING))
+    attends = kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs))
     # Kinds of layers turn by cosines and sines of their own: what that keeps is not told, nor is the rest.
-    used = experts_used(c, "num_experts")
-    moe = mixture(c, c.moe_intermediate_size, used, c.num_experts)
-    dense, sparse = (pre_norm(attends, mlp, RMSNorm(d)) for mlp in (gated_mlp(d, c.intermediate_size), moe))
-    return decoder(c, dense_and_sparse(c, 0, dense, sparse))
+    used = kit.experts_used(c, "num_experts")
+    moe = kit.mixture(c, c.moe_intermediate_size, used, c.num_experts)
+    dense, sparse = (kit.pre_norm(attends, mlp, nn.RMSNorm(d)) for mlp in (kit.gated_mlp(d, c.intermediate_size), moe))
+    return kit.decoder(c, kit.dense_and_sparse(c, 0, dense, sparse))

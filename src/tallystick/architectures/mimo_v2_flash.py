@@ -1,20 +1,8 @@
 """MiMo-V2-Flash (Xiaomi 2026, "MiMo-V2-Flash Technical Report"): most layers see a window, by more heads and with sinks."""
 
-from tallystick.architectures._decoder import decoder, experts_used, gated_mlp, mixture, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
-from tallystick.blueprint import (
-    Attention,
-    Buffer,
-    Config,
-    Group,
-    Heads,
-    Linear,
-    Model,
-    RMSNorm,
-    Tensor,
-    architecture,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 KINDS = ("full_attention", "sliding_attention")
 
@@ -22,7 +10,7 @@ KINDS = ("full_attention", "sliding_attention")
 @architecture(
     "mimo_v2_flash",
     "MiMoV2FlashForCausalLM",
-    running={"sliding_window": natural(129), "sliding_window_size": natural(None, nullable=True)},
+    running={"sliding_window": nonnegative(129), "sliding_window_size": nonnegative(None, nullable=True)},
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=152576,
     hidden_size=4096,
@@ -40,39 +28,39 @@ KINDS = ("full_attention", "sliding_attention")
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def mimo_v2_flash(c: Config) -> Model:
+def mimo_v2_flash(c: Config) -> nn.Model:
     d = c.hidden_size
     # Every sixth layer sees all, and the first, which is the one without experts.
-    attends = listed(c, "layer_types", KINDS, lambda layer: KINDS[layer > 0 and (layer + 1) % 6 != 0])
-    feeds = listed(c, "mlp_layer_types", FEED_FORWARD, lambda layer: FEED_FORWARD[layer > 0])
-    dense, sparse = gated_mlp(d, c.intermediate_size), _mixture(c)
+    attends = kit.listed(c, "layer_types", KINDS, lambda layer: KINDS[layer > 0 and (layer + 1) % 6 != 0])
+    feeds = kit.listed(c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer > 0])
+    dense, sparse = kit.gated_mlp(d, c.intermediate_size), _mixture(c)
 
-    def block(attending: str, feeding: str) -> Group:
-        return pre_norm(_attention(c, attending), sparse if feeding == "sparse" else dense, RMSNorm(d))
+    def block(attending: str, feeding: str) -> nn.Module:
+        return kit.pre_norm(_attention(c, attending), sparse if feeding == "sparse" else dense, nn.RMSNorm(d))
 
-    return decoder(c, in_turns(zip(attends, feeds, strict=True), block))
+    return kit.decoder(c, kit.in_turns(zip(attends, feeds, strict=True), block))
 
 
-def _mixture(c: Config) -> Group:
+def _mixture(c: Config) -> nn.Module:
     of = c.n_routed_experts
-    bias = {"e_score_correction_bias": Buffer(of)}
-    return mixture(c, c.moe_intermediate_size, experts_used(c, "n_routed_experts"), of, scores=bias)
+    bias = {"e_score_correction_bias": nn.Buffer(of)}
+    return kit.mixture(c, c.moe_intermediate_size, kit.experts_used(c, "n_routed_experts"), of, scores=bias)
 
 
-def _attention(c: Config, kind: str) -> Attention:
+def _attention(c: Config, kind: str) -> nn.Attention:
     """Where a window is seen, twice as many heads of keys, and one more score for each head of queries."""
     c.require_divisible("num_attention_heads", by="num_key_value_heads")
     d, near, bias = c.hidden_size, kind == KINDS[1], c.attention_bias
     queries, keys = c.num_attention_heads, c.num_key_value_heads * (2 if near else 1)
     before = c.sliding_window_size
     window = c.sliding_window if before is None else before + 1  # the older key leaves the own position out
-    runs = Heads(queries, keys, c.head_dim, c.v_head_dim, windows=((window if near else None, 1),), sinks=near)
+    runs = nn.Heads(queries, keys, c.head_dim, c.v_head_dim, windows=((window if near else None, 1),), sinks=near)
     sinks = "attention_sink_bias" if c.published else "sinks"
-    return Attention(
+    return nn.Attention(
         runs,
-        q_proj=Linear(d, queries * c.head_dim, bias=bias),
-        k_proj=Linear(d, keys * c.head_dim, bias=bias),
-        v_proj=Linear(d, keys * c.v_head_dim, bias=bias),
-        o_proj=Linear(queries * c.v_head_dim, d, bias=False),
-        **({sinks: Tensor((queries,))} if near else {}),
+        q_proj=nn.Linear(d, queries * c.head_dim, bias=bias),
+        k_proj=nn.Linear(d, keys * c.head_dim, bias=bias),
+        v_proj=nn.Linear(d, keys * c.v_head_dim, bias=bias),
+        o_proj=nn.Linear(queries * c.v_head_dim, d, bias=False),
+        **({sinks: nn.Parameter((queries,))} if near else {}),
     )

@@ -1,8 +1,9 @@
 """MiniCPM3 (Hu et al. 2024, "MiniCPM: Unveiling the Potential of Small Language Models with Scalable Training Strategies"): latent attention, and streams that are scaled by constants."""
 
-from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -13,17 +14,17 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
     intermediate_size=6400,
     num_hidden_layers=62,
     num_attention_heads=40,
-    q_lora_rank=maybe(768),
+    q_lora_rank=optional(768),
     kv_lora_rank=256,
     qk_nope_head_dim=64,
     qk_rope_head_dim=32,
-    v_head_dim=maybe(),
+    v_head_dim=optional(),
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=True,
 )
-def minicpm3(c: Config) -> Model:
+def minicpm3(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, values = c.hidden_size, c.v_head_dim or c.hidden_size / c.num_attention_heads
-    mlp = gated_mlp(d, c.intermediate_size, bias=c.mlp_bias)  # what the scaled streams keep is not told
-    return decoder(c, pre_norm(latent_attention(c, values=values), mlp, RMSNorm(d)))
+    mlp = kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias)  # what the scaled streams keep is not told
+    return kit.decoder(c, kit.pre_norm(latent_attention(c, values=values), mlp, nn.RMSNorm(d)))

@@ -2,22 +2,9 @@
 
 from itertools import groupby
 
-from tallystick.architectures._decoder import NUMBERED, attention, decoder, experts_used, heads, listable, mixture
-from tallystick.blueprint import (
-    Buffer,
-    Config,
-    Group,
-    Heads,
-    Linear,
-    Model,
-    Recurrence,
-    RMSNorm,
-    Scan,
-    Stack,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 KINDS = ("full_attention", "linear_attention")
 
@@ -25,7 +12,7 @@ KINDS = ("full_attention", "linear_attention")
 @architecture(
     "minimax",
     "MiniMaxForCausalLM",
-    running={"sliding_window": natural(None, nullable=True)},
+    running={"sliding_window": nonnegative(None, nullable=True)},
     aliases={"num_experts": "num_local_experts"},
     vocab_size=32000,
     hidden_size=4096,
@@ -34,63 +21,63 @@ KINDS = ("full_attention", "linear_attention")
     layer_types=None,
     num_attention_heads=32,
     num_key_value_heads=8,
-    head_dim=maybe(),
+    head_dim=optional(),
     block_size=256,
     num_local_experts=8,
     num_experts_per_tok=2,
     tie_word_embeddings=False,
 )
-def minimax(c: Config) -> Model:
+def minimax(c: Config) -> nn.Model:
     runs = ((kind, len(list(run))) for kind, run in groupby(_kinds(c)))
-    return decoder(c, Stack(*((layers, _block(c, linear=kind == KINDS[1])) for kind, layers in runs)))
+    return kit.decoder(c, nn.ModuleList(*((layers, _block(c, linear=kind == KINDS[1])) for kind, layers in runs)))
 
 
 def _kinds(c: Config) -> list[str]:
     """What each layer mixes by: as listed, or attention and a scan in turns."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
-        return [KINDS[layer % 2] for layer in range(listable(c))]
+        return [KINDS[layer % 2] for layer in range(kit.listable(c))]
     if not isinstance(listed, list) or len(listed) < count or not all(kind in KINDS for kind in listed):
         raise c.refuse(f"layer_types must list {' or '.join(KINDS)} for each of the {count} layers")
     return listed[:count]
 
 
-def _block(c: Config, *, linear: bool) -> Group:
-    norm = RMSNorm(c.hidden_size)
-    moe = mixture(  # how a scan runs is not told, so nothing is
-        c, c.intermediate_size, experts_used(c, "num_local_experts"), c.num_local_experts, names=NUMBERED
+def _block(c: Config, *, linear: bool) -> nn.Module:
+    norm = nn.RMSNorm(c.hidden_size)
+    moe = kit.mixture(  # how a scan runs is not told, so nothing is
+        c, c.intermediate_size, kit.experts_used(c, "num_local_experts"), c.num_local_experts, names=kit.NUMBERED
     )
-    return Group(
-        self_attn=_lightning(c) if linear else attention(c, _heads(c)),
+    return nn.Module(
+        self_attn=_lightning(c) if linear else kit.attention(c, _heads(c)),
         input_layernorm=norm,
         post_attention_layernorm=norm,
         **{"block_sparse_moe" if c.published else "mlp": moe},
     )
 
 
-def _heads(c: Config) -> Heads:
+def _heads(c: Config) -> nn.Heads:
     """A window, where one is stated, is not what transformers cuts the cache to."""
-    return heads(c, windows=((c.sliding_window, 1),), hoarded=True)
+    return kit.heads(c, windows=((c.sliding_window, 1),))
 
 
-def _lightning(c: Config) -> Scan:
+def _lightning(c: Config) -> nn.Scan:
     """For each head a state of keys × values, which fades (Qin et al. 2024, "Lightning Attention-2", section 3)."""
-    d, runs, block = c.hidden_size, heads(c), c.block_size
+    d, runs, block = c.hidden_size, kit.heads(c), c.block_size
     count, inner = runs.queries, runs.queries * runs.size
-    return Scan(
-        Recurrence(
+    return nn.Scan(
+        nn.Recurrence(
             inputs=0,
             state=inner * runs.size,
             source="Qin et al. 2024, Lightning Attention-2, section 3",
             wide=False,
         ),
-        norm=RMSNorm(inner),
-        qkv_proj=Linear(d, 3 * inner, bias=False),
-        out_proj=Linear(inner, d, bias=False),
-        output_gate=Linear(d, inner, bias=False),
+        norm=nn.RMSNorm(inner),
+        qkv_proj=nn.Linear(d, 3 * inner, bias=False),
+        out_proj=nn.Linear(inner, d, bias=False),
+        output_gate=nn.Linear(d, inner, bias=False),
         # How much of the state is left after a token, and after those of a block.
-        slope_rate=Buffer(count, 1, 1),
-        query_decay=Buffer(count, block, 1),
-        key_decay=Buffer(count, block, 1),
-        diagonal_decay=Buffer(1, count, block, block),
+        slope_rate=nn.Buffer(count, 1, 1),
+        query_decay=nn.Buffer(count, block, 1),
+        key_decay=nn.Buffer(count, block, 1),
+        diagonal_decay=nn.Buffer(1, count, block, block),
     )

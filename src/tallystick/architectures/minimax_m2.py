@@ -1,7 +1,8 @@
 """MiniMax-M2 (MiniMax 2025): experts chosen by sigmoids, in every layer."""
 
-from tallystick.architectures._decoder import NUMBERED, attention, decoder, experts_used, heads, mixture
-from tallystick.blueprint import Config, Group, Model, RMSNorm, Tensor, architecture
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -19,21 +20,23 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, Tensor, architec
     num_experts_per_tok=8,
     tie_word_embeddings=False,
 )
-def minimax_m2(c: Config) -> Model:
-    d, runs, of = c.hidden_size, heads(c), c.num_local_experts
-    moe = mixture(  # what a choice by sigmoids without groups keeps is not told
+def minimax_m2(c: Config) -> nn.Model:
+    d, runs, of = c.hidden_size, kit.heads(c), c.num_local_experts
+    moe = kit.mixture(  # what a choice by sigmoids without groups keeps is not told
         c,
         c.intermediate_size,
-        experts_used(c, "num_local_experts"),
+        kit.experts_used(c, "num_local_experts"),
         of,
-        names=NUMBERED,
-        e_score_correction_bias=Tensor((of,), "router", buffer=True),  # a rule sets it, no gradient
+        names=kit.NUMBERED,
+        e_score_correction_bias=nn.Buffer(of, role="router"),  # a rule sets it, no gradient
     )
-    block = Group(
+    block = nn.Module(
         # Queries and keys are normalised over all heads at once.
-        self_attn=attention(c, runs, q_norm=RMSNorm(runs.queries * runs.size), k_norm=RMSNorm(runs.keys * runs.size)),
+        self_attn=kit.attention(
+            c, runs, q_norm=nn.RMSNorm(runs.queries * runs.size), k_norm=nn.RMSNorm(runs.keys * runs.size)
+        ),
         **{"block_sparse_moe" if c.published else "mlp": moe},
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
     )
-    return decoder(c, block)
+    return kit.decoder(c, block)

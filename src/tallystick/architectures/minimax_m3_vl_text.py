@@ -2,22 +2,10 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import attention, decoder, experts_used, head_norms, heads, mixture, pre_norm
-from tallystick.architectures._layers import FEED_FORWARD, in_turns, listed
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Buffer,
-    Chooser,
-    Config,
-    Group,
-    Indexer,
-    Linear,
-    Model,
-    RMSNorm,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture
 
 KINDS = ("full_attention", "minimax_m3_sparse")
 OLDER = {
@@ -52,16 +40,18 @@ OLDER = {
     num_experts_per_tok=4,
     tie_word_embeddings=False,
 )
-def minimax_m3_vl_text(c: Config) -> Model:
+def minimax_m3_vl_text(c: Config) -> nn.Model:
     d = c.hidden_size
     attends = _marked(c, _older(c).get("sparse_attention_freq"), "layer_types", KINDS)
-    feeds = _marked(c, c.moe_layer_freq, "mlp_layer_types", FEED_FORWARD, otherwise=1)
+    feeds = _marked(c, c.moe_layer_freq, "mlp_layer_types", kit.FEED_FORWARD, otherwise=1)
     dense, sparse = _fused_mlp(d, c.dense_intermediate_size), _mixture(c)
 
-    def block(attending: str, feeding: str) -> Group:
-        return pre_norm(_attention(c, attending), sparse if feeding == "sparse" else dense, RMSNorm(d, kind="gemma"))
+    def block(attending: str, feeding: str) -> nn.Module:
+        return kit.pre_norm(
+            _attention(c, attending), sparse if feeding == "sparse" else dense, nn.RMSNorm(d, kind="gemma")
+        )
 
-    return decoder(c, in_turns(zip(attends, feeds, strict=True), block), RMSNorm(d, kind="gemma"))
+    return kit.decoder(c, kit.in_turns(zip(attends, feeds, strict=True), block), nn.RMSNorm(d, kind="gemma"))
 
 
 def _older(c: Config) -> dict[str, Any]:
@@ -76,43 +66,43 @@ def _marked(c: Config, marks: object, name: str, kinds: tuple[str, str], otherwi
     """The kind of each layer: as the key `name` lists it, as an older config marks it by 0 or 1, or all of one kind."""
     count = int(c.num_hidden_layers)
     if marks is None or getattr(c, name) is not None:
-        return listed(c, name, kinds, lambda _: kinds[otherwise])
+        return kit.listed(c, name, kinds, lambda _: kinds[otherwise])
     if not isinstance(marks, list) or len(marks) != count:
         raise c.refuse(f"what marks {name} is {shown(marks)}, expected a 0 or 1 for each of the {count} layers")
     return [kinds[bool(mark)] for mark in marks]
 
 
-def _fused_mlp(d: int, inner: int) -> MLP:
-    return MLP(gate_up_proj=Linear(d, 2 * inner, bias=False), down_proj=Linear(inner, d, bias=False))
+def _fused_mlp(d: int, inner: int) -> nn.MLP:
+    return nn.MLP(gate_up_proj=nn.Linear(d, 2 * inner, bias=False), down_proj=nn.Linear(inner, d, bias=False))
 
 
-def _mixture(c: Config) -> Group:
+def _mixture(c: Config) -> nn.Module:
     of = c.num_local_experts
-    return mixture(
+    return kit.mixture(
         c,
         c.intermediate_size,
-        experts_used(c, "num_local_experts"),
+        kit.experts_used(c, "num_local_experts"),
         of,
         names=None,
-        scores={"e_score_correction_bias": Buffer(of)},
+        scores={"e_score_correction_bias": nn.Buffer(of)},
         shared_experts=_fused_mlp(c.hidden_size, c.shared_intermediate_size),
     )
 
 
-def _attention(c: Config, kind: str) -> Attention:
+def _attention(c: Config, kind: str) -> nn.Attention:
     """Grouped heads; some layers read blocks alone that an indexer chooses, by the highest score in each."""
     if kind == KINDS[0]:
-        runs = heads(c)
-        return attention(c, runs, **head_norms(runs, kind="gemma"))
+        runs = kit.heads(c)
+        return kit.attention(c, runs, **kit.head_norms(runs, kind="gemma"))
     d, (count, size, block, blocks) = c.hidden_size, (_size(c, key, _older(c)) for key in OLDER)
-    runs = heads(c, indexer=Indexer(count, size, block * blocks, weighed=False))
-    chooses = Chooser(
-        q_proj=Linear(d, count * size, bias=False),
-        k_proj=Linear(d, size, bias=False),
-        q_norm=RMSNorm(size, kind="gemma"),
-        k_norm=RMSNorm(size, kind="gemma"),
+    runs = kit.heads(c, indexer=nn.Indexer(count, size, block * blocks, weighed=False))
+    chooses = nn.IndexerModule(
+        q_proj=nn.Linear(d, count * size, bias=False),
+        k_proj=nn.Linear(d, size, bias=False),
+        q_norm=nn.RMSNorm(size, kind="gemma"),
+        k_norm=nn.RMSNorm(size, kind="gemma"),
     )
-    return attention(c, runs, **head_norms(runs, kind="gemma"), indexer=chooses)
+    return kit.attention(c, runs, **kit.head_norms(runs, kind="gemma"), indexer=chooses)
 
 
 def _size(c: Config, key: str, older: dict[str, Any]) -> int:

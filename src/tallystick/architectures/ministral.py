@@ -1,13 +1,14 @@
 """Ministral 8B (Mistral AI 2024, "Un Ministral, des Ministraux"): Mistral, with windows in some layers."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, pre_norm, windows_of
-from tallystick.blueprint import REQUIRED, Config, Model, RMSNorm, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import REQUIRED, Config, architecture, nonnegative
 
 
 @architecture(
     "ministral",
     "MinistralForCausalLM",
-    running={**SILU, "sliding_window": natural(4096, nullable=True), "layer_types": None},
+    running={**kit.SILU, "sliding_window": nonnegative(4096, nullable=True), "layer_types": None},
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=14336,
@@ -17,7 +18,7 @@ from tallystick.blueprint import REQUIRED, Config, Model, RMSNorm, architecture,
     head_dim=REQUIRED,
     tie_word_embeddings=False,
 )
-def ministral(c: Config) -> Model:
+def ministral(c: Config) -> nn.Model:
     d = c.hidden_size
-    attends = attention(c, heads(c, windows=windows_of(c, ((c.sliding_window, 1),))))
-    return decoder(c, pre_norm(attends, gated_mlp(d, c.intermediate_size, c.hidden_act), RMSNorm(d)))
+    attends = kit.attention(c, kit.heads(c, windows=kit.windows_of(c, ((c.sliding_window, 1),))))
+    return kit.decoder(c, kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size, c.hidden_act), nn.RMSNorm(d)))

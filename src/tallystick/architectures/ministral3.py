@@ -1,13 +1,14 @@
 """Ministral 3 without its eyes (Mistral AI 2025): Mistral whose queries are scaled by their position."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, pre_norm
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "ministral3",
     "Ministral3ForCausalLM",
-    running={**SILU, "sliding_window": natural(None, nullable=True)},
+    running={**kit.SILU, "sliding_window": nonnegative(None, nullable=True)},
     vocab_size=131072,
     hidden_size=4096,
     intermediate_size=14336,
@@ -17,7 +18,9 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
     head_dim=128,
     tie_word_embeddings=False,
 )
-def ministral3(c: Config) -> Model:
+def ministral3(c: Config) -> nn.Model:
     d = c.hidden_size
-    runs = heads(c, windows=((c.sliding_window, 1),), tempered=True)
-    return decoder(c, pre_norm(attention(c, runs), gated_mlp(d, c.intermediate_size, c.hidden_act), RMSNorm(d)))
+    runs = kit.heads(c, windows=((c.sliding_window, 1),), temperature_tuning=True)
+    return kit.decoder(
+        c, kit.pre_norm(kit.attention(c, runs), kit.gated_mlp(d, c.intermediate_size, c.hidden_act), nn.RMSNorm(d))
+    )

@@ -3,25 +3,10 @@
 Its causal language model is the text alone; the whole has eyes before it.
 """
 
-from tallystick.architectures._decoder import SILU, attention, gated_mlp, heads, plain_mlp, rounded, two_kinds
-from tallystick.architectures._towers import behind, conv, seeing
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    LayerNorm,
-    Linear,
-    Model,
-    Part,
-    PositionEmbedding,
-    Repeat,
-    RMSNorm,
-    Tensor,
-    Tower,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.towers import behind, conv, seeing
+from tallystick.registry import Config, Part, architecture
 
 EYES = Part(
     {
@@ -44,7 +29,7 @@ IMAGES = 8  # rows of the embedding beside the vocabulary
 CROSSING = [3, 8, 13, 18, 23, 28, 33, 38]
 
 
-def _whole(c: Config, text: Model) -> Model:
+def _whole(c: Config, text: nn.Model) -> nn.Model:
     eyes = c.part("vision_config")
     return behind(
         c,
@@ -52,7 +37,7 @@ def _whole(c: Config, text: Model) -> Model:
         apart=True,
         tied=False,
         vision_model=_eyes(eyes),
-        multi_modal_projector=Tower(**Linear(eyes.vision_output_dim, c.part("text_config").hidden_size).children),
+        multi_modal_projector=nn.Tower(**nn.Linear(eyes.vision_output_dim, c.part("text_config").hidden_size).children),
     )
 
 
@@ -71,32 +56,34 @@ def _whole(c: Config, text: Model) -> Model:
                 "num_key_value_heads": 8,
                 "cross_attention_layers": None,
             },
-            running=SILU,
+            running=kit.SILU,
         )
     },
 )
-def mllama(c: Config) -> Model:
+def mllama(c: Config) -> nn.Model:
     text = c.part("text_config")
-    d, norm = text.hidden_size, RMSNorm(text.hidden_size)
-    runs = heads(text, rounded(d, text.num_attention_heads))
+    d, norm = text.hidden_size, nn.RMSNorm(text.hidden_size)
+    runs = kit.heads(text, kit.rounded(d, text.num_attention_heads))
     around = {
-        "mlp": gated_mlp(d, text.intermediate_size, text.hidden_act),
+        "mlp": kit.gated_mlp(d, text.intermediate_size, text.hidden_act),
         "input_layernorm": norm,
         "post_attention_layernorm": norm,
     }
-    crossing = Group(
-        cross_attn=_of_images(text, attention(text, runs), runs.size),
-        cross_attn_attn_gate=Tensor((1,), "attention"),
-        cross_attn_mlp_gate=Tensor((1,), "mlp"),
+    crossing = nn.Module(
+        cross_attn=_of_images(text, kit.attention(text, runs), runs.size),
+        cross_attn_attn_gate=nn.Parameter((1,), "attention"),
+        cross_attn_mlp_gate=nn.Parameter((1,), "mlp"),
         **around,
     )
-    return Model(
-        model=Group(
-            embed_tokens=Embedding(text.vocab_size + IMAGES, d),
-            layers=two_kinds(text, _crossing(text), crossing, Group(self_attn=attention(text, runs), **around)),
+    return nn.Model(
+        model=nn.Module(
+            embed_tokens=nn.Embedding(text.vocab_size + IMAGES, d),
+            layers=kit.two_kinds(
+                text, _crossing(text), crossing, nn.Module(self_attn=kit.attention(text, runs), **around)
+            ),
             norm=norm,
         ),
-        lm_head=Head(d, text.vocab_size),
+        lm_head=nn.Head(d, text.vocab_size),
     )
 
 
@@ -108,49 +95,51 @@ def _crossing(c: Config) -> list[int]:
     return listed
 
 
-def _of_images(c: Config, projections: Attention, size: int) -> Attention:
+def _of_images(c: Config, projections: nn.Attention, size: int) -> nn.Attention:
     """Keys and values are of images: none of the tokens' are kept."""
-    return Attention(**projections.children, q_norm=RMSNorm(size), k_norm=RMSNorm(size))
+    return nn.Attention(**projections.children, q_norm=nn.RMSNorm(size), k_norm=nn.RMSNorm(size))
 
 
-def _eyes(c: Config) -> Tower:
+def _eyes(c: Config) -> nn.Tower:
     """Tiles of an image that are read one by one, and then together, by layers behind gates."""
     d, size = c.hidden_size, c.patch_size
-    across, ratios, tiles = rounded(c.image_size, size), _ratios(c), c.max_num_tiles
+    across, ratios, tiles = kit.rounded(c.image_size, size), _ratios(c), c.max_num_tiles
     seen = across * across + 1
-    of_tile = Group(gate=Tensor((1,), "position_embedding"), embedding=PositionEmbedding(ratios + 1, tiles * d))
-    return Tower(
-        class_embedding=Tensor((d,)),
+    of_tile = nn.Module(
+        gate=nn.Parameter((1,), "position_embedding"), embedding=nn.PositionEmbedding(ratios + 1, tiles * d)
+    )
+    return nn.Tower(
+        class_embedding=nn.Parameter((d,)),
         patch_embedding=conv(c.num_channels, d, size, size, bias=False),
-        gated_positional_embedding=Group(
-            gate=Tensor((1,), "position_embedding"),
-            embedding=Tensor((seen, d), "position_embedding"),
-            tile_embedding=PositionEmbedding(ratios + 1, tiles * seen * d),
+        gated_positional_embedding=nn.Module(
+            gate=nn.Parameter((1,), "position_embedding"),
+            embedding=nn.Parameter((seen, d), "position_embedding"),
+            tile_embedding=nn.PositionEmbedding(ratios + 1, tiles * seen * d),
         ),
         pre_tile_positional_embedding=of_tile,
         post_tile_positional_embedding=of_tile,
-        layernorm_pre=LayerNorm(d),
-        layernorm_post=LayerNorm(d),
-        transformer=Group(layers=Repeat(c.num_hidden_layers, _reads(c))),
-        global_transformer=Group(
-            layers=Repeat(
+        layernorm_pre=nn.LayerNorm(d),
+        layernorm_post=nn.LayerNorm(d),
+        transformer=nn.Module(layers=nn.Repeat(c.num_hidden_layers, _reads(c))),
+        global_transformer=nn.Module(
+            layers=nn.Repeat(
                 c.num_global_layers,
-                _reads(c, gate_attn=Tensor((1,), "attention"), gate_ffn=Tensor((1,), "mlp")),
+                _reads(c, gate_attn=nn.Parameter((1,), "attention"), gate_ffn=nn.Parameter((1,), "mlp")),
             )
         ),
     )
 
 
-def _reads(c: Config, **gates: Tensor) -> Group:
+def _reads(c: Config, **gates: nn.Tensor) -> nn.Module:
     """A layer of the eyes."""
     d = c.hidden_size
-    across = c.attention_heads * rounded(d, c.attention_heads)
-    each = Linear(d, across, bias=False)
-    return Group(
-        self_attn=Attention(q_proj=each, k_proj=each, v_proj=each, o_proj=Linear(across, d, bias=False)),
-        mlp=plain_mlp(d, c.intermediate_size, "gelu", "fc1", "fc2"),
-        input_layernorm=LayerNorm(d),
-        post_attention_layernorm=LayerNorm(d),
+    across = c.attention_heads * kit.rounded(d, c.attention_heads)
+    each = nn.Linear(d, across, bias=False)
+    return nn.Module(
+        self_attn=nn.Attention(q_proj=each, k_proj=each, v_proj=each, o_proj=nn.Linear(across, d, bias=False)),
+        mlp=kit.plain_mlp(d, c.intermediate_size, "gelu", "fc1", "fc2"),
+        input_layernorm=nn.LayerNorm(d),
+        post_attention_layernorm=nn.LayerNorm(d),
         **gates,
     )
 

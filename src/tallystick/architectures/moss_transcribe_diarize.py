@@ -1,21 +1,10 @@
 """MOSS-Transcribe-Diarize (OpenMOSS 2026): Whisper's encoder, an adaptor, and Qwen3 behind them."""
 
-from tallystick.architectures._bart import layer
-from tallystick.architectures._towers import behind, conv
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import layer
+from tallystick.architectures.kit.towers import behind, conv
 from tallystick.architectures.qwen3 import qwen3
-from tallystick.blueprint import (
-    Config,
-    Group,
-    LayerNorm,
-    Linear,
-    Model,
-    Part,
-    Repeat,
-    Tensor,
-    Tower,
-    architecture,
-    part_of,
-)
+from tallystick.registry import Config, Part, architecture, part_of
 
 EARS = Part(
     {
@@ -55,30 +44,32 @@ TEXT = part_of(
     projector_bias=True,
     tie_word_embeddings=True,
 )
-def moss_transcribe_diarize(c: Config) -> Model:
+def moss_transcribe_diarize(c: Config) -> nn.Model:
     text, ears, bias = c.part("text_config"), c.part("audio_config"), c.projector_bias
     d = text.hidden_size
     return behind(
         c,
         qwen3(text),
         audio_tower=_whisper(ears),
-        multi_modal_projector=Tower(
-            linear_1=Linear(ears.hidden_size * c.audio_merge_size, d, bias=bias),
-            linear_2=Linear(d, d, bias=bias),
-            norm=LayerNorm(d),
+        multi_modal_projector=nn.Tower(
+            linear_1=nn.Linear(ears.hidden_size * c.audio_merge_size, d, bias=bias),
+            linear_2=nn.Linear(d, d, bias=bias),
+            norm=nn.LayerNorm(d),
         ),
     )
 
 
-def _whisper(c: Config) -> Tower:
+def _whisper(c: Config) -> nn.Tower:
     """Whisper's encoder (Radford et al. 2022): its positions are sines, stored and never trained."""
     c.require_divisible("hidden_size", by="num_attention_heads")
     d = c.hidden_size
     block = layer(d, None, c.intermediate_size, None, key_bias=False)
-    return Tower(
+    return nn.Tower(
         conv1=conv(c.num_mel_bins, d, 3),
         conv2=conv(d, d, 3),
-        embed_positions=Group(weight=Tensor((c.max_source_positions, d), "position_embedding", trainable=False)),
-        layers=Repeat(c.num_hidden_layers, block),
-        layer_norm=LayerNorm(d),
+        embed_positions=nn.Module(
+            weight=nn.Parameter((c.max_source_positions, d), "position_embedding", trainable=False)
+        ),
+        layers=nn.Repeat(c.num_hidden_layers, block),
+        layer_norm=nn.LayerNorm(d),
     )

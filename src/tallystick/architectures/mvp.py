@@ -1,20 +1,21 @@
 """MVP's decoder (Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for Natural Language Generation"): BART's, without prompts."""
 
-from tallystick.architectures._bart import beside_encoder, learned
-from tallystick.architectures._encoder_decoder import whole
-from tallystick.architectures._siblings import product
-from tallystick.blueprint import Config, Embedding, Group, Model, Node, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder, learned
+from tallystick.architectures.kit.encoder_decoder import whole
+from tallystick.architectures.kit.siblings import product
+from tallystick.registry import Config, architecture
 
 PROMPTS = {"use_prompt": False, "prompt_length": 100, "prompt_mid_dim": 800}
 
 
-def _prompts(c: Config) -> dict[str, Node]:
+def _prompts(c: Config) -> dict[str, nn.Node]:
     """Keys and values for each layer of the decoder, made of a few learned vectors; transformers builds none for the encoder."""
     if not c.use_prompt:
         return {}
     d, waist = c.d_model, c.prompt_mid_dim
-    trans = Group(**{"0": product(d, waist), "2": product(waist, 2 * c.decoder_layers * d)})
-    prompt = Group(prompt_embedding=Embedding(c.prompt_length, d), prompt_trans=trans)
+    trans = nn.Module(**{"0": product(d, waist), "2": product(waist, 2 * c.decoder_layers * d)})
+    prompt = nn.Module(prompt_embedding=nn.Embedding(c.prompt_length, d), prompt_trans=trans)
     return {"self_attn_prompt": prompt, "cross_attn_prompt": prompt}
 
 
@@ -31,5 +32,5 @@ def _prompts(c: Config) -> dict[str, Node]:
     d_model=1024,
     tie_word_embeddings=True,
 )
-def mvp(c: Config) -> Model:
+def mvp(c: Config) -> nn.Model:
     return beside_encoder(c, learned(c), embedding_norm=True)

@@ -1,18 +1,9 @@
 """nanochat (Karpathy 2025, "nanochat: the best ChatGPT that $100 can buy"): norms without scales, a squared ReLU."""
 
 from tallystick import anatomy
-from tallystick.architectures._decoder import attention, heads, plain_mlp
-from tallystick.blueprint import (
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Model,
-    Norm,
-    Repeat,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -24,37 +15,37 @@ from tallystick.blueprint import (
     intermediate_size=8192,
     num_hidden_layers=12,
     num_attention_heads=6,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def nanochat(c: Config) -> Model:
-    d, inner, runs = c.hidden_size, c.intermediate_size, heads(c)
-    block = Group(
-        self_attn=attention(
+def nanochat(c: Config) -> nn.Model:
+    d, inner, runs = c.hidden_size, c.intermediate_size, kit.heads(c)
+    block = nn.Module(
+        self_attn=kit.attention(
             c,
             runs,
             bias=c.attention_bias,
             q_norm=_norm(runs.size, runs.queries),
             k_norm=_norm(runs.size, runs.keys),
         ),
-        mlp=plain_mlp(d, inner, c.hidden_act, "fc1", "fc2", bias=False),
+        mlp=kit.plain_mlp(d, inner, c.hidden_act, "fc1", "fc2", bias=False),
         input_layernorm=_norm(d),
         post_attention_layernorm=_norm(d),
     )
-    return Model(
-        model=Group(
-            embed_tokens=Embedding(c.vocab_size, d),
+    return nn.Model(
+        model=nn.Module(
+            embed_tokens=nn.Embedding(c.vocab_size, d),
             embed_norm=_norm(d),  # the final one again: it has no tensor of its own
-            layers=Repeat(c.num_hidden_layers, block),
+            layers=nn.Repeat(c.num_hidden_layers, block),
             norm=_norm(d),
         ),
-        lm_head=Head(d, c.vocab_size, capped=bool(c.final_logit_softcapping)),
+        lm_head=nn.Head(d, c.vocab_size, capped=bool(c.final_logit_softcapping)),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
     )
 
 
-def _norm(width: int, times: int = 1) -> Norm:
+def _norm(width: int, times: int = 1) -> nn.Norm:
     """A norm that holds no tensor."""
-    return Norm(anatomy.Norm("bare", width, times))
+    return nn.Norm(anatomy.Norm("bare", width, times))

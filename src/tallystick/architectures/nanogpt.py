@@ -1,22 +1,7 @@
 """nanoGPT (Karpathy 2022): GPT-2 with plain linear layers, biases by choice, and a vocabulary padded to 64s."""
 
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Dropout,
-    Embedding,
-    Feed,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    PositionEmbedding,
-    Repeat,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -31,33 +16,33 @@ from tallystick.blueprint import (
     bias=True,
     tie_word_embeddings=True,
 )
-def nanogpt(c: Config) -> Model:
+def nanogpt(c: Config) -> nn.Model:
     c.require_divisible("n_embd", by="n_head")
     d, bias = c.n_embd, c.bias
-    block = Group(
-        ln_1=LayerNorm(d, bias=bias),
-        attn=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, softmax="own", dropout=c.dropout > 0),
-            c_attn=Linear(d, 3 * d, bias=bias),
-            c_proj=Linear(d, d, bias=bias),
-            resid_dropout=Dropout(d, c.dropout),
+    block = nn.Module(
+        ln_1=nn.LayerNorm(d, bias=bias),
+        attn=nn.Attention(
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0, dropout=c.dropout > 0),
+            c_attn=nn.Linear(d, 3 * d, bias=bias),
+            c_proj=nn.Linear(d, d, bias=bias),
+            resid_dropout=nn.Dropout(d, c.dropout),
         ),
-        ln_2=LayerNorm(d, bias=bias),
-        mlp=MLP(
-            Feed(d, 4 * d, "gelu"),
-            c_fc=Linear(d, 4 * d, bias=bias),
-            c_proj=Linear(4 * d, d, bias=bias),
-            dropout=Dropout(d, c.dropout),
+        ln_2=nn.LayerNorm(d, bias=bias),
+        mlp=nn.MLP(
+            nn.FeedForward(d, 4 * d, "gelu"),
+            c_fc=nn.Linear(d, 4 * d, bias=bias),
+            c_proj=nn.Linear(4 * d, d, bias=bias),
+            dropout=nn.Dropout(d, c.dropout),
         ),
     )
-    return Model(
-        transformer=Group(
-            wte=Embedding(c.vocab_size, d),
-            wpe=PositionEmbedding(c.block_size, d),
-            drop=Dropout(d, c.dropout),
-            h=Repeat(c.n_layer, block),
-            ln_f=LayerNorm(d, bias=bias),
+    return nn.Model(
+        transformer=nn.Module(
+            wte=nn.Embedding(c.vocab_size, d),
+            wpe=nn.PositionEmbedding(c.block_size, d),
+            drop=nn.Dropout(d, c.dropout),
+            h=nn.Repeat(c.n_layer, block),
+            ln_f=nn.LayerNorm(d, bias=bias),
         ),
-        lm_head=Head(d, c.vocab_size),
+        lm_head=nn.Head(d, c.vocab_size),
         tie=("lm_head.weight", "transformer.wte.weight") if c.tie_word_embeddings else None,
     )

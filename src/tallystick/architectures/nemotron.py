@@ -1,7 +1,8 @@
 """Nemotron-4 and Minitron (Parmar et al. 2024, "Nemotron-4 15B Technical Report"): a squared ReLU, scales around 1."""
 
-from tallystick.architectures._decoder import attention, decoder, head_dim, heads, plain_mlp, pre_norm, turned
-from tallystick.blueprint import REQUIRED, Config, LayerNorm, Model, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import REQUIRED, Config, architecture, optional
 
 
 @architecture(
@@ -14,13 +15,13 @@ from tallystick.blueprint import REQUIRED, Config, LayerNorm, Model, architectur
     num_hidden_layers=32,
     num_attention_heads=48,
     num_key_value_heads=REQUIRED,
-    head_dim=maybe(),
+    head_dim=optional(),
     attention_bias=False,
     mlp_bias=False,
     tie_word_embeddings=False,
 )
-def nemotron(c: Config) -> Model:
+def nemotron(c: Config) -> nn.Model:
     d = c.hidden_size
-    attends = attention(c, heads(c, rotary=turned(c, head_dim(c)), joined=True), bias=c.attention_bias)
-    mlp = plain_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias)
-    return decoder(c, pre_norm(attends, mlp, LayerNorm(d)), LayerNorm(d))
+    attends = kit.attention(c, kit.heads(c, rotary=kit.turned(c, kit.head_dim(c))), bias=c.attention_bias)
+    mlp = kit.plain_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias)
+    return kit.decoder(c, kit.pre_norm(attends, mlp, nn.LayerNorm(d)), nn.LayerNorm(d))

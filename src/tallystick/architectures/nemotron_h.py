@@ -1,33 +1,18 @@
 """Nemotron-H and Nemotron 3 (NVIDIA 2025, "Nemotron-H"): layers that each hold one thing: Mamba 2, attention, an MLP or experts."""
 
-from tallystick.architectures._decoder import attention, experts_used, frame, heads, router
-from tallystick.architectures._layers import FULL, LINEAR, checked, in_turns
-from tallystick.architectures._mamba import mamba2
-from tallystick.blueprint import (
-    MLP,
-    Buffer,
-    Config,
-    Experts,
-    ExpertStack,
-    Group,
-    Linear,
-    Model,
-    Node,
-    RMSNorm,
-    Tensor,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import mamba2
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative, optional
 
-PATTERN = {"M": LINEAR, "*": FULL, "E": "moe", "-": "mlp"}  # how published configs write the layers
+PATTERN = {"M": kit.LINEAR, "*": kit.FULL, "E": "moe", "-": "mlp"}  # how published configs write the layers
 
 
 @architecture(
     "nemotron_h",
     "NemotronHForCausalLM",
-    running={"chunk_size": natural(128)},
+    running={"chunk_size": nonnegative(128)},
     aliases={
         "layer_types": "layers_block_type",
         "num_local_experts": "n_routed_experts",
@@ -56,21 +41,21 @@ PATTERN = {"M": LINEAR, "*": FULL, "E": "moe", "-": "mlp"}  # how published conf
     num_experts_per_tok=2,
     moe_intermediate_size=7688,
     moe_shared_expert_intermediate_size=7688,
-    moe_latent_size=maybe(),
+    moe_latent_size=optional(),
 )
-def nemotron_h(c: Config) -> Model:
-    layers = in_turns(_kinds(c), lambda kind: Group(norm=RMSNorm(c.hidden_size), mixer=_mixer(c, kind)))
+def nemotron_h(c: Config) -> nn.Model:
+    layers = kit.in_turns(_kinds(c), lambda kind: nn.Module(norm=nn.RMSNorm(c.hidden_size), mixer=_mixer(c, kind)))
     under = "backbone" if c.published else "model"
-    return frame(c, layers, under=under, embedding="embeddings", norm="norm_f", tied=False)
+    return kit.frame(c, layers, under=under, embedding="embeddings", norm="norm_f", tied=False)
 
 
 def _kinds(c: Config) -> list[str]:
     """What each layer holds: as listed, as the pattern writes it, or one layer of each kind."""
     if c.layers_block_type is not None:
-        return checked(c, "layers_block_type", c.layers_block_type, tuple(PATTERN.values()))
+        return kit.checked(c, "layers_block_type", c.layers_block_type, tuple(PATTERN.values()))
     pattern = c.hybrid_override_pattern
     if pattern is None:
-        return [LINEAR, "moe", FULL, "mlp"]
+        return [kit.LINEAR, "moe", kit.FULL, "mlp"]
     if not isinstance(pattern, str) or not set(pattern) <= set(PATTERN):
         raise c.refuse(
             f"hybrid_override_pattern is {shown(pattern)}, expected a letter of {''.join(PATTERN)} for each layer"
@@ -78,9 +63,9 @@ def _kinds(c: Config) -> list[str]:
     return [PATTERN[letter] for letter in pattern]
 
 
-def _mixer(c: Config, kind: str) -> Group:
+def _mixer(c: Config, kind: str) -> nn.Module:
     d = c.hidden_size
-    if kind == LINEAR:
+    if kind == kit.LINEAR:
         return mamba2(
             d,
             c.mamba_num_heads * c.mamba_head_dim,
@@ -92,31 +77,31 @@ def _mixer(c: Config, kind: str) -> Group:
             conv_bias=c.use_conv_bias,
             bias=c.use_bias,
         )
-    if kind == FULL:
-        return attention(c, heads(c))
+    if kind == kit.FULL:
+        return kit.attention(c, kit.heads(c))
     return _mlp(c, c.intermediate_size) if kind == "mlp" else _mixture(c)
 
 
-def _mlp(c: Config, inner: int) -> MLP:
+def _mlp(c: Config, inner: int) -> nn.MLP:
     d, bias = c.hidden_size, c.mlp_bias
-    return MLP(up_proj=Linear(d, inner, bias=bias), down_proj=Linear(inner, d, bias=bias))
+    return nn.MLP(up_proj=nn.Linear(d, inner, bias=bias), down_proj=nn.Linear(inner, d, bias=bias))
 
 
-def _mixture(c: Config) -> Group:
+def _mixture(c: Config) -> nn.Module:
     """Experts without gates beside one that all tokens go through; they may read a narrower token than the layer does."""
     d, narrow, of = c.hidden_size, c.moe_latent_size, c.n_routed_experts
     through = {"fc1_latent_proj": (d, narrow), "fc2_latent_proj": (narrow, d)} if narrow else {}
-    return Group(
-        experts=_experts(c, narrow or d, experts_used(c, "n_routed_experts"), of),
-        gate=router(d, None, of, e_score_correction_bias=Buffer(of)),
+    return nn.Module(
+        experts=_experts(c, narrow or d, kit.experts_used(c, "n_routed_experts"), of),
+        gate=kit.router(d, None, of, e_score_correction_bias=nn.Buffer(of)),
         shared_experts=_mlp(c, c.moe_shared_expert_intermediate_size),
-        **{name: MLP(**Linear(*sizes, bias=c.mlp_bias).children) for name, sizes in through.items()},
+        **{name: nn.MLP(**nn.Linear(*sizes, bias=c.mlp_bias).children) for name, sizes in through.items()},
     )
 
 
-def _experts(c: Config, reads: int, used: int, of: int) -> Node:
+def _experts(c: Config, reads: int, used: int, of: int) -> nn.Node:
     inner = c.moe_intermediate_size
     if c.published:
-        expert = Group(up_proj=Linear(reads, inner, bias=False), down_proj=Linear(inner, reads, bias=False))
-        return ExpertStack(used, of, expert)
-    return Experts(used, of, up_proj=Tensor((of, inner, reads)), down_proj=Tensor((of, reads, inner)))
+        expert = nn.Module(up_proj=nn.Linear(reads, inner, bias=False), down_proj=nn.Linear(inner, reads, bias=False))
+        return nn.ExpertList(used, of, expert)
+    return nn.Experts(used, of, up_proj=nn.Parameter((of, inner, reads)), down_proj=nn.Parameter((of, reads, inner)))

@@ -1,24 +1,25 @@
 """OLMo 3 (OLMo Team 2025, "Olmo 3"): OLMo 2 with windows."""
 
-from tallystick.architectures._decoder import SILU, decoder, windows_of
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.olmo2 import block
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe, natural
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
     "olmo3",
     "Olmo3ForCausalLM",
-    running={**SILU, "sliding_window": natural(4096, nullable=True), "layer_types": None},
+    running={**kit.SILU, "sliding_window": nonnegative(4096, nullable=True), "layer_types": None},
     vocab_size=50304,
     hidden_size=4096,
     intermediate_size=11008,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def olmo3(c: Config) -> Model:
-    windows = windows_of(c, ((c.sliding_window, 3), (None, 1)))
-    return decoder(c, block(c, windows=windows, apart=True), RMSNorm(c.hidden_size, kind="rms32"))
+def olmo3(c: Config) -> nn.Model:
+    windows = kit.windows_of(c, ((c.sliding_window, 3), (None, 1)))
+    return kit.decoder(c, block(c, windows=windows), nn.RMSNorm(c.hidden_size, kind="rms32"))

@@ -2,24 +2,11 @@
 
 from typing import Any
 
-from tallystick.anatomy import Correcting
-from tallystick.architectures._decoder import attention, decoder, gated_mlp, heads
-from tallystick.architectures._layers import FULL, LINEAR, in_turns, listed
-from tallystick.architectures._mamba import short_conv
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Group,
-    Linear,
-    Model,
-    Recurrence,
-    RMSNorm,
-    Scan,
-    Tensor,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import short_conv
 from tallystick.dims import floor
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -31,78 +18,88 @@ from tallystick.dims import floor
     num_hidden_layers=32,
     layer_types=None,
     num_attention_heads=30,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
-    linear_num_key_heads=maybe(),
-    linear_num_value_heads=maybe(),
-    linear_key_head_dim=maybe(),
-    linear_value_head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
+    linear_num_key_heads=optional(),
+    linear_num_value_heads=optional(),
+    linear_key_head_dim=optional(),
+    linear_value_head_dim=optional(),
     linear_conv_kernel_dim=4,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def olmo_hybrid(c: Config) -> Model:
+def olmo_hybrid(c: Config) -> nn.Model:
     last = c.num_hidden_layers - 1 if c.num_hidden_layers < 4 else None  # of so few, that one attends
-    kinds = listed(c, "layer_types", (LINEAR, FULL), lambda layer: FULL if layer % 4 == 3 or layer == last else LINEAR)
-    for kind in (LINEAR, FULL):
+    kinds = kit.listed(
+        c,
+        "layer_types",
+        (kit.LINEAR, kit.FULL),
+        lambda layer: kit.FULL if layer % 4 == 3 or layer == last else kit.LINEAR,
+    )
+    for kind in (kit.LINEAR, kit.FULL):
         if kind not in kinds:
             raise c.refuse(f"of the {len(kinds)} layers at least one must be of the kind {kind}")
-    return decoder(c, in_turns(kinds, lambda kind: _block(c, kind)))
+    return kit.decoder(c, kit.in_turns(kinds, lambda kind: _block(c, kind)))
 
 
-def _block(c: Config, kind: str) -> Group:
+def _block(c: Config, kind: str) -> nn.Module:
     d = c.hidden_size
-    mlp = gated_mlp(d, c.intermediate_size)  # how a scan runs is not told, so nothing is
-    if kind == FULL:
-        return Group(
+    mlp = kit.gated_mlp(d, c.intermediate_size)  # how a scan runs is not told, so nothing is
+    if kind == kit.FULL:
+        return nn.Module(
             self_attn=_attention(c),
             mlp=mlp,
             **{
-                "feedforward_layer_norm" if c.published else "post_attention_layernorm": RMSNorm(d),
-                "post_feedforward_layernorm": RMSNorm(d),
+                "feedforward_layer_norm" if c.published else "post_attention_layernorm": nn.RMSNorm(d),
+                "post_feedforward_layernorm": nn.RMSNorm(d),
             },
         )
     names = ("attention_layer_norm", "feedforward_layer_norm")
     own = ("input_layernorm", "post_attention_layernorm")
-    return Group(mlp=mlp, **{name: RMSNorm(d) for name in (names if c.published else own)}, linear_attn=_delta_net(c))
+    return nn.Module(
+        mlp=mlp, **{name: nn.RMSNorm(d) for name in (names if c.published else own)}, linear_attn=_delta_net(c)
+    )
 
 
-def _attention(c: Config) -> Attention:
+def _attention(c: Config) -> nn.Attention:
     """Queries and keys are normed over all heads at once."""
-    runs = heads(c)
-    norms: dict[str, Any] = {"q_norm": RMSNorm(runs.queries * runs.size), "k_norm": RMSNorm(runs.keys * runs.size)}
-    return attention(c, runs, bias=c.attention_bias, **norms)
+    runs = kit.heads(c)
+    norms: dict[str, Any] = {
+        "q_norm": nn.RMSNorm(runs.queries * runs.size),
+        "k_norm": nn.RMSNorm(runs.keys * runs.size),
+    }
+    return kit.attention(c, runs, bias=c.attention_bias, **norms)
 
 
-def _delta_net(c: Config) -> Scan:
+def _delta_net(c: Config) -> nn.Scan:
     """For each head of values a state of keys × values, by default of three quarters of the width and twice that."""
     d, of_keys = c.hidden_size, c.linear_num_key_heads or c.num_attention_heads
     of_values, size = c.linear_num_value_heads or c.num_attention_heads, c.linear_key_head_dim
     size = size or floor(3 * d, 4 * of_keys)
     of_value = c.linear_value_head_dim or 2 * size
     keys, values = of_keys * size, of_values * of_value
-    return Scan(
-        Recurrence(
+    return nn.Scan(
+        nn.Recurrence(
             inputs=(2 * keys + values) * c.linear_conv_kernel_dim,
             state=values * size,
             source="Yang et al. 2024, Gated Delta Networks, section 3",
-            runs=Correcting(of_values, size, of_value),
+            runs=nn.DeltaRule(of_values, size, of_value),
         ),
-        q_proj=Linear(d, keys, bias=False),
-        k_proj=Linear(d, keys, bias=False),
-        v_proj=Linear(d, values, bias=False),
-        a_proj=Linear(d, of_values, bias=False),
-        b_proj=Linear(d, of_values, bias=False),
-        g_proj=Linear(d, values, bias=False),
-        o_proj=Linear(values, d, bias=False),
+        q_proj=nn.Linear(d, keys, bias=False),
+        k_proj=nn.Linear(d, keys, bias=False),
+        v_proj=nn.Linear(d, values, bias=False),
+        a_proj=nn.Linear(d, of_values, bias=False),
+        b_proj=nn.Linear(d, of_values, bias=False),
+        g_proj=nn.Linear(d, values, bias=False),
+        o_proj=nn.Linear(values, d, bias=False),
         **short_convs(c, c.linear_conv_kernel_dim, keys, keys, values),
-        A_log=Tensor((of_values,)),
-        dt_bias=Tensor((of_values,)),
-        o_norm=RMSNorm(c.linear_value_head_dim or 2 * size),
+        A_log=nn.Parameter((of_values,)),
+        dt_bias=nn.Parameter((of_values,)),
+        o_norm=nn.RMSNorm(c.linear_value_head_dim or 2 * size),
     )
 
 
-def short_convs(c: Config, kernel: int, queries: int, keys: int, values: int) -> dict[str, Group]:
+def short_convs(c: Config, kernel: int, queries: int, keys: int, values: int) -> dict[str, nn.Module]:
     """The convolutions of queries, keys and values, in files one by one."""
     if not c.published:
         return {"conv1d": short_conv(queries + keys + values, kernel, bias=False)}

@@ -1,20 +1,7 @@
 """GPT, the first (Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training"): norms behind, none at the end."""
 
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Conv1D,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Model,
-    PositionEmbedding,
-    Repeat,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -33,25 +20,25 @@ from tallystick.blueprint import (
     n_head=12,
     tie_word_embeddings=True,
 )
-def openai_gpt(c: Config) -> Model:
+def openai_gpt(c: Config) -> nn.Model:
     c.require_divisible("n_embd", by="n_head")
     d = c.n_embd
-    block = Group(
-        attn=Attention(
-            Heads(c.n_head, c.n_head, d / c.n_head, rotary=0),
-            c_attn=Conv1D(d, 3 * d),
-            c_proj=Conv1D(d, d),
+    block = nn.Module(
+        attn=nn.Attention(
+            nn.Heads(c.n_head, c.n_head, d / c.n_head, rotary=0),
+            c_attn=nn.Conv1D(d, 3 * d),
+            c_proj=nn.Conv1D(d, d),
         ),
-        ln_1=LayerNorm(d),
-        mlp=MLP(c_fc=Conv1D(d, 4 * d), c_proj=Conv1D(4 * d, d)),
-        ln_2=LayerNorm(d),
+        ln_1=nn.LayerNorm(d),
+        mlp=nn.MLP(c_fc=nn.Conv1D(d, 4 * d), c_proj=nn.Conv1D(4 * d, d)),
+        ln_2=nn.LayerNorm(d),
     )
-    return Model(
-        transformer=Group(
-            tokens_embed=Embedding(c.vocab_size, d),
-            positions_embed=PositionEmbedding(c.n_positions, d),
-            h=Repeat(c.n_layer, block),
+    return nn.Model(
+        transformer=nn.Module(
+            tokens_embed=nn.Embedding(c.vocab_size, d),
+            positions_embed=nn.PositionEmbedding(c.n_positions, d),
+            h=nn.Repeat(c.n_layer, block),
         ),
-        lm_head=Head(d, c.vocab_size),
+        lm_head=nn.Head(d, c.vocab_size),
         tie=("lm_head.weight", "transformer.tokens_embed.weight") if c.tie_word_embeddings else None,
     )

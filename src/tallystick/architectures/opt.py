@@ -1,23 +1,7 @@
 """OPT (Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models")."""
 
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Dropout,
-    Embedding,
-    Feed,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    PositionEmbedding,
-    Repeat,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.registry import Config, architecture, optional
 
 # The first two rows stand for no position: padding once began there.
 OFFSET = 2
@@ -29,7 +13,7 @@ OFFSET = 2
     running={"activation_function": "relu", "dropout": 0.1, "attention_dropout": 0.0},
     vocab_size=50272,
     hidden_size=768,
-    word_embed_proj_dim=maybe(),
+    word_embed_proj_dim=optional(),
     ffn_dim=3072,
     max_position_embeddings=2048,
     num_hidden_layers=12,
@@ -40,38 +24,38 @@ OFFSET = 2
     _remove_final_layer_norm=False,
     tie_word_embeddings=True,
 )
-def opt(c: Config) -> Model:
+def opt(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias = c.hidden_size, c.ffn_dim, c.enable_bias
     heads = c.num_attention_heads
     projects = c.word_embed_proj_dim not in (None, d)  # most published files state the width itself
     width = c.word_embed_proj_dim if projects else d
     final_norm = c.do_layer_norm_before and not c._remove_final_layer_norm
-    norm = LayerNorm(d) if c.layer_norm_elementwise_affine else Group()
-    block = Group(
-        self_attn=Attention(
-            Heads(heads, heads, d / heads, rotary=0, dropout=c.attention_dropout > 0),
-            k_proj=Linear(d, d, bias=bias),
-            v_proj=Linear(d, d, bias=bias),
-            q_proj=Linear(d, d, bias=bias),
-            out_proj=Linear(d, d, bias=bias),
+    norm = nn.LayerNorm(d) if c.layer_norm_elementwise_affine else nn.Module()
+    block = nn.Module(
+        self_attn=nn.Attention(
+            nn.Heads(heads, heads, d / heads, rotary=0, dropout=c.attention_dropout > 0),
+            k_proj=nn.Linear(d, d, bias=bias),
+            v_proj=nn.Linear(d, d, bias=bias),
+            q_proj=nn.Linear(d, d, bias=bias),
+            out_proj=nn.Linear(d, d, bias=bias),
         ),
         self_attn_layer_norm=norm,
-        fc1=MLP(Feed(d, inner, c.activation_function), **Linear(d, inner, bias=bias).children),
-        fc2=MLP(**Linear(inner, d, bias=bias).children),
+        fc1=nn.MLP(nn.FeedForward(d, inner, c.activation_function), **nn.Linear(d, inner, bias=bias).children),
+        fc2=nn.MLP(**nn.Linear(inner, d, bias=bias).children),
         final_layer_norm=norm,
-        dropout=Dropout(2 * d, c.dropout),  # of what the attention gives, and of what the MLP gives
+        dropout=nn.Dropout(2 * d, c.dropout),  # of what the attention gives, and of what the MLP gives
     )
-    decoder = Group(
-        embed_tokens=Embedding(c.vocab_size, width),
-        embed_positions=PositionEmbedding(c.max_position_embeddings + OFFSET, d),
-        project_out=Linear(d, width, bias=False) if projects else None,
-        project_in=Linear(width, d, bias=False) if projects else None,
+    decoder = nn.Module(
+        embed_tokens=nn.Embedding(c.vocab_size, width),
+        embed_positions=nn.PositionEmbedding(c.max_position_embeddings + OFFSET, d),
+        project_out=nn.Linear(d, width, bias=False) if projects else None,
+        project_in=nn.Linear(width, d, bias=False) if projects else None,
         final_layer_norm=norm if final_norm else None,
-        layers=Repeat(c.num_hidden_layers, block),
+        layers=nn.Repeat(c.num_hidden_layers, block),
     )
-    return Model(
-        model=Group(decoder=decoder),
-        lm_head=Head(width, c.vocab_size),
+    return nn.Model(
+        model=nn.Module(decoder=decoder),
+        lm_head=nn.Head(width, c.vocab_size),
         tie=("lm_head.weight", "model.decoder.embed_tokens.weight") if c.tie_word_embeddings else None,
     )

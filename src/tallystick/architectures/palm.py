@@ -4,22 +4,9 @@ Google released no checkpoint, so the tensors' names are ours. The paper gives i
 of a scale; only without one does its table 1 come out, 540.35B and not 540.36B. `norm_scale` adds them.
 """
 
-from tallystick.architectures._decoder import gated_mlp
-from tallystick.blueprint import (
-    REQUIRED,
-    Attention,
-    Config,
-    Embedding,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    Parallel,
-    Repeat,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import REQUIRED, Config, architecture, optional
 
 
 @architecture(
@@ -29,29 +16,29 @@ from tallystick.blueprint import (
     n_layers=REQUIRED,
     n_heads=REQUIRED,
     head_dim=256,
-    d_ff=maybe(),
+    d_ff=optional(),
     norm_scale=False,
     tie_word_embeddings=True,
 )
-def palm(c: Config) -> Model:
+def palm(c: Config) -> nn.Model:
     d, queries, inner = c.d_model, c.n_heads * c.head_dim, c.d_ff or 4 * c.d_model
-    norm = LayerNorm(d, scale=bool(c.norm_scale), bias=False)
-    block = Parallel(
+    norm = nn.LayerNorm(d, scale=bool(c.norm_scale), bias=False)
+    block = nn.ParallelBlock(
         # Attention and MLP run side by side behind one norm; no bias anywhere.
         norm=norm,
-        attention=Attention(
-            Heads(c.n_heads, 1, c.head_dim),
-            q_proj=Linear(d, queries, bias=False),
-            k_proj=Linear(d, c.head_dim, bias=False),  # multi-query: one head of keys and one of values
-            v_proj=Linear(d, c.head_dim, bias=False),
-            o_proj=Linear(queries, d, bias=False),
+        attention=nn.Attention(
+            nn.Heads(c.n_heads, 1, c.head_dim),
+            q_proj=nn.Linear(d, queries, bias=False),
+            k_proj=nn.Linear(d, c.head_dim, bias=False),  # multi-query: one head of keys and one of values
+            v_proj=nn.Linear(d, c.head_dim, bias=False),
+            o_proj=nn.Linear(queries, d, bias=False),
         ),
-        mlp=gated_mlp(d, inner, "silu"),
+        mlp=kit.gated_mlp(d, inner, "silu"),
     )
-    return Model(
-        embedding=Embedding(c.vocab_size, d),
-        layers=Repeat(c.n_layers, block),
+    return nn.Model(
+        embedding=nn.Embedding(c.vocab_size, d),
+        layers=nn.Repeat(c.n_layers, block),
         norm=norm,
-        head=Head(d, c.vocab_size),
+        head=nn.Head(d, c.vocab_size),
         tie=("head.weight", "embedding.weight") if c.tie_word_embeddings else None,
     )

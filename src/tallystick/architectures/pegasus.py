@@ -1,8 +1,9 @@
 """Pegasus's decoder (Zhang et al. 2019, "PEGASUS: Pre-training with Extracted Gap-sentences"): BART's, norms before, sines for positions."""
 
-from tallystick.architectures._bart import beside_encoder, sinusoidal
-from tallystick.architectures._encoder_decoder import whole
-from tallystick.blueprint import Config, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder, sinusoidal
+from tallystick.architectures.kit.encoder_decoder import whole
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -18,5 +19,5 @@ from tallystick.blueprint import Config, Model, architecture
     d_model=1024,
     tie_word_embeddings=True,
 )
-def pegasus(c: Config) -> Model:
+def pegasus(c: Config) -> nn.Model:
     return beside_encoder(c, sinusoidal(c), final_norm=True)

@@ -1,18 +1,8 @@
 """Phi-1, Phi-1.5 and Phi-2 (Gunasekar et al. 2023, "Textbooks Are All You Need"; Li et al. 2023)."""
 
-from tallystick.architectures._decoder import attention, head_dim, heads, key_value_heads, plain_mlp, turned
-from tallystick.blueprint import (
-    Config,
-    Embedding,
-    Group,
-    Head,
-    LayerNorm,
-    Model,
-    Parallel,
-    Repeat,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -24,37 +14,40 @@ from tallystick.blueprint import (
     intermediate_size=8192,
     num_hidden_layers=24,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     qk_layernorm=False,
     tie_word_embeddings=False,
 )
-def phi(c: Config) -> Model:
+def phi(c: Config) -> nn.Model:
     d, inner = c.hidden_size, c.intermediate_size
     q_norm = k_norm = None
     if c.qk_layernorm:
         c.require_divisible("hidden_size", by="num_attention_heads")
         width = d / c.num_attention_heads  # a stated head_dim does not change it
-        q_norm, k_norm = LayerNorm(width, times=c.num_attention_heads), LayerNorm(width, times=key_value_heads(c))
+        q_norm, k_norm = (
+            nn.LayerNorm(width, times=c.num_attention_heads),
+            nn.LayerNorm(width, times=kit.key_value_heads(c)),
+        )
     # Attention and MLP run side by side behind one norm.
-    block = Parallel(
-        self_attn=attention(
+    block = nn.ParallelBlock(
+        self_attn=kit.attention(
             c,
-            heads(c, rotary=turned(c, head_dim(c)), joined=True, parted=True),
+            kit.heads(c, rotary=kit.turned(c, kit.head_dim(c))),
             bias=True,
             output="dense",
             q_layernorm=q_norm,
             k_layernorm=k_norm,
         ),
-        mlp=plain_mlp(d, inner, c.hidden_act, "fc1", "fc2"),
-        input_layernorm=LayerNorm(d),
+        mlp=kit.plain_mlp(d, inner, c.hidden_act, "fc1", "fc2"),
+        input_layernorm=nn.LayerNorm(d),
     )
-    return Model(
-        model=Group(
-            embed_tokens=Embedding(c.vocab_size, d),
-            layers=Repeat(c.num_hidden_layers, block),
-            final_layernorm=LayerNorm(d),
+    return nn.Model(
+        model=nn.Module(
+            embed_tokens=nn.Embedding(c.vocab_size, d),
+            layers=nn.Repeat(c.num_hidden_layers, block),
+            final_layernorm=nn.LayerNorm(d),
         ),
-        lm_head=Head(d, c.vocab_size, bias=True),
+        lm_head=nn.Head(d, c.vocab_size, bias=True),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
     )

@@ -1,43 +1,34 @@
 """Phi-3, Phi-3.5 and Phi-4 (Abdin et al. 2024, "Phi-3 Technical Report")."""
 
-from tallystick.architectures._decoder import SILU, decoder, fused_gated_mlp, heads, pre_norm
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Group,
-    Linear,
-    Model,
-    RMSNorm,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
     "phi3",
     "Phi3ForCausalLM",
-    running={**SILU, "sliding_window": natural(None, nullable=True)},
+    running={**kit.SILU, "sliding_window": nonnegative(None, nullable=True)},
     vocab_size=32064,
     hidden_size=3072,
     intermediate_size=8192,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(),
-    head_dim=maybe(),
+    num_key_value_heads=optional(),
+    head_dim=optional(),
     tie_word_embeddings=False,
 )
-def phi3(c: Config) -> Model:
-    return decoder(c, layer(c))
+def phi3(c: Config) -> nn.Model:
+    return kit.decoder(c, layer(c))
 
 
-def layer(c: Config) -> Group:
+def layer(c: Config) -> nn.Module:
     d = c.hidden_size
-    runs = heads(c, windows=((c.sliding_window, 1),), joined=True)
+    runs = kit.heads(c, windows=((c.sliding_window, 1),))
     queries, keys = runs.queries * runs.size, runs.keys * runs.size
-    attends = Attention(
+    attends = nn.Attention(
         runs,
-        o_proj=Linear(queries, d, bias=False),
-        qkv_proj=Linear(d, queries + 2 * keys, bias=False),
+        o_proj=nn.Linear(queries, d, bias=False),
+        qkv_proj=nn.Linear(d, queries + 2 * keys, bias=False),
     )
-    return pre_norm(attends, fused_gated_mlp(d, c.intermediate_size, c.hidden_act), RMSNorm(d))
+    return kit.pre_norm(attends, kit.fused_gated_mlp(d, c.intermediate_size, c.hidden_act), nn.RMSNorm(d))

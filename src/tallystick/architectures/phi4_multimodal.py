@@ -2,27 +2,12 @@
 
 import math
 
-from tallystick.architectures._decoder import SILU, decoder, rounded
-from tallystick.architectures._towers import SIGLIP, conv, siglip
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.towers import SIGLIP, conv, siglip
 from tallystick.architectures.phi3 import layer
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Buffer,
-    Config,
-    Group,
-    LayerNorm,
-    Linear,
-    Model,
-    Part,
-    Repeat,
-    Tensor,
-    Tower,
-    architecture,
-    maybe,
-    natural,
-)
 from tallystick.dims import ceil
+from tallystick.registry import Config, Part, architecture, nonnegative, optional
 
 EYES = Part(
     {
@@ -41,14 +26,14 @@ EARS = Part(
         "intermediate_size": 1536,
         "num_blocks": 24,
         "num_attention_heads": 16,
-        "head_dim": maybe(),
+        "head_dim": optional(),
         "ext_pw_out_channel": 1024,
         "depthwise_separable_out_channel": 1024,
         "depthwise_multiplier": 1,
         "kernel_size": 3,
         "input_size": 80,
         "time_reduction": 8,
-        "nemo_final_size": maybe(),
+        "nemo_final_size": optional(),
         "bias_max_distance": 1000,
         "bias_symmetric": False,
         "nemo_conv_channels": 1024,
@@ -61,76 +46,78 @@ EARS = Part(
     "phi4_multimodal",
     "Phi4MultimodalForCausalLM",
     parts={"vision_config": EYES, "audio_config": EARS},
-    running={**SILU, "sliding_window": natural(None, nullable=True)},
+    running={**kit.SILU, "sliding_window": nonnegative(None, nullable=True)},
     vocab_size=200064,
     hidden_size=3072,
     intermediate_size=8192,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(8),
-    head_dim=maybe(),
+    num_key_value_heads=optional(8),
+    head_dim=optional(),
     tie_word_embeddings=False,
 )
-def phi4_multimodal(c: Config) -> Model:
+def phi4_multimodal(c: Config) -> nn.Model:
     d, eyes, ears = c.hidden_size, c.part("vision_config"), c.part("audio_config")
     seen, heard = eyes.hidden_size, ears.hidden_size * ears.downsample_rate
-    return decoder(
+    return kit.decoder(
         c,
         layer(c),
-        embed_tokens_extend=Tower(
-            image_embed=Group(
-                global_img_feature_extensor=Tensor((1, 1, seen)),
-                sub_img_feature_extensor=Tensor((1, 1, 1, seen)),
+        embed_tokens_extend=nn.Tower(
+            image_embed=nn.Module(
+                global_img_feature_extensor=nn.Parameter((1, 1, seen)),
+                sub_img_feature_extensor=nn.Parameter((1, 1, 1, seen)),
                 img_processor=siglip(eyes, pooled=True),
-                img_projection_up=Linear(seen, d),
-                img_projection_down=Linear(d, d),
+                img_projection_up=nn.Linear(seen, d),
+                img_projection_down=nn.Linear(d, d),
             ),
-            audio_embed=Group(
+            audio_embed=nn.Module(
                 encoder=_conformer(ears),
-                up_proj_for_speech=Linear(heard, d),
-                down_proj_for_speech=Linear(d, d),
-                up_proj_for_vision_speech=Linear(heard, d),
-                down_proj_for_vision_speech=Linear(d, d),
+                up_proj_for_speech=nn.Linear(heard, d),
+                down_proj_for_speech=nn.Linear(d, d),
+                up_proj_for_vision_speech=nn.Linear(heard, d),
+                down_proj_for_vision_speech=nn.Linear(d, d),
             ),
         ),
     )
 
 
-def _conformer(c: Config) -> Group:
+def _conformer(c: Config) -> nn.Module:
     """A conformer (Gulati et al. 2020), with what it knows of its input's mean and spread, and a bias for each distance."""
     d, heads = c.hidden_size, c.num_attention_heads
-    size = c.head_dim or rounded(d, heads)
-    each = Linear(d, heads * size)
-    block = Group(
+    size = c.head_dim or kit.rounded(d, heads)
+    each = nn.Linear(d, heads * size)
+    block = nn.Module(
         feed_forward_in=_feed_forward(c),
-        self_attn=Attention(q_proj=each, k_proj=each, v_proj=each, o_proj=Linear(heads * size, d)),
+        self_attn=nn.Attention(q_proj=each, k_proj=each, v_proj=each, o_proj=nn.Linear(heads * size, d)),
         conv=_convolution(c),
         feed_forward_out=_feed_forward(c),
-        layer_norm_att=LayerNorm(d),
-        layer_norm=LayerNorm(d),
+        layer_norm_att=nn.LayerNorm(d),
+        layer_norm=nn.LayerNorm(d),
     )
     distances = c.bias_max_distance * (1 if c.bias_symmetric else 2)
-    return Group(
-        encoder_embedding=Group(global_mean=Buffer(c.input_size), global_invstd=Buffer(c.input_size)),
+    return nn.Module(
+        encoder_embedding=nn.Module(global_mean=nn.Buffer(c.input_size), global_invstd=nn.Buffer(c.input_size)),
         embed=_shortened(c),
-        relative_attention_bias_layer=Group(bias_values=Group(weight=Tensor((distances, heads), "attention"))),
-        encoders=Repeat(c.num_blocks, block),
+        relative_attention_bias_layer=nn.Module(
+            bias_values=nn.Module(weight=nn.Parameter((distances, heads), "attention"))
+        ),
+        encoders=nn.Repeat(c.num_blocks, block),
     )
 
 
-def _feed_forward(c: Config) -> MLP:
+def _feed_forward(c: Config) -> nn.MLP:
     d, inner = c.hidden_size, c.intermediate_size
-    return MLP(layer_norm=LayerNorm(d), gate_up_proj=Linear(d, 2 * inner), down_proj=Linear(inner, d))
+    return nn.MLP(layer_norm=nn.LayerNorm(d), gate_up_proj=nn.Linear(d, 2 * inner), down_proj=nn.Linear(inner, d))
 
 
-def _convolution(c: Config) -> Group:
+def _convolution(c: Config) -> nn.Module:
     d, out = c.hidden_size, c.ext_pw_out_channel
     wider = d * c.depthwise_multiplier
-    bias = Tensor((1, out, 1), "conv")
-    return Group(
-        layer_norm=LayerNorm(d),
-        glu=Group(b1=bias, b2=bias, ext_pw_conv_1d=conv(d, 2 * out, 1)),
-        dw_sep_conv_1d=Group(
+    bias = nn.Parameter((1, out, 1), "conv")
+    return nn.Module(
+        layer_norm=nn.LayerNorm(d),
+        glu=nn.Module(b1=bias, b2=bias, ext_pw_conv_1d=conv(d, 2 * out, 1)),
+        dw_sep_conv_1d=nn.Module(
             dw_conv=conv(1, wider, c.kernel_size),
             pw_conv=conv(wider, c.depthwise_separable_out_channel, 1),
         ),
@@ -138,14 +125,14 @@ def _convolution(c: Config) -> Group:
     )
 
 
-def _shortened(c: Config) -> Group:
+def _shortened(c: Config) -> nn.Module:
     """Convolutions that each halve the time and the frequencies of sound, until `time_reduction` moments are one."""
     width, times = c.nemo_conv_channels, int(c.time_reduction)
     if times % 2:
         raise c.refuse(f"time_reduction = {times} is not even", code="indivisible")
     halvings = int(math.log2(times))
-    convs: dict[str, Group] = {"0": conv(1, width, 3, 3)}
+    convs: dict[str, nn.Module] = {"0": conv(1, width, 3, 3)}
     for halving in range(1, halvings):  # every third in the row is an activation
         convs |= {f"{3 * halving - 1}": conv(1, width, 3, 3), f"{3 * halving}": conv(width, width, 1, 1)}
     left = c.nemo_final_size or ceil(c.input_size, 2**halvings)
-    return Group(conv=Group(**convs), out=Linear(width * left, c.hidden_size))
+    return nn.Module(conv=nn.Module(**convs), out=nn.Linear(width * left, c.hidden_size))

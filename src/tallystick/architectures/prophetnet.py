@@ -1,21 +1,7 @@
 """ProphetNet's decoder (Qi et al. 2020, "ProphetNet: Predicting Future N-gram"): several tokens ahead, each with a vector of its own."""
 
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    PositionEmbedding,
-    Repeat,
-    Tensor,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -33,39 +19,39 @@ from tallystick.blueprint import (
     add_cross_attention=True,
     tie_word_embeddings=True,
 )
-def prophetnet(c: Config) -> Model:
+def prophetnet(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_decoder_attention_heads")
     d, inner, heads = c.hidden_size, c.decoder_ffn_dim, c.num_decoder_attention_heads
     cross = _attention(d, None) if c.add_cross_attention else None
-    block = Group(
+    block = nn.Module(
         # Each of the tokens ahead attends on its own, and is not cached; distances are scored by what a token is.
         self_attn=_attention(
-            d, Heads(heads, heads, d / heads, rotary=0), relative_pos_embeddings=Linear(d, c.num_buckets * heads)
+            d, nn.Heads(heads, heads, d / heads, rotary=0), relative_pos_embeddings=nn.Linear(d, c.num_buckets * heads)
         ),
-        self_attn_layer_norm=LayerNorm(d),
+        self_attn_layer_norm=nn.LayerNorm(d),
         cross_attn=cross,
-        cross_attn_layer_norm=LayerNorm(d) if cross else None,
-        feed_forward=MLP(intermediate=Linear(d, inner), output=Linear(inner, d)),
-        feed_forward_layer_norm=LayerNorm(d),
+        cross_attn_layer_norm=nn.LayerNorm(d) if cross else None,
+        feed_forward=nn.MLP(intermediate=nn.Linear(d, inner), output=nn.Linear(inner, d)),
+        feed_forward_layer_norm=nn.LayerNorm(d),
     )
     embedding, apart = "prophetnet.word_embeddings.weight", "prophetnet.decoder.word_embeddings.weight"
-    return Model(
+    return nn.Model(
         f"the layers take it once for itself and once for each of the {int(c.ngram)} tokens ahead",
-        prophetnet=Group(
-            word_embeddings=Embedding(c.vocab_size, d),
-            decoder=Group(
-                word_embeddings=Embedding(c.vocab_size, d),
-                position_embeddings=PositionEmbedding(c.max_position_embeddings, d),
-                ngram_embeddings=Group(weight=Tensor((c.ngram, d), "other")),
-                layers=Repeat(c.num_decoder_layers, block),
-                embeddings_layer_norm=LayerNorm(d),
+        prophetnet=nn.Module(
+            word_embeddings=nn.Embedding(c.vocab_size, d),
+            decoder=nn.Module(
+                word_embeddings=nn.Embedding(c.vocab_size, d),
+                position_embeddings=nn.PositionEmbedding(c.max_position_embeddings, d),
+                ngram_embeddings=nn.Module(weight=nn.Parameter((c.ngram, d), "other")),
+                layers=nn.Repeat(c.num_decoder_layers, block),
+                embeddings_layer_norm=nn.LayerNorm(d),
             ),
         ),
-        lm_head=Head(d, c.vocab_size),
+        lm_head=nn.Head(d, c.vocab_size),
         tie={"lm_head.weight": embedding, apart: embedding} if c.tie_word_embeddings else None,
     )
 
 
-def _attention(d: int, runs: Heads | None, **more: Group) -> Attention:
-    projections = {name: Linear(d, d) for name in ("key_proj", "value_proj", "query_proj", "out_proj")}
-    return Attention(runs, **projections, **more)
+def _attention(d: int, runs: nn.Heads | None, **more: nn.Module) -> nn.Attention:
+    projections = {name: nn.Linear(d, d) for name in ("key_proj", "value_proj", "query_proj", "out_proj")}
+    return nn.Attention(runs, **projections, **more)

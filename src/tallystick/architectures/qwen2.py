@@ -1,33 +1,25 @@
 """Qwen2 and Qwen2.5 (Yang et al. 2024, "Qwen2 Technical Report")."""
 
-from tallystick.architectures._decoder import (
-    SILU,
-    SLIDING,
-    attention,
-    decoder,
-    gated_mlp,
-    heads,
-    late_windows,
-    pre_norm,
-)
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
     "qwen2",
     "Qwen2ForCausalLM",
-    running={**SLIDING, **SILU},
+    running={**kit.SLIDING, **kit.SILU},
     vocab_size=151936,
     hidden_size=4096,
     intermediate_size=22016,
     num_hidden_layers=32,
     num_attention_heads=32,
-    num_key_value_heads=maybe(32),
-    head_dim=maybe(),
+    num_key_value_heads=optional(32),
+    head_dim=optional(),
     tie_word_embeddings=False,
 )
-def qwen2(c: Config) -> Model:
+def qwen2(c: Config) -> nn.Model:
     d = c.hidden_size
-    attends = attention(c, heads(c, windows=late_windows(c)), bias=True, output_bias=False)
-    mlp = gated_mlp(d, c.intermediate_size, c.hidden_act)
-    return decoder(c, pre_norm(attends, mlp, RMSNorm(d)))
+    attends = kit.attention(c, kit.heads(c, windows=kit.late_windows(c)), bias=True, output_bias=False)
+    mlp = kit.gated_mlp(d, c.intermediate_size, c.hidden_act)
+    return kit.decoder(c, kit.pre_norm(attends, mlp, nn.RMSNorm(d)))

@@ -1,12 +1,13 @@
 """Qwen3.5 with experts (Qwen Team 2026): its causal language model is the text alone, the whole has Qwen3.5's eyes before it."""
 
+from tallystick import nodes as nn
 from tallystick.architectures.qwen3_5 import whole
 from tallystick.architectures.qwen3_5_moe_text import qwen3_5_moe_text
-from tallystick.blueprint import Config, Model, architecture, part_of
+from tallystick.registry import Config, architecture, part_of
 
 
 @architecture(
     "qwen3_5_moe", "Qwen3_5MoeForCausalLM", siblings=whole(), parts={"text_config": part_of("qwen3_5_moe_text")}
 )
-def qwen3_5_moe(c: Config) -> Model:
+def qwen3_5_moe(c: Config) -> nn.Model:
     return qwen3_5_moe_text(c.part("text_config"))

@@ -1,8 +1,9 @@
 """Qwen3.5 with experts, without its eyes (Qwen Team 2026): delta nets, gated attention, experts beside one shared."""
 
+from tallystick import nodes as nn
 from tallystick.architectures.qwen2_moe import beside_shared
 from tallystick.architectures.qwen3_5_text import four_readers
-from tallystick.blueprint import Config, Model, architecture
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -28,5 +29,5 @@ from tallystick.blueprint import Config, Model, architecture
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def qwen3_5_moe_text(c: Config) -> Model:
+def qwen3_5_moe_text(c: Config) -> nn.Model:
     return four_readers(c, beside_shared(c))

@@ -1,8 +1,9 @@
 """Qwen3.5 without its eyes (Qwen Team 2026), dense: gated delta nets, and gated attention in every fourth layer."""
 
-from tallystick.architectures._decoder import gated_mlp, listable
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.qwen3_next import delta_decoder, delta_widths
-from tallystick.blueprint import Config, Group, Linear, Model, architecture
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -25,18 +26,18 @@ from tallystick.blueprint import Config, Group, Linear, Model, architecture
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def qwen3_5_text(c: Config) -> Model:
-    return four_readers(c, gated_mlp(c.hidden_size, c.intermediate_size))
+def qwen3_5_text(c: Config) -> nn.Model:
+    return four_readers(c, kit.gated_mlp(c.hidden_size, c.intermediate_size))
 
 
-def four_readers(c: Config, mlp: Group) -> Model:
+def four_readers(c: Config, mlp: nn.Module) -> nn.Model:
     """Qwen3-Next's layers, whose delta nets have a projection of its own for each thing that they read of a token."""
     d, of_values, (convolved, values) = c.hidden_size, c.linear_num_value_heads, delta_widths(c)
     return delta_decoder(
         c,
-        [mlp] * listable(c),
-        in_proj_qkv=Linear(d, convolved, bias=False),
-        in_proj_z=Linear(d, values, bias=False),
-        in_proj_b=Linear(d, of_values, bias=False),
-        in_proj_a=Linear(d, of_values, bias=False),
+        [mlp] * kit.listable(c),
+        in_proj_qkv=nn.Linear(d, convolved, bias=False),
+        in_proj_z=nn.Linear(d, values, bias=False),
+        in_proj_b=nn.Linear(d, of_values, bias=False),
+        in_proj_a=nn.Linear(d, of_values, bias=False),
     )

@@ -2,27 +2,16 @@
 
 from collections.abc import Sequence
 
-from tallystick.architectures._decoder import (
-    SILU,
-    attention,
-    decoder,
-    experts_used,
-    gated_mlp,
-    head_norms,
-    heads,
-    listable,
-    mixture,
-    pre_norm,
-    two_kinds,
-)
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture, maybe, natural
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(
     "qwen3_moe",
     "Qwen3MoeForCausalLM",
-    running={**SILU, "use_sliding_window": False, "sliding_window": natural(4096, nullable=True)},
+    running={**kit.SILU, "use_sliding_window": False, "sliding_window": nonnegative(4096, nullable=True)},
     aliases={"num_local_experts": "num_experts"},
     vocab_size=151936,
     hidden_size=2048,
@@ -31,21 +20,21 @@ from tallystick.errors import shown
     num_hidden_layers=24,
     num_attention_heads=32,
     num_key_value_heads=4,
-    head_dim=maybe(),
-    num_experts=natural(128),
+    head_dim=optional(),
+    num_experts=nonnegative(128),
     num_experts_per_tok=8,
     decoder_sparse_step=1,
     mlp_only_layers=None,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def qwen3_moe(c: Config) -> Model:
-    dense = _block(c, gated_mlp(c.hidden_size, c.intermediate_size, c.hidden_act))
+def qwen3_moe(c: Config) -> nn.Model:
+    dense = _block(c, kit.gated_mlp(c.hidden_size, c.intermediate_size, c.hidden_act))
     if not c.num_experts:
-        return decoder(c, dense)
-    used = experts_used(c, "num_experts")
-    moe = mixture(c, c.moe_intermediate_size, used, c.num_experts, scoring="softmax", weights="own")
-    return decoder(c, two_kinds(c, dense_layers(c), dense, _block(c, moe)))
+        return kit.decoder(c, dense)
+    used = kit.experts_used(c, "num_experts")
+    moe = kit.mixture(c, c.moe_intermediate_size, used, c.num_experts, scoring="softmax", weights="own")
+    return kit.decoder(c, kit.two_kinds(c, dense_layers(c), dense, _block(c, moe)))
 
 
 def dense_layers(c: Config, otherwise: Sequence[int] = ()) -> frozenset[int]:
@@ -55,12 +44,12 @@ def dense_layers(c: Config, otherwise: Sequence[int] = ()) -> frozenset[int]:
         listed = otherwise
     elif not isinstance(listed, list):
         raise c.refuse(f"mlp_only_layers is {shown(listed)}, expected a list of layers")
-    layers = range(listable(c))
+    layers = range(kit.listable(c))
     return frozenset(layer for layer in layers if layer in listed or (layer + 1) % step or not c.num_experts)
 
 
-def _block(c: Config, mlp: Group) -> Group:
+def _block(c: Config, mlp: nn.Module) -> nn.Module:
     window = c.sliding_window if c.use_sliding_window else None
-    runs = heads(c, windows=((window, 1),))
-    attends = attention(c, runs, bias=c.attention_bias, **head_norms(runs))
-    return pre_norm(attends, mlp, RMSNorm(c.hidden_size))
+    runs = kit.heads(c, windows=((window, 1),))
+    attends = kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs))
+    return kit.pre_norm(attends, mlp, nn.RMSNorm(c.hidden_size))

@@ -3,24 +3,11 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from tallystick.anatomy import Correcting
-from tallystick.architectures._decoder import decoder, gated_mlp, heads, key_value_heads, listable
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.qwen2_moe import beside_shared
 from tallystick.architectures.qwen3_moe import dense_layers
-from tallystick.blueprint import (
-    Attention,
-    Config,
-    Group,
-    Linear,
-    Model,
-    Recurrence,
-    RMSNorm,
-    Scan,
-    Stack,
-    Tensor,
-    architecture,
-    natural,
-)
+from tallystick.registry import Config, architecture, nonnegative
 
 KINDS = ("linear_attention", "full_attention")
 
@@ -44,40 +31,40 @@ KINDS = ("linear_attention", "full_attention")
     linear_value_head_dim=128,
     linear_num_key_heads=16,
     linear_num_value_heads=32,
-    num_experts=natural(512),
+    num_experts=nonnegative(512),
     num_experts_per_tok=10,
     decoder_sparse_step=1,
     mlp_only_layers=None,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def qwen3_next(c: Config) -> Model:
+def qwen3_next(c: Config) -> nn.Model:
     d, dense = c.hidden_size, dense_layers(c)
-    sparse, plain = beside_shared(c), gated_mlp(d, c.intermediate_size)
+    sparse, plain = beside_shared(c), kit.gated_mlp(d, c.intermediate_size)
     convolved, values = delta_widths(c)
     return delta_decoder(
         c,
-        [plain if layer in dense else sparse for layer in range(listable(c))],
-        in_proj_qkvz=Linear(d, convolved + values, bias=False),
-        in_proj_ba=Linear(d, 2 * c.linear_num_value_heads, bias=False),
+        [plain if layer in dense else sparse for layer in range(kit.listable(c))],
+        in_proj_qkvz=nn.Linear(d, convolved + values, bias=False),
+        in_proj_ba=nn.Linear(d, 2 * c.linear_num_value_heads, bias=False),
     )
 
 
-def delta_decoder(c: Config, mlps: Sequence[Group], **reads: Group) -> Model:
+def delta_decoder(c: Config, mlps: Sequence[nn.Module], **reads: nn.Module) -> nn.Model:
     """Gated delta nets and gated attention, each layer with its MLP; `reads` are the projections by which a net reads."""
-    mixers: dict[str, dict[str, Group]] = {
+    mixers: dict[str, dict[str, nn.Module]] = {
         KINDS[0]: {"linear_attn": _delta_net(c, reads)},
         KINDS[1]: {"self_attn": _attention(c)},
     }
     norm = _norm(c.hidden_size)
 
-    def block(kind: str, mlp: Group) -> Group:
+    def block(kind: str, mlp: nn.Module) -> nn.Module:
         # How a scan runs is not told, so nothing is of the MLP beside it.
-        return Group(**mixers[kind], mlp=mlp, input_layernorm=norm, post_attention_layernorm=norm)
+        return nn.Module(**mixers[kind], mlp=mlp, input_layernorm=norm, post_attention_layernorm=norm)
 
     runs = groupby(zip(_kinds(c), mlps, strict=True), key=lambda layer: (layer[0], id(layer[1])))
     layers = [list(run) for _, run in runs]
-    return decoder(c, Stack(*((len(run), block(*run[0])) for run in layers)), norm)
+    return kit.decoder(c, nn.ModuleList(*((len(run), block(*run[0])) for run in layers)), norm)
 
 
 def delta_widths(c: Config) -> tuple[int, int]:
@@ -86,49 +73,49 @@ def delta_widths(c: Config) -> tuple[int, int]:
     return 2 * (c.linear_num_key_heads * c.linear_key_head_dim) + values, values
 
 
-def _norm(width: int) -> Group:
-    return RMSNorm(width, kind="gemma")
+def _norm(width: int) -> nn.Module:
+    return nn.RMSNorm(width, kind="gemma")
 
 
 def _kinds(c: Config) -> list[str]:
     """What each layer mixes by: as listed, or every `full_attention_interval`-th by attention."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
-        return [KINDS[(layer + 1) % int(c.full_attention_interval) == 0] for layer in range(listable(c))]
+        return [KINDS[(layer + 1) % int(c.full_attention_interval) == 0] for layer in range(kit.listable(c))]
     if not isinstance(listed, list) or len(listed) != count or not all(kind in KINDS for kind in listed):
         raise c.refuse(f"layer_types must list {' or '.join(KINDS)} for each of the {count} layers")
     return listed
 
 
-def _attention(c: Config) -> Attention:
+def _attention(c: Config) -> nn.Attention:
     """Grouped heads; the query's projection gives a gate of what they give too."""
     d, size, bias = c.hidden_size, c.head_dim, c.attention_bias
-    queries, keys = c.num_attention_heads * size, key_value_heads(c) * size
-    return Attention(
-        heads(c, size),
-        q_proj=Linear(d, 2 * queries, bias=bias),
-        k_proj=Linear(d, keys, bias=bias),
-        v_proj=Linear(d, keys, bias=bias),
-        o_proj=Linear(queries, d, bias=bias),
+    queries, keys = c.num_attention_heads * size, kit.key_value_heads(c) * size
+    return nn.Attention(
+        kit.heads(c, size),
+        q_proj=nn.Linear(d, 2 * queries, bias=bias),
+        k_proj=nn.Linear(d, keys, bias=bias),
+        v_proj=nn.Linear(d, keys, bias=bias),
+        o_proj=nn.Linear(queries, d, bias=bias),
         q_norm=_norm(size),
         k_norm=_norm(size),
     )
 
 
-def _delta_net(c: Config, reads: Mapping[str, Group]) -> Scan:
+def _delta_net(c: Config, reads: Mapping[str, nn.Module]) -> nn.Scan:
     """For each head of values a state of keys × values (Yang et al. 2024, "Gated Delta Networks", section 3)."""
     of_values, (convolved, values) = c.linear_num_value_heads, delta_widths(c)
-    return Scan(
-        Recurrence(
+    return nn.Scan(
+        nn.Recurrence(
             inputs=convolved * c.linear_conv_kernel_dim,
             state=values * c.linear_key_head_dim,
             source="Yang et al. 2024, Gated Delta Networks, section 3",
-            runs=Correcting(of_values, c.linear_key_head_dim, c.linear_value_head_dim),
+            runs=nn.DeltaRule(of_values, c.linear_key_head_dim, c.linear_value_head_dim),
         ),
-        conv1d=Group(weight=Tensor((convolved, 1, c.linear_conv_kernel_dim), "conv")),
+        conv1d=nn.Module(weight=nn.Parameter((convolved, 1, c.linear_conv_kernel_dim), "conv")),
         **reads,
-        norm=RMSNorm(c.linear_value_head_dim),
-        out_proj=Linear(values, c.hidden_size, bias=False),
-        dt_bias=Tensor((of_values,)),
-        A_log=Tensor((of_values,)),
+        norm=nn.RMSNorm(c.linear_value_head_dim),
+        out_proj=nn.Linear(values, c.hidden_size, bias=False),
+        dt_bias=nn.Parameter((of_values,)),
+        A_log=nn.Parameter((of_values,)),
     )

@@ -1,23 +1,10 @@
 """RecurrentGemma (Google DeepMind 2024, "RecurrentGemma: Moving Past Transformers for Efficient Open Language Models"): Griffin's layers."""
 
-from tallystick.anatomy import Stepping
-from tallystick.architectures._decoder import attention, frame, gated_mlp, heads, listable, rounded
-from tallystick.architectures._layers import in_turns
-from tallystick.architectures._mamba import short_conv
-from tallystick.blueprint import (
-    Config,
-    Group,
-    Linear,
-    Model,
-    Recurrence,
-    RMSNorm,
-    Scan,
-    Tensor,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import short_conv
 from tallystick.dims import floor
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 RECURRENT = "recurrent"
 TIMES = 100  # how often transformers repeats the pattern
@@ -26,69 +13,71 @@ TIMES = 100  # how often transformers repeats the pattern
 @architecture(
     "recurrent_gemma",
     "RecurrentGemmaForCausalLM",
-    running={"attention_window_size": natural(2048)},
+    running={"attention_window_size": nonnegative(2048)},
     vocab_size=256000,
     hidden_size=2560,
     intermediate_size=7680,
     num_hidden_layers=26,
     block_types=None,
     num_attention_heads=10,
-    head_dim=maybe(),
-    num_key_value_heads=maybe(),
+    head_dim=optional(),
+    num_key_value_heads=optional(),
     attention_bias=False,
-    lru_width=maybe(),
+    lru_width=optional(),
     conv1d_width=4,
     tie_word_embeddings=True,
 )
-def recurrent_gemma(c: Config) -> Model:
-    layers = in_turns(_kinds(c), lambda kind: _block(c, kind), depth=c.num_hidden_layers)
-    return frame(c, layers, norm="final_norm")
+def recurrent_gemma(c: Config) -> nn.Model:
+    layers = kit.in_turns(_kinds(c), lambda kind: _block(c, kind), depth=c.num_hidden_layers)
+    return kit.frame(c, layers, norm="final_norm")
 
 
 def _kinds(c: Config) -> list[str]:
     """What each layer mixes by: a pattern, repeated."""
-    pattern, count = c.block_types or [RECURRENT, RECURRENT, "attention"], listable(c)
+    pattern, count = c.block_types or [RECURRENT, RECURRENT, "attention"], kit.listable(c)
     if not isinstance(pattern, list) or TIMES * len(pattern) < count:
         raise c.refuse(f"block_types must list {RECURRENT} or attention, a pattern for the {count} layers")
     return [RECURRENT if pattern[layer % len(pattern)] == RECURRENT else "attention" for layer in range(count)]
 
 
-def _block(c: Config, kind: str) -> Group:
+def _block(c: Config, kind: str) -> nn.Module:
     d = c.hidden_size
-    return Group(
-        temporal_pre_norm=RMSNorm(d, kind="gemma"),
+    return nn.Module(
+        temporal_pre_norm=nn.RMSNorm(d, kind="gemma"),
         temporal_block=_recurrence(c) if kind == RECURRENT else _attention(c),
-        channel_pre_norm=RMSNorm(d, kind="gemma"),
-        mlp_block=gated_mlp(d, floor(c.intermediate_size, 2), bias=True),  # how a scan runs is not told, so nothing is
+        channel_pre_norm=nn.RMSNorm(d, kind="gemma"),
+        mlp_block=kit.gated_mlp(
+            d, floor(c.intermediate_size, 2), bias=True
+        ),  # how a scan runs is not told, so nothing is
     )
 
 
-def _attention(c: Config) -> Group:
-    runs = heads(
-        c, c.head_dim or rounded(c.hidden_size, c.num_attention_heads), windows=((c.attention_window_size, 1),)
+def _attention(c: Config) -> nn.Module:
+    runs = kit.heads(
+        c, c.head_dim or kit.rounded(c.hidden_size, c.num_attention_heads), windows=((c.attention_window_size, 1),)
     )
-    return attention(c, runs, bias=c.attention_bias, output_bias=True)
+    return kit.attention(c, runs, bias=c.attention_bias, output_bias=True)
 
 
-def _recurrence(c: Config) -> Scan:
+def _recurrence(c: Config) -> nn.Scan:
     """The real-gated linear recurrent unit, behind a convolution (De et al. 2024, "Griffin", section 2.4)."""
     d, width, heads = c.hidden_size, c.lru_width or c.hidden_size, c.num_attention_heads
-    size = rounded(width, heads)
+    size = kit.rounded(width, heads)
     gates = {
-        f"{gate}_gate_{what}": Tensor((heads, *sizes))
+        f"{gate}_gate_{what}": nn.Parameter((heads, *sizes))
         for gate in ("input", "recurrent")
         for what, sizes in (("weight", (size, size)), ("bias", (size,)))
     }
-    return Scan(
-        Recurrence(
+    return nn.Scan(
+        nn.Recurrence(
             inputs=width * (c.conv1d_width - 1),
             state=width,
             source="De et al. 2024, Griffin, section 2.4",
-            runs=Stepping(0),
+            runs=nn.SequentialScan(0),
         ),
-        linear_y=Linear(d, width),
-        linear_x=Linear(d, width),
-        linear_out=Linear(width, d),
+        linear_y=nn.Linear(d, width),
+        linear_x=nn.Linear(d, width),
+        linear_out=nn.Linear(width, d),
         conv_1d=short_conv(width, c.conv1d_width, bias=True),
-        rg_lru=Group(recurrent_param=Tensor((width,)), **gates),
+        rg_lru=nn.Module(recurrent_param=nn.Parameter((width,)), **gates),
     )

@@ -1,26 +1,10 @@
 """Reformer (Kitaev et al. 2020, "Reformer: The Efficient Transformer"): hashed attention, two streams, positions on two axes."""
 
-from tallystick.architectures._decoder import in_runs
-from tallystick.architectures._siblings import BARE, INSTEAD, sibling, two_products
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    LayerNorm,
-    Linear,
-    Model,
-    Node,
-    PositionEmbedding,
-    Stack,
-    Tensor,
-    architecture,
-    maybe,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.siblings import BARE, INSTEAD, sibling, two_products
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 KINDS = {"lsh": ("query_key", "value"), "local": ("query", "key", "value")}  # and their projections
 LISTED = ["local", "lsh"] * 3
@@ -38,10 +22,10 @@ CLASSIFIER = {
     "reformer",
     "ReformerModelWithLMHead",
     siblings=BARE | CLASSIFIER,
-    running={"local_num_chunks_after": natural(), "lsh_num_chunks_after": natural()},
+    running={"local_num_chunks_after": nonnegative(), "lsh_num_chunks_after": nonnegative()},
     vocab_size=320,
     hidden_size=256,
-    num_hidden_layers=maybe(),
+    num_hidden_layers=optional(),
     num_attention_heads=12,
     attention_head_size=64,
     feed_forward_size=512,
@@ -52,20 +36,24 @@ CLASSIFIER = {
     max_position_embeddings=4096,
     is_decoder=False,
 )
-def reformer(c: Config) -> Model:
+def reformer(c: Config) -> nn.Model:
     if c.headed and not c.is_decoder:
         raise c.refuse("is_decoder is missing or false: the language model of this type is a decoder")
     d = c.hidden_size
     local = [kind == "local" for kind in _kinds(c)]
-    runs = in_runs(local, _block(c, "local"), _block(c, "lsh"))
+    runs = kit.in_runs(local, _block(c, "local"), _block(c, "lsh"))
     layers = c.num_hidden_layers
-    stack = Stack((layers, runs[0][0])) if layers and len(runs) == 1 else Stack(*((n, block) for block, n in runs))
-    return Model(
-        reformer=Group(
-            embeddings=Group(word_embeddings=Embedding(c.vocab_size, d), position_embeddings=_positions(c)),
-            encoder=Group(layers=stack, layer_norm=LayerNorm(2 * d)),  # of both streams
+    stack = (
+        nn.ModuleList((layers, runs[0][0]))
+        if layers and len(runs) == 1
+        else nn.ModuleList(*((n, block) for block, n in runs))
+    )
+    return nn.Model(
+        reformer=nn.Module(
+            embeddings=nn.Module(word_embeddings=nn.Embedding(c.vocab_size, d), position_embeddings=_positions(c)),
+            encoder=nn.Module(layers=stack, layer_norm=nn.LayerNorm(2 * d)),  # of both streams
         ),
-        lm_head=Group(bias=Tensor((c.vocab_size,), "head"), decoder=Head(2 * d, c.vocab_size)),
+        lm_head=nn.Module(bias=nn.Parameter((c.vocab_size,), "head"), decoder=nn.Head(2 * d, c.vocab_size)),
     )
 
 
@@ -89,35 +77,35 @@ def _kinds(c: Config) -> list[str]:
     return listed[: int(layers)]
 
 
-def _block(c: Config, kind: str) -> Group:
+def _block(c: Config, kind: str) -> nn.Module:
     d, inner, heads = c.hidden_size, c.feed_forward_size, c.num_attention_heads * c.attention_head_size
-    reads = {name: Linear(d, heads, bias=False) for name in KINDS[kind]}
-    return Group(
+    reads = {name: nn.Linear(d, heads, bias=False) for name in KINDS[kind]}
+    return nn.Module(
         # How it runs is not told: what a position sees depends on the hashes of all.
-        attention=Attention(
-            layer_norm=LayerNorm(d),
-            self_attention=Group(**reads),
-            output=Group(dense=Linear(heads, d, bias=False)),
+        attention=nn.Attention(
+            layer_norm=nn.LayerNorm(d),
+            self_attention=nn.Module(**reads),
+            output=nn.Module(dense=nn.Linear(heads, d, bias=False)),
         ),
-        feed_forward=MLP(
-            layer_norm=LayerNorm(d),
-            dense=Group(dense=Linear(d, inner)),
-            output=Group(dense=Linear(inner, d)),
+        feed_forward=nn.MLP(
+            layer_norm=nn.LayerNorm(d),
+            dense=nn.Module(dense=nn.Linear(d, inner)),
+            output=nn.Module(dense=nn.Linear(inner, d)),
         ),
     )
 
 
-def _positions(c: Config) -> Group:
+def _positions(c: Config) -> nn.Module:
     """One table, or one for each axis, whose vectors stand side by side."""
     if not c.axial_pos_embds:
-        return Group(embedding=PositionEmbedding(c.max_position_embeddings, c.hidden_size))
+        return nn.Module(embedding=nn.PositionEmbedding(c.max_position_embeddings, c.hidden_size))
     shape, widths = c.axial_pos_shape, c.axial_pos_embds_dim
     if sum(map(int, widths)) != c.hidden_size:
         raise c.refuse(f"axial_pos_embds_dim must sum to hidden_size = {int(c.hidden_size)}")
     if len(widths) > len(shape):
         raise c.refuse(f"axial_pos_embds_dim names {len(widths)} axes, axial_pos_shape {len(shape)}")
-    tables: dict[str, Node] = {}
+    tables: dict[str, nn.Node] = {}
     for axis, width in enumerate(widths):
         sizes = [rows if at == axis else 1 for at, rows in enumerate(shape)]
-        tables[str(axis)] = Tensor((*sizes, width), "position_embedding")
-    return Group(weights=Group(**tables))
+        tables[str(axis)] = nn.Parameter((*sizes, width), "position_embedding")
+    return nn.Module(weights=nn.Module(**tables))

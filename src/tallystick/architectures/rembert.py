@@ -1,8 +1,9 @@
 """RemBERT (Chung et al. 2020, "Rethinking Embedding Coupling in Pre-trained Language Models"): a narrow embedding, a wide head."""
 
-from tallystick.architectures._bert import KEYS, embeddings, heads, layers, transform
-from tallystick.architectures._bert_siblings import BERT
-from tallystick.blueprint import Config, Group, Head, Linear, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, transform
+from tallystick.architectures.kit.bert_siblings import BERT
+from tallystick.registry import Config, architecture
 
 SIZES = {
     "vocab_size": 250300,
@@ -17,12 +18,14 @@ OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "tie_wo
 
 
 @architecture("rembert", "RemBertForCausalLM", siblings=BERT, **OWN)
-def rembert(c: Config) -> Model:
+def rembert(c: Config) -> nn.Model:
     narrow, wide = c.input_embedding_size, c.output_embedding_size
-    return Model(
-        rembert=Group(
+    return nn.Model(
+        rembert=nn.Module(
             embeddings=embeddings(c, narrow),
-            encoder=Group(embedding_hidden_mapping_in=Linear(narrow, c.hidden_size), layer=layers(c, heads(c))),
+            encoder=nn.Module(embedding_hidden_mapping_in=nn.Linear(narrow, c.hidden_size), layer=layers(c, heads(c))),
         ),
-        cls=Group(predictions=Group(**transform(c, width=wide), decoder=Head(wide, c.vocab_size, bias=True))),
+        cls=nn.Module(
+            predictions=nn.Module(**transform(c, width=wide), decoder=nn.Head(wide, c.vocab_size, bias=True))
+        ),
     )

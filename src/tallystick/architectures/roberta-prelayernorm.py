@@ -1,6 +1,7 @@
 """RoBERTa with norms before attention and MLP (Ott et al. 2019, "fairseq": its encoder-normalize-before)."""
 
-from tallystick.architectures._bert import (
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import (
     KEYS,
     PADDING,
     embeddings,
@@ -9,8 +10,8 @@ from tallystick.architectures._bert import (
     transform,
     with_lm_head,
 )
-from tallystick.architectures._bert_siblings import ROBERTA
-from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
+from tallystick.architectures.kit.bert_siblings import ROBERTA
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -20,8 +21,8 @@ from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
     running=PADDING,
     **KEYS | {"vocab_size": 50265},
 )
-def roberta_prelayernorm(c: Config) -> Model:
-    norm = {"LayerNorm": LayerNorm(c.hidden_size)}
+def roberta_prelayernorm(c: Config) -> nn.Model:
+    norm = {"LayerNorm": nn.LayerNorm(c.hidden_size)}
     stack = layers(c, heads_after_padding(c), behind=False, attention=norm, intermediate=norm)
-    base = Group(embeddings=embeddings(c), encoder=Group(layer=stack), **norm)
+    base = nn.Module(embeddings=embeddings(c), encoder=nn.Module(layer=stack), **norm)
     return with_lm_head(c, "roberta_prelayernorm", base, **transform(c, "layer_norm"))

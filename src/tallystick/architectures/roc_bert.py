@@ -1,8 +1,9 @@
 """RoCBert (Su et al. 2022, "RoCBert: Robust Chinese Bert"): BERT, whose tokens also have a sound and a shape."""
 
-from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures._bert_siblings import BERT
-from tallystick.blueprint import Config, Embedding, Group, Linear, Model, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.architectures.kit.bert_siblings import BERT
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -18,7 +19,7 @@ from tallystick.blueprint import Config, Embedding, Group, Linear, Model, archit
     shape_vocab_size=24858,
     concat_input=True,
 )
-def roc_bert(c: Config) -> Model:
+def roc_bert(c: Config) -> nn.Model:
     d = c.hidden_size
     joined = d
     if c.enable_pronunciation:
@@ -27,8 +28,8 @@ def roc_bert(c: Config) -> Model:
         joined += c.shape_embed_dim
     summed = embeddings(
         c,
-        pronunciation_embed=Embedding(c.pronunciation_vocab_size, c.pronunciation_embed_dim),
-        shape_embed=Embedding(c.shape_vocab_size, c.shape_embed_dim),
-        map_inputs_layer=Linear(joined, d) if c.concat_input else None,
+        pronunciation_embed=nn.Embedding(c.pronunciation_vocab_size, c.pronunciation_embed_dim),
+        shape_embed=nn.Embedding(c.shape_vocab_size, c.shape_embed_dim),
+        map_inputs_layer=nn.Linear(joined, d) if c.concat_input else None,
     )
-    return with_cls(c, "roc_bert", Group(embeddings=summed, encoder=Group(layer=layers(c, heads(c)))))
+    return with_cls(c, "roc_bert", nn.Module(embeddings=summed, encoder=nn.Module(layer=layers(c, heads(c)))))

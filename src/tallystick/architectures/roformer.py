@@ -1,9 +1,10 @@
 """RoFormer (Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding"): positions in a frozen table."""
 
-from tallystick.architectures._bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures._bert_siblings import UNPOOLED
-from tallystick.architectures._decoder import rounded
-from tallystick.blueprint import Config, Group, Linear, Model, Tensor, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
+from tallystick.architectures.kit.bert_siblings import UNPOOLED
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -11,15 +12,15 @@ from tallystick.blueprint import Config, Group, Linear, Model, Tensor, architect
     "RoFormerForCausalLM",
     siblings=UNPOOLED,
     **KEYS | {"vocab_size": 50000, "max_position_embeddings": 1536},
-    embedding_size=maybe(),
+    embedding_size=optional(),
 )
-def roformer(c: Config) -> Model:
-    d, size = c.hidden_size, rounded(c.hidden_size, c.num_attention_heads)
+def roformer(c: Config) -> nn.Model:
+    d, size = c.hidden_size, kit.rounded(c.hidden_size, c.num_attention_heads)
     width = c.embedding_size or d
-    table = Tensor((c.max_position_embeddings, size), "position_embedding", trainable=False)
-    base = Group(
+    table = nn.Parameter((c.max_position_embeddings, size), "position_embedding", trainable=False)
+    base = nn.Module(
         embeddings=embeddings(c, width, positions=False),
-        embeddings_project=Linear(width, d) if width != d else None,
-        encoder=Group(embed_positions=Group(weight=table), layer=layers(c, heads(c, size))),
+        embeddings_project=nn.Linear(width, d) if width != d else None,
+        encoder=nn.Module(embed_positions=nn.Module(weight=table), layer=layers(c, heads(c, size))),
     )
     return with_cls(c, "roformer", base, width=width)

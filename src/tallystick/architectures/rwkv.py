@@ -1,22 +1,7 @@
 """RWKV 4 (Peng et al. 2023, "RWKV: Reinventing RNNs for the Transformer Era"): a state for each channel, and no attention."""
 
-from tallystick.anatomy import Stepping
-from tallystick.blueprint import (
-    MLP,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    LayerNorm,
-    Linear,
-    Model,
-    Recurrence,
-    Scan,
-    Stack,
-    Tensor,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -25,59 +10,61 @@ from tallystick.blueprint import (
     vocab_size=50277,
     hidden_size=4096,
     num_hidden_layers=32,
-    attention_hidden_size=maybe(),
-    intermediate_size=maybe(),
+    attention_hidden_size=optional(),
+    intermediate_size=optional(),
     tie_word_embeddings=False,
 )
-def rwkv(c: Config) -> Model:
+def rwkv(c: Config) -> nn.Model:
     d = c.hidden_size
     parts = {
-        "ln1": LayerNorm(d),
-        "ln2": LayerNorm(d),
+        "ln1": nn.LayerNorm(d),
+        "ln2": nn.LayerNorm(d),
         "attention": _mixing_times(c),
         "feed_forward": _mixing_channels(c),
     }
-    blocks = Stack((1, Group(pre_ln=LayerNorm(d), **parts)), (c.num_hidden_layers - 1, Group(**parts)))
-    return Model(
-        rwkv=Group(embeddings=Embedding(c.vocab_size, d), blocks=blocks, ln_out=LayerNorm(d)),
-        head=Head(d, c.vocab_size),
+    blocks = nn.ModuleList(
+        (1, nn.Module(pre_ln=nn.LayerNorm(d), **parts)), (c.num_hidden_layers - 1, nn.Module(**parts))
+    )
+    return nn.Model(
+        rwkv=nn.Module(embeddings=nn.Embedding(c.vocab_size, d), blocks=blocks, ln_out=nn.LayerNorm(d)),
+        head=nn.Head(d, c.vocab_size),
         tie=("head.weight", "rwkv.embeddings.weight") if c.tie_word_embeddings else None,
     )
 
 
-def _shares(d: int, *names: str) -> dict[str, Tensor]:
+def _shares(d: int, *names: str) -> dict[str, nn.Tensor]:
     """How much of the token before goes into each, element by element."""
-    return {f"time_mix_{name}": Tensor((1, 1, d)) for name in names}
+    return {f"time_mix_{name}": nn.Parameter((1, 1, d)) for name in names}
 
 
-def _mixing_times(c: Config) -> Scan:
+def _mixing_times(c: Config) -> nn.Scan:
     """For each channel a weighted mean of all values so far: sums above and below, and the largest exponent in them.
 
     The last token is kept as well: the one here, and the one that the channels are mixed with.
     """
     d, inner = c.hidden_size, c.attention_hidden_size or c.hidden_size
-    return Scan(
-        Recurrence(
+    return nn.Scan(
+        nn.Recurrence(
             inputs=2 * d,
             state=3 * inner,
             source="Peng et al. 2023, RWKV, section 3 and appendix D",
-            runs=Stepping(0),
+            runs=nn.SequentialScan(0),
         ),
-        time_decay=Tensor((inner,)),
-        time_first=Tensor((inner,)),
+        time_decay=nn.Parameter((inner,)),
+        time_first=nn.Parameter((inner,)),
         **_shares(d, "key", "value", "receptance"),
-        key=Linear(d, inner, bias=False),
-        value=Linear(d, inner, bias=False),
-        receptance=Linear(d, inner, bias=False),
-        output=Linear(inner, d, bias=False),
+        key=nn.Linear(d, inner, bias=False),
+        value=nn.Linear(d, inner, bias=False),
+        receptance=nn.Linear(d, inner, bias=False),
+        output=nn.Linear(inner, d, bias=False),
     )
 
 
-def _mixing_channels(c: Config) -> MLP:
+def _mixing_channels(c: Config) -> nn.MLP:
     d, inner = c.hidden_size, c.intermediate_size or 4 * c.hidden_size
-    return MLP(
+    return nn.MLP(
         **_shares(d, "key", "receptance"),
-        key=Linear(d, inner, bias=False),
-        receptance=Linear(d, d, bias=False),
-        value=Linear(inner, d, bias=False),
+        key=nn.Linear(d, inner, bias=False),
+        receptance=nn.Linear(d, d, bias=False),
+        value=nn.Linear(inner, d, bias=False),
     )

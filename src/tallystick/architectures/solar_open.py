@@ -1,14 +1,15 @@
 """Solar Open (Upstage 2026, "Solar Open Technical Report"): Llama's attention, and DeepSeek-V3's experts in every layer."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, heads, pre_norm
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
+from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(
     "solar_open",
     "SolarOpenForCausalLM",
-    running=SILU,
+    running=kit.SILU,
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=196608,
     hidden_size=4096,
@@ -17,12 +18,12 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, natural
     num_attention_heads=64,
     num_key_value_heads=8,
     head_dim=128,
-    n_shared_experts=natural(1),
+    n_shared_experts=nonnegative(1),
     n_routed_experts=128,
     num_experts_per_tok=8,
     attention_bias=False,
     tie_word_embeddings=False,
 )
-def solar_open(c: Config) -> Model:
-    attends = attention(c, heads(c), bias=c.attention_bias, output_bias=False)
-    return decoder(c, pre_norm(attends, sigmoid_mixture(c), RMSNorm(c.hidden_size)))
+def solar_open(c: Config) -> nn.Model:
+    attends = kit.attention(c, kit.heads(c), bias=c.attention_bias, output_bias=False)
+    return kit.decoder(c, kit.pre_norm(attends, sigmoid_mixture(c), nn.RMSNorm(c.hidden_size)))

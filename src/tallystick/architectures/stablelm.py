@@ -1,13 +1,14 @@
 """StableLM 3B and 2 (Bellagente et al. 2024, "Stable LM 2 1.6B Technical Report")."""
 
-from tallystick.architectures._decoder import SILU, attention, decoder, gated_mlp, heads, turned
-from tallystick.blueprint import Config, Dropout, Group, LayerNorm, Model, Parallel, Repeat, architecture
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture
 
 
 @architecture(
     "stablelm",
     "StableLmForCausalLM",
-    running={**SILU, "partial_rotary_factor": 0.25, "rope_parameters": None, "hidden_dropout": 0.0},
+    running={**kit.SILU, "partial_rotary_factor": 0.25, "rope_parameters": None, "hidden_dropout": 0.0},
     vocab_size=50304,
     hidden_size=2560,
     intermediate_size=6912,
@@ -19,21 +20,18 @@ from tallystick.blueprint import Config, Dropout, Group, LayerNorm, Model, Paral
     use_parallel_residual=False,
     tie_word_embeddings=False,
 )
-def stablelm(c: Config) -> Model:
+def stablelm(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, normed = c.hidden_size, c.qk_layernorm
     size = d / c.num_attention_heads
-    runs = heads(
+    runs = kit.heads(
         c,
         size,
-        rotary=turned(c, size),
-        joined=True,
-        parted=True,
-        lingering=0 if c.use_parallel_residual else 2,  # the first norm, and what the attention gave
+        rotary=kit.turned(c, size),
     )
     # Attention and MLP can run side by side, behind one norm.
-    block = (Parallel if c.use_parallel_residual else Group)(
-        self_attn=attention(
+    block = (nn.ParallelBlock if c.use_parallel_residual else nn.Module)(
+        self_attn=kit.attention(
             c,
             runs,
             bias=c.use_qkv_bias,
@@ -41,14 +39,14 @@ def stablelm(c: Config) -> Model:
             q_layernorm=_each(runs.queries, size) if normed else None,
             k_layernorm=_each(runs.keys, size) if normed else None,
         ),
-        mlp=gated_mlp(d, c.intermediate_size, None if normed else c.hidden_act),  # how heads are split is not told
-        input_layernorm=LayerNorm(d),
-        post_attention_layernorm=None if c.use_parallel_residual else LayerNorm(d),
-        dropout=Dropout(d, c.hidden_dropout),
+        mlp=kit.gated_mlp(d, c.intermediate_size, None if normed else c.hidden_act),  # how heads are split is not told
+        input_layernorm=nn.LayerNorm(d),
+        post_attention_layernorm=None if c.use_parallel_residual else nn.LayerNorm(d),
+        dropout=nn.Dropout(d, c.hidden_dropout),
     )
-    return decoder(c, block, LayerNorm(d))
+    return kit.decoder(c, block, nn.LayerNorm(d))
 
 
-def _each(heads: int, size: int) -> Group:
+def _each(heads: int, size: int) -> nn.Module:
     """A norm for each head, with a scale of its own."""
-    return Group(norms=Repeat(heads, LayerNorm(size, bias=False)))
+    return nn.Module(norms=nn.Repeat(heads, nn.LayerNorm(size, bias=False)))

@@ -2,24 +2,8 @@
 
 from itertools import pairwise
 
-from tallystick.blueprint import (
-    MLP,
-    REQUIRED,
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    PositionEmbedding,
-    Repeat,
-    Stack,
-    architecture,
-    maybe,
-)
+from tallystick import nodes as nn
+from tallystick.registry import REQUIRED, Config, architecture, optional
 
 
 @architecture(
@@ -30,10 +14,10 @@ from tallystick.blueprint import (
     bias=True,
     tie_word_embeddings=False,
 )
-def bare_bones_lm(c: Config) -> Model:
-    return Model(
-        embedding=Embedding(c.vocab_size, c.d_model),
-        head=Head(c.d_model, c.vocab_size, bias=c.bias),
+def bare_bones_lm(c: Config) -> nn.Model:
+    return nn.Model(
+        embedding=nn.Embedding(c.vocab_size, c.d_model),
+        head=nn.Head(c.d_model, c.vocab_size, bias=c.bias),
         tie=("head.weight", "embedding.weight") if c.tie_word_embeddings else None,
     )
 
@@ -42,13 +26,13 @@ def bare_bones_lm(c: Config) -> Model:
     "mlp",
     "MLP",
     widths=(),  # every width from the input's to the output's; or else these four, for hidden layers of one width
-    inputs=maybe(),
-    width=maybe(),
-    depth=maybe(),
-    outputs=maybe(),
+    inputs=optional(),
+    width=optional(),
+    depth=optional(),
+    outputs=optional(),
     bias=True,
 )
-def mlp(c: Config) -> Model:
+def mlp(c: Config) -> nn.Model:
     sizes = {key: getattr(c, key) for key in ("inputs", "width", "depth", "outputs")}
     stated = [key for key, size in sizes.items() if size]
     if c.widths and stated:
@@ -59,10 +43,10 @@ def mlp(c: Config) -> Model:
         missing = next(key for key in sizes if key not in stated)
         raise c.refuse(f"{missing} is missing: an MLP has widths, or inputs, width, depth and outputs")
     if c.widths:
-        layers = [Linear(inputs, outputs, bias=c.bias) for inputs, outputs in pairwise(c.widths)]
-        return _alone(MLP(layers=Group(**{str(number): layer for number, layer in enumerate(layers)})))
-    last = Linear(c.width, c.outputs, bias=c.bias)
-    return _alone(MLP(layers=_layers(c.inputs, c.width, c.depth, last, bias=c.bias)))
+        layers = [nn.Linear(inputs, outputs, bias=c.bias) for inputs, outputs in pairwise(c.widths)]
+        return _alone(nn.MLP(layers=nn.Module(**{str(number): layer for number, layer in enumerate(layers)})))
+    last = nn.Linear(c.width, c.outputs, bias=c.bias)
+    return _alone(nn.MLP(layers=_layers(c.inputs, c.width, c.depth, last, bias=c.bias)))
 
 
 @architecture(
@@ -75,32 +59,37 @@ def mlp(c: Config) -> Model:
     depth=1,
     bias=True,
 )
-def feed_forward_lm(c: Config) -> Model:
-    head = Head(c.width, c.vocab_size, bias=c.bias)
-    return Model(
-        embedding=Embedding(c.vocab_size, c.d_model),
-        mlp=MLP(layers=_layers(c.context_length * c.d_model, c.width, c.depth, head, bias=c.bias)),
+def feed_forward_lm(c: Config) -> nn.Model:
+    head = nn.Head(c.width, c.vocab_size, bias=c.bias)
+    return nn.Model(
+        embedding=nn.Embedding(c.vocab_size, c.d_model),
+        mlp=nn.MLP(layers=_layers(c.context_length * c.d_model, c.width, c.depth, head, bias=c.bias)),
     )
 
 
 @architecture("single_head_attention", "SingleHeadAttention", d_model=REQUIRED, d_head=REQUIRED)
-def single_head_attention(c: Config) -> Model:
+def single_head_attention(c: Config) -> nn.Model:
     names = ("query", "key", "value")
-    heads = Heads(1, 1, c.d_head)
-    return _alone(Attention(heads, **{name: Linear(c.d_model, c.d_head, bias=False) for name in names}))
+    heads = nn.Heads(1, 1, c.d_head)
+    return _alone(nn.Attention(heads, **{name: nn.Linear(c.d_model, c.d_head, bias=False) for name in names}))
 
 
 @architecture(
     "multi_head_attention", "MultiHeadAttention", d_model=REQUIRED, n_heads=REQUIRED, running={"rotary": False}
 )
-def multi_head_attention(c: Config) -> Model:
+def multi_head_attention(c: Config) -> nn.Model:
     return _alone(_attention(c, rotary=c.rotary))
 
 
 @architecture(
-    "transformer_layer", "TransformerLayer", d_model=REQUIRED, n_heads=REQUIRED, d_ff=maybe(), running={"rotary": False}
+    "transformer_layer",
+    "TransformerLayer",
+    d_model=REQUIRED,
+    n_heads=REQUIRED,
+    d_ff=optional(),
+    running={"rotary": False},
 )
-def transformer_layer(c: Config) -> Model:
+def transformer_layer(c: Config) -> nn.Model:
     return _alone(_layer(c, rotary=c.rotary))
 
 
@@ -112,12 +101,12 @@ def transformer_layer(c: Config) -> Model:
     d_model=REQUIRED,
     n_layers=REQUIRED,
     n_heads=REQUIRED,
-    d_ff=maybe(),
+    d_ff=optional(),
     bias=False,
     tie_word_embeddings=False,
 )
-def transformer_lm(c: Config) -> Model:
-    return _transformer(c, PositionEmbedding(c.context_length, c.d_model), rotary=False)
+def transformer_lm(c: Config) -> nn.Model:
+    return _transformer(c, nn.PositionEmbedding(c.context_length, c.d_model), rotary=False)
 
 
 @architecture(
@@ -127,53 +116,53 @@ def transformer_lm(c: Config) -> Model:
     d_model=REQUIRED,
     n_layers=REQUIRED,
     n_heads=REQUIRED,
-    d_ff=maybe(),
+    d_ff=optional(),
     bias=False,
     tie_word_embeddings=False,
 )
-def rotary_transformer_lm(c: Config) -> Model:
+def rotary_transformer_lm(c: Config) -> nn.Model:
     return _transformer(c, None, rotary=True)
 
 
 # -- what they share ------------------------------------------------------------------------------
 
 
-def _layers(inputs: int, width: int, depth: int, last: Group, *, bias: bool) -> Stack:
+def _layers(inputs: int, width: int, depth: int, last: nn.Module, *, bias: bool) -> nn.ModuleList:
     """`depth` hidden layers of one width, and the last."""
-    between = Linear(width, width, bias=bias)
-    return Stack((1, Linear(inputs, width, bias=bias)), (depth - 1, between), (1, last))
+    between = nn.Linear(width, width, bias=bias)
+    return nn.ModuleList((1, nn.Linear(inputs, width, bias=bias)), (depth - 1, between), (1, last))
 
 
-def _attention(c: Config, *, rotary: bool) -> Attention:
+def _attention(c: Config, *, rotary: bool) -> nn.Attention:
     c.require_divisible("d_model", by="n_heads")
     size = int(c.d_model) // int(c.n_heads)
     if rotary and size % 2:
         raise c.refuse(f"d_model / n_heads = {size} is odd: rotary positions turn pairs", code="indivisible")
     names = ("query", "key", "value", "output")
-    heads = Heads(c.n_heads, c.n_heads, c.d_model / c.n_heads)
-    return Attention(heads, **{name: Linear(c.d_model, c.d_model, bias=False) for name in names})
+    heads = nn.Heads(c.n_heads, c.n_heads, c.d_model / c.n_heads)
+    return nn.Attention(heads, **{name: nn.Linear(c.d_model, c.d_model, bias=False) for name in names})
 
 
-def _layer(c: Config, *, rotary: bool) -> Group:
+def _layer(c: Config, *, rotary: bool) -> nn.Module:
     d, inner = c.d_model, c.d_ff or 4 * c.d_model
-    return Group(
+    return nn.Module(
         attention=_attention(c, rotary=rotary),
-        attention_norm=LayerNorm(d),
-        mlp=MLP(layers=Group(**{"0": Linear(d, inner), "1": Linear(inner, d)})),
-        mlp_norm=LayerNorm(d),
+        attention_norm=nn.LayerNorm(d),
+        mlp=nn.MLP(layers=nn.Module(**{"0": nn.Linear(d, inner), "1": nn.Linear(inner, d)})),
+        mlp_norm=nn.LayerNorm(d),
     )
 
 
-def _transformer(c: Config, positions: Group | None, *, rotary: bool) -> Model:
-    return Model(
-        token_embedding=Embedding(c.vocab_size, c.d_model),
+def _transformer(c: Config, positions: nn.Module | None, *, rotary: bool) -> nn.Model:
+    return nn.Model(
+        token_embedding=nn.Embedding(c.vocab_size, c.d_model),
         position_embedding=positions,
-        layers=Repeat(c.n_layers, _layer(c, rotary=rotary)),
-        head=Head(c.d_model, c.vocab_size, bias=c.bias),
+        layers=nn.Repeat(c.n_layers, _layer(c, rotary=rotary)),
+        head=nn.Head(c.d_model, c.vocab_size, bias=c.bias),
         tie=("head.weight", "token_embedding.weight") if c.tie_word_embeddings else None,
     )
 
 
-def _alone(part: Group) -> Model:
+def _alone(part: nn.Module) -> nn.Model:
     """A part of a model as a whole: its tensors keep its role."""
-    return Model().replace(children=part.children, role=part.role)
+    return nn.Model().replace(children=part.children, role=part.role)

@@ -1,7 +1,8 @@
 """TrOCR's decoder (Li et al. 2021, "TrOCR: Transformer-based Optical Character Recognition"): BART's, beside an encoder of any width."""
 
-from tallystick.architectures._bart import beside_encoder, learned
-from tallystick.blueprint import Config, Model, architecture, maybe
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder, learned
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -21,10 +22,10 @@ from tallystick.blueprint import Config, Model, architecture, maybe
     max_position_embeddings=512,
     use_learned_position_embeddings=True,
     layernorm_embedding=True,
-    cross_attention_hidden_size=maybe(),
+    cross_attention_hidden_size=optional(),
     tie_word_embeddings=True,
 )
-def trocr(c: Config) -> Model:
+def trocr(c: Config) -> nn.Model:
     positions = learned(c) if c.use_learned_position_embeddings else None  # sines are not stored
     norm, reads = c.layernorm_embedding, c.cross_attention_hidden_size
     return beside_encoder(c, positions, embedding_norm=norm, reads=reads, head="output_projection")

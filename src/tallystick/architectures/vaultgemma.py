@@ -1,8 +1,9 @@
 """VaultGemma (Google 2025, "VaultGemma: A Differentially Private Gemma Model"): Gemma 2 without the norms behind its sublayers."""
 
-from tallystick.architectures._decoder import decoder, gated_mlp
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.gemma2 import RUNNING, attends
-from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -19,12 +20,12 @@ from tallystick.blueprint import Config, Group, Model, RMSNorm, architecture
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def vaultgemma(c: Config) -> Model:
-    norm = RMSNorm(c.hidden_size, kind="gemma")
-    block = Group(
+def vaultgemma(c: Config) -> nn.Model:
+    norm = nn.RMSNorm(c.hidden_size, kind="gemma")
+    block = nn.Module(
         self_attn=attends(c),
-        mlp=gated_mlp(c.hidden_size, c.intermediate_size, c.hidden_activation),
+        mlp=kit.gated_mlp(c.hidden_size, c.intermediate_size, c.hidden_activation),
         input_layernorm=norm,
         pre_feedforward_layernorm=norm,
     )
-    return decoder(c, block, norm, capped=bool(c.final_logit_softcapping))
+    return kit.decoder(c, block, norm, capped=bool(c.final_logit_softcapping))

@@ -1,7 +1,8 @@
 """Whisper's decoder (Radford et al. 2022, "Robust Speech Recognition via Large-Scale Weak Supervision"): BART's, keys without a bias."""
 
-from tallystick.architectures._bart import beside_encoder
-from tallystick.blueprint import Config, Model, PositionEmbedding, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import beside_encoder
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -17,6 +18,6 @@ from tallystick.blueprint import Config, Model, PositionEmbedding, architecture
     max_target_positions=448,
     tie_word_embeddings=True,
 )
-def whisper(c: Config) -> Model:
-    positions = PositionEmbedding(c.max_target_positions, c.d_model)
+def whisper(c: Config) -> nn.Model:
+    positions = nn.PositionEmbedding(c.max_target_positions, c.d_model)
     return beside_encoder(c, positions, final_norm=True, key_bias=False, head="proj_out")

@@ -1,7 +1,8 @@
 """XGLM (Lin et al. 2021, "Few-shot Learning with Multilingual Language Models"): sinusoidal positions, which are not stored."""
 
-from tallystick.architectures._bart import attention, heads, layer
-from tallystick.blueprint import Config, Embedding, Group, Head, LayerNorm, Model, Repeat, architecture
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bart import attention, heads, layer
+from tallystick.registry import Config, architecture
 
 
 @architecture(
@@ -16,16 +17,16 @@ from tallystick.blueprint import Config, Embedding, Group, Head, LayerNorm, Mode
     add_cross_attention=False,
     tie_word_embeddings=True,
 )
-def xglm(c: Config) -> Model:
+def xglm(c: Config) -> nn.Model:
     d = c.d_model
     cross = attention(d, None) if c.add_cross_attention else None
     block = layer(d, heads(c, "d_model", "attention_heads"), c.ffn_dim, cross)
-    return Model(
-        model=Group(
-            embed_tokens=Embedding(c.vocab_size, d),
-            layers=Repeat(c.num_layers, block),
-            layer_norm=LayerNorm(d),
+    return nn.Model(
+        model=nn.Module(
+            embed_tokens=nn.Embedding(c.vocab_size, d),
+            layers=nn.Repeat(c.num_layers, block),
+            layer_norm=nn.LayerNorm(d),
         ),
-        lm_head=Head(d, c.vocab_size),
+        lm_head=nn.Head(d, c.vocab_size),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
     )

@@ -1,6 +1,7 @@
 """XLM-RoBERTa XL (Goyal et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling"): pre-norm."""
 
-from tallystick.architectures._bert import (
+from tallystick import nodes as nn
+from tallystick.architectures.kit.bert import (
     KEYS,
     PADDING,
     embeddings,
@@ -9,8 +10,8 @@ from tallystick.architectures._bert import (
     transform,
     with_lm_head,
 )
-from tallystick.architectures._bert_siblings import ROBERTA
-from tallystick.blueprint import Config, Group, LayerNorm, Model, architecture
+from tallystick.architectures.kit.bert_siblings import ROBERTA
+from tallystick.registry import Config, architecture
 
 SIZES = {
     "vocab_size": 250880,
@@ -24,8 +25,8 @@ SIZES = {
 
 
 @architecture("xlm-roberta-xl", "XLMRobertaXLForCausalLM", siblings=ROBERTA, running=PADDING, **KEYS | SIZES)
-def xlm_roberta_xl(c: Config) -> Model:
-    norm = LayerNorm(c.hidden_size)
+def xlm_roberta_xl(c: Config) -> nn.Model:
+    norm = nn.LayerNorm(c.hidden_size)
     stack = layers(c, heads_after_padding(c), behind=False, attention={"self_attn_layer_norm": norm}, LayerNorm=norm)
-    base = Group(embeddings=embeddings(c, norm=False), encoder=Group(layer=stack, LayerNorm=norm))
+    base = nn.Module(embeddings=embeddings(c, norm=False), encoder=nn.Module(layer=stack, LayerNorm=norm))
     return with_lm_head(c, "roberta", base, **transform(c, "layer_norm"))

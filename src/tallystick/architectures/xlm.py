@@ -2,25 +2,10 @@
 
 from itertools import pairwise
 
-from tallystick.architectures._siblings import BARE, INSTEAD, SUMMARY, labels_of_each, sibling, spans, summary
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    PositionEmbedding,
-    Repeat,
-    Stack,
-    Tensor,
-    architecture,
-)
+from tallystick import nodes as nn
+from tallystick.architectures.kit.siblings import BARE, INSTEAD, SUMMARY, labels_of_each, sibling, spans, summary
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture
 
 CLASSES = {
     **BARE,
@@ -58,33 +43,33 @@ CLASSES = {
     asm_div_value=0.0,
     tie_word_embeddings=True,
 )
-def xlm(c: Config) -> Model:
+def xlm(c: Config) -> nn.Model:
     c.require_divisible("emb_dim", by="n_heads")
     if not c.is_encoder:
         raise c.refuse("is_encoder is false, and no such model of this type exists")
     d, layers = c.emb_dim, c.n_layers
-    attends = Attention(
-        Heads(c.n_heads, c.n_heads, d / c.n_heads, rotary=0, causal=c.causal),
-        **{name: Linear(d, d) for name in ("q_lin", "k_lin", "v_lin", "out_lin")},
+    attends = nn.Attention(
+        nn.Heads(c.n_heads, c.n_heads, d / c.n_heads, rotary=0, causal=c.causal),
+        **{name: nn.Linear(d, d) for name in ("q_lin", "k_lin", "v_lin", "out_lin")},
     )
-    norm = LayerNorm(d)
-    return Model(
-        transformer=Group(
-            position_embeddings=PositionEmbedding(c.max_position_embeddings, d),
-            embeddings=Embedding(c.vocab_size, d),
-            lang_embeddings=Embedding(c.n_langs, d) if c.use_lang_emb and c.n_langs > 1 else None,
+    norm = nn.LayerNorm(d)
+    return nn.Model(
+        transformer=nn.Module(
+            position_embeddings=nn.PositionEmbedding(c.max_position_embeddings, d),
+            embeddings=nn.Embedding(c.vocab_size, d),
+            lang_embeddings=nn.Embedding(c.n_langs, d) if c.use_lang_emb and c.n_langs > 1 else None,
             layer_norm_emb=norm,
-            attentions=Repeat(layers, attends),
-            layer_norm1=Repeat(layers, norm),
-            ffns=Repeat(layers, MLP(lin1=Linear(d, 4 * d), lin2=Linear(4 * d, d))),
-            layer_norm2=Repeat(layers, norm),
+            attentions=nn.Repeat(layers, attends),
+            layer_norm1=nn.Repeat(layers, norm),
+            ffns=nn.Repeat(layers, nn.MLP(lin1=nn.Linear(d, 4 * d), lin2=nn.Linear(4 * d, d))),
+            layer_norm2=nn.Repeat(layers, norm),
         ),
-        pred_layer=Group(proj=_adaptive(c) if c.asm and c.headed else Head(d, c.vocab_size, bias=True)),
+        pred_layer=nn.Module(proj=_adaptive(c) if c.asm and c.headed else nn.Head(d, c.vocab_size, bias=True)),
         tie=("pred_layer.proj.weight", "transformer.embeddings.weight") if c.tie_word_embeddings else None,
     )
 
 
-def _adaptive(c: Config) -> Group:
+def _adaptive(c: Config) -> nn.Module:
     """An adaptive softmax: rows for the frequent tokens and for each cluster of others, which has a narrower width."""
     d, ends = c.emb_dim, (*c.asm_cutoffs, c.vocab_size)
     if len(ends) == 1 or any(first >= then for first, then in pairwise(ends)):
@@ -94,11 +79,11 @@ def _adaptive(c: Config) -> Group:
     clusters = []
     for number, (first, then) in enumerate(pairwise(ends), 1):
         waist = int(int(d) // c.asm_div_value**number)
-        both = {"0": Tensor((waist, d), "head"), "1": Tensor((then - first, waist), "head")}
-        clusters.append((1, Group(**{name: Group(weight=tensor) for name, tensor in both.items()})))
-    return Group(
+        both = {"0": nn.Parameter((waist, d), "head"), "1": nn.Parameter((then - first, waist), "head")}
+        clusters.append((1, nn.Module(**{name: nn.Module(weight=tensor) for name, tensor in both.items()})))
+    return nn.Module(
         # Without a use, but transformers ties it.
-        weight=Tensor((c.vocab_size, d), "head") if c.tie_word_embeddings else None,
-        head=Head(d, ends[0] + len(clusters), bias=True),
-        tail=Stack(*clusters),
+        weight=nn.Parameter((c.vocab_size, d), "head") if c.tie_word_embeddings else None,
+        head=nn.Head(d, ends[0] + len(clusters), bias=True),
+        tail=nn.ModuleList(*clusters),
     )

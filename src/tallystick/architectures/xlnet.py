@@ -1,21 +1,17 @@
 """XLNet (Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining"): relative positions, projections of three dimensions."""
 
-from tallystick.architectures._siblings import BARE, INSTEAD, SUMMARY, labels_of_each, product, sibling, spans, summary
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    LayerNorm,
-    Linear,
-    Model,
-    Repeat,
-    Tensor,
-    architecture,
-    natural,
+from tallystick import nodes as nn
+from tallystick.architectures.kit.siblings import (
+    BARE,
+    INSTEAD,
+    SUMMARY,
+    labels_of_each,
+    product,
+    sibling,
+    spans,
+    summary,
 )
+from tallystick.registry import Config, architecture, nonnegative
 
 CLASSES = {
     **BARE,
@@ -40,7 +36,7 @@ CLASSES = {
         "num_attention_heads": "n_head",
         "num_hidden_layers": "n_layer",
     },
-    running={"d_head": natural(nullable=True)},
+    running={"d_head": nonnegative(nullable=True)},
     vocab_size=32000,
     d_model=1024,
     n_layer=24,
@@ -48,25 +44,25 @@ CLASSES = {
     d_inner=4096,
     tie_word_embeddings=True,
 )
-def xlnet(c: Config) -> Model:
+def xlnet(c: Config) -> nn.Model:
     c.require_divisible("d_model", by="n_head")
     d, heads, size = c.d_model, c.n_head, c.d_model / c.n_head
     if c.d_head and c.d_head != size:
         raise c.refuse(f"d_head is {int(c.d_head)}, but d_model shared out among the heads is {int(size)}")
-    each = {name: Tensor((d, heads, size)) for name in ("q", "k", "v", "o", "r")}  # r reads the distances
-    biases = {name: Tensor((heads, size)) for name in ("r_r_bias", "r_s_bias", "r_w_bias")}
-    same_segment = Tensor((2, heads, size), "token_embedding")
-    block = Group(
+    each = {name: nn.Parameter((d, heads, size)) for name in ("q", "k", "v", "o", "r")}  # r reads the distances
+    biases = {name: nn.Parameter((heads, size)) for name in ("r_r_bias", "r_s_bias", "r_w_bias")}
+    same_segment = nn.Parameter((2, heads, size), "token_embedding")
+    block = nn.Module(
         # How it runs is not told: it sees its memory of hidden states and, in pretraining, two streams.
-        rel_attn=Attention(**each, **biases, seg_embed=same_segment, layer_norm=LayerNorm(d)),
-        ff=MLP(layer_norm=LayerNorm(d), layer_1=Linear(d, c.d_inner), layer_2=Linear(c.d_inner, d)),
+        rel_attn=nn.Attention(**each, **biases, seg_embed=same_segment, layer_norm=nn.LayerNorm(d)),
+        ff=nn.MLP(layer_norm=nn.LayerNorm(d), layer_1=nn.Linear(d, c.d_inner), layer_2=nn.Linear(c.d_inner, d)),
     )
-    return Model(
-        transformer=Group(
-            word_embedding=Embedding(c.vocab_size, d),
-            mask_emb=Tensor((1, 1, d), "token_embedding"),
-            layer=Repeat(c.n_layer, block),
+    return nn.Model(
+        transformer=nn.Module(
+            word_embedding=nn.Embedding(c.vocab_size, d),
+            mask_emb=nn.Parameter((1, 1, d), "token_embedding"),
+            layer=nn.Repeat(c.n_layer, block),
         ),
-        lm_loss=Head(d, c.vocab_size, bias=True),
+        lm_loss=nn.Head(d, c.vocab_size, bias=True),
         tie=("lm_loss.weight", "transformer.word_embedding.weight") if c.tie_word_embeddings else None,
     )

@@ -3,7 +3,9 @@
 import re
 from fractions import Fraction
 
-from tallystick.architectures._bert import (
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.bert import (
     KEYS,
     PADDING,
     embeddings,
@@ -12,10 +14,9 @@ from tallystick.architectures._bert import (
     transform,
     with_lm_head,
 )
-from tallystick.architectures._bert_siblings import ROBERTA
-from tallystick.architectures._decoder import rounded
-from tallystick.blueprint import MLP, Config, Group, LayerNorm, Linear, Model, architecture
+from tallystick.architectures.kit.bert_siblings import ROBERTA
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture
 
 _NAME = re.compile(r"[\w-]+")
 
@@ -31,16 +32,16 @@ _NAME = re.compile(r"[\w-]+")
     adapter_layer_norm=False,
     languages=None,
 )
-def xmod(c: Config) -> Model:
+def xmod(c: Config) -> nn.Model:
     d = c.hidden_size
-    waist = rounded(d, c.adapter_reduction_factor)
+    waist = kit.rounded(d, c.adapter_reduction_factor)
     languages = _languages(c)
-    adapters = MLP(**{name: Group(dense1=Linear(d, waist), dense2=Linear(waist, d)) for name in languages})
+    adapters = nn.MLP(**{name: nn.Module(dense1=nn.Linear(d, waist), dense2=nn.Linear(waist, d)) for name in languages})
     adapters = adapters.replace(active=Fraction(1, len(languages) or 1))  # a token goes through that of its language
-    own = {"adapter_layer_norm": LayerNorm(d)} if c.adapter_layer_norm else {}
+    own = {"adapter_layer_norm": nn.LayerNorm(d)} if c.adapter_layer_norm else {}
     stack = layers(c, heads_after_padding(c), output={**own, "adapter_modules": adapters})
-    final = LayerNorm(d) if c.pre_norm else None
-    base = Group(embeddings=embeddings(c), encoder=Group(layer=stack, LayerNorm=final))
+    final = nn.LayerNorm(d) if c.pre_norm else None
+    base = nn.Module(embeddings=embeddings(c), encoder=nn.Module(layer=stack, LayerNorm=final))
     return with_lm_head(c, "roberta", base, **transform(c, "layer_norm"))
 
 

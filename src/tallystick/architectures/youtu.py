@@ -1,8 +1,9 @@
 """Youtu-LLM (Tencent Youtu Lab 2025, "Youtu-LLM: Unlocking the Native Agentic Potential for Lightweight Large Language Models"): latent attention before plain MLPs."""
 
-from tallystick.architectures._decoder import decoder, gated_mlp, pre_norm
+from tallystick import nodes as nn
+from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
-from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
+from tallystick.registry import Config, architecture, optional
 
 
 @architecture(
@@ -13,7 +14,7 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
     intermediate_size=6144,
     num_hidden_layers=32,
     num_attention_heads=16,
-    q_lora_rank=maybe(1536),
+    q_lora_rank=optional(1536),
     kv_lora_rank=512,
     qk_nope_head_dim=128,
     qk_rope_head_dim=64,
@@ -21,6 +22,6 @@ from tallystick.blueprint import Config, Model, RMSNorm, architecture, maybe
     attention_bias=False,
     tie_word_embeddings=True,
 )
-def youtu(c: Config) -> Model:
+def youtu(c: Config) -> nn.Model:
     d = c.hidden_size
-    return decoder(c, pre_norm(latent_attention(c), gated_mlp(d, c.intermediate_size), RMSNorm(d)))
+    return kit.decoder(c, kit.pre_norm(latent_attention(c), kit.gated_mlp(d, c.intermediate_size), nn.RMSNorm(d)))

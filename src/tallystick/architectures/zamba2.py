@@ -1,11 +1,11 @@
 """Zamba2 (Zyphra 2024, "The Zamba2 Suite"): Mamba 2, and a few blocks of attention that layers run in turns, each with adapters of its own."""
 
-from tallystick.architectures._decoder import frame
-from tallystick.architectures._layers import LINEAR, in_turns, listed
-from tallystick.architectures._mamba import mamba2
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.architectures.kit.mamba import mamba2
 from tallystick.architectures.zamba import HYBRID, shared, wide_attention, wide_heads
-from tallystick.blueprint import MLP, Config, Group, Linear, Model, RMSNorm, Scan, architecture, maybe, natural
 from tallystick.errors import shown
+from tallystick.registry import Config, architecture, nonnegative, optional
 
 # The layers of the published 2.7B, which are the default whatever num_hidden_layers says.
 HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)
@@ -14,18 +14,18 @@ HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)
 @architecture(
     "zamba2",
     "Zamba2ForCausalLM",
-    running={"chunk_size": natural(256)},
+    running={"chunk_size": nonnegative(256)},
     aliases={"layer_types": "layers_block_type", "head_dim": "attention_head_dim"},
     vocab_size=32000,
     hidden_size=2560,
-    intermediate_size=maybe(),
+    intermediate_size=optional(),
     num_hidden_layers=54,
     layers_block_type=None,
     hybrid_layer_ids=None,
-    attention_hidden_size=maybe(),
+    attention_hidden_size=optional(),
     num_attention_heads=32,
-    attention_head_dim=maybe(),
-    num_key_value_heads=maybe(),
+    attention_head_dim=optional(),
+    num_key_value_heads=optional(),
     n_mamba_heads=8,
     mamba_ngroups=1,
     mamba_d_state=64,
@@ -37,28 +37,28 @@ HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)
     add_bias_linear=False,
     tie_word_embeddings=True,
 )
-def zamba2(c: Config) -> Model:
+def zamba2(c: Config) -> nn.Model:
     kinds = _kinds(c)
     held = [number for number, kind in enumerate(kinds) if kind == HYBRID]
     blocks = min(int(c.num_mem_blocks), len(held))
     count = _adapted(c, len(held))
-    scan = Group(mamba=_mamba(c), input_layernorm=RMSNorm(c.hidden_size))
+    scan = nn.Module(mamba=_mamba(c), input_layernorm=nn.RMSNorm(c.hidden_size))
 
-    def layer(number: int | None) -> Group:
+    def layer(number: int | None) -> nn.Module:
         """Mamba 2, behind the block that has this number or behind none."""
         if number is None:
             return scan
         turns = range(number, count, int(c.num_mem_blocks))  # the layers that run it, of those that run any
-        return Group(
+        return nn.Module(
             shared_transformer=shared(c, f"model.layers.{held[number]}.shared_transformer", **_transformer(c, turns)),
-            linear=Linear(c.hidden_size, c.hidden_size, bias=False),
+            linear=nn.Linear(c.hidden_size, c.hidden_size, bias=False),
             mamba_decoder=scan,
         )
 
     places = {number: place % blocks for place, number in enumerate(held)}
     # A layer that others share its block with is alone.
     each = ((places.get(number), number in held[:blocks]) for number in range(len(kinds)))
-    model = frame(c, in_turns(each, lambda place, _: layer(place), depth=c.num_hidden_layers))
+    model = kit.frame(c, kit.in_turns(each, lambda place, _: layer(place), depth=c.num_hidden_layers))
     if len(held) > blocks:
         return model.replace(irregular="of the adapters of a shared block each layer runs its own alone")
     return model
@@ -67,7 +67,9 @@ def zamba2(c: Config) -> Model:
 def _kinds(c: Config) -> list[str]:
     if c.layers_block_type is None and c.num_hidden_layers != 54:
         raise c.refuse(f"layers_block_type must list the kind of each of the {int(c.num_hidden_layers)} layers")
-    return listed(c, "layers_block_type", (LINEAR, HYBRID), lambda layer: HYBRID if layer in HYBRIDS else LINEAR)
+    return kit.listed(
+        c, "layers_block_type", (kit.LINEAR, HYBRID), lambda layer: HYBRID if layer in HYBRIDS else kit.LINEAR
+    )
 
 
 def _adapted(c: Config, held: int) -> int:
@@ -78,7 +80,7 @@ def _adapted(c: Config, held: int) -> int:
     return held if listed is None else len(listed)
 
 
-def _mamba(c: Config) -> Scan:
+def _mamba(c: Config) -> nn.Scan:
     return mamba2(
         c.hidden_size,
         c.mamba_expand * c.hidden_size,
@@ -92,7 +94,7 @@ def _mamba(c: Config) -> Scan:
     )
 
 
-def _transformer(c: Config, turns: range) -> dict[str, Group]:
+def _transformer(c: Config, turns: range) -> dict[str, nn.Module]:
     """Attention and MLP, behind a norm each, and low-rank adapters for each of the `turns`."""
     d, inner, bias = c.hidden_size, c.intermediate_size or 4 * c.hidden_size, c.add_bias_linear
     reads, runs = wide_heads(c)
@@ -100,17 +102,17 @@ def _transformer(c: Config, turns: range) -> dict[str, Group]:
     adapters = {f"linear_{name}_adapter_list": _adapters(turns, reads, c.adapter_rank, reads) for name in names}
     return {
         "self_attn": wide_attention(c, runs, reads, **adapters),
-        "feed_forward": MLP(
-            gate_up_proj=Linear(d, 2 * inner, bias=bias),
-            down_proj=Linear(inner, d, bias=bias),
+        "feed_forward": nn.MLP(
+            gate_up_proj=nn.Linear(d, 2 * inner, bias=bias),
+            down_proj=nn.Linear(inner, d, bias=bias),
             gate_up_proj_adapter_list=_adapters(turns, d, c.adapter_rank, 2 * inner),
         ),
-        "input_layernorm": RMSNorm(reads),
-        "pre_ff_layernorm": RMSNorm(d),
+        "input_layernorm": nn.RMSNorm(reads),
+        "pre_ff_layernorm": nn.RMSNorm(d),
     }
 
 
-def _adapters(turns: range, reads: int, narrow: int, gives: int) -> Group:
+def _adapters(turns: range, reads: int, narrow: int, gives: int) -> nn.Module:
     """Numbered by the turns of all blocks; those of other blocks hold nothing."""
-    pair = {"0": Linear(reads, narrow, bias=False), "1": Linear(narrow, gives, bias=False)}
-    return Group(**{str(turn): Group(**pair) for turn in turns})
+    pair = {"0": nn.Linear(reads, narrow, bias=False), "1": nn.Linear(narrow, gives, bias=False)}
+    return nn.Module(**{str(turn): nn.Module(**pair) for turn in turns})

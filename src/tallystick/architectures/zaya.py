@@ -1,24 +1,8 @@
 """ZAYA1 (Anthony et al. 2025, "Training Foundation Models on a Full-Stack AMD Platform"): attention behind short convolutions."""
 
-from tallystick.anatomy import EVERYTHING, Windows
-from tallystick.architectures._decoder import decoder, heads, in_runs, mixture, rounded
-from tallystick.architectures._layers import listed
-from tallystick.blueprint import (
-    Attention,
-    Buffer,
-    Config,
-    Group,
-    Linear,
-    Model,
-    Recurrence,
-    RMSNorm,
-    Router,
-    Scan,
-    Stack,
-    Tensor,
-    architecture,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures import kit
+from tallystick.registry import Config, architecture, nonnegative
 
 KINDS = ("hybrid", "hybrid_sliding")
 CCA = "Figliolia et al. 2025, Compressed Convolutional Attention"
@@ -27,7 +11,7 @@ CCA = "Figliolia et al. 2025, Compressed Convolutional Attention"
 @architecture(
     "zaya",
     "ZayaForCausalLM",
-    running={"sliding_window": natural(None, nullable=True), "layer_types": None},
+    running={"sliding_window": nonnegative(None, nullable=True), "layer_types": None},
     vocab_size=262272,
     hidden_size=2048,
     moe_intermediate_size=2048,
@@ -44,90 +28,90 @@ CCA = "Figliolia et al. 2025, Compressed Convolutional Attention"
     lm_head_bias=False,
     tie_word_embeddings=True,
 )
-def zaya(c: Config) -> Model:
+def zaya(c: Config) -> nn.Model:
     if c.num_experts_per_tok > 1:
         raise c.refuse(
             f"num_experts_per_tok is {int(c.num_experts_per_tok)}, and transformers builds such a model for 1 alone"
         )
     d = c.hidden_size
-    layers = Stack((1, _block(c, first=True)), (c.num_hidden_layers - 1, _block(c)))
-    return decoder(
+    layers = nn.ModuleList((1, _block(c, first=True)), (c.num_hidden_layers - 1, _block(c)))
+    return kit.decoder(
         c,
         layers,
         head_bias=c.lm_head_bias,
-        input_hidden_states_scale=Tensor((d,)),
-        input_hidden_states_bias=Tensor((d,)),
+        input_hidden_states_scale=nn.Parameter((d,)),
+        input_hidden_states_bias=nn.Parameter((d,)),
     )
 
 
-def _block(c: Config, *, first: bool = False) -> Group:
+def _block(c: Config, *, first: bool = False) -> nn.Module:
     d = c.hidden_size
-    moe = mixture(c, c.moe_intermediate_size, 1, c.num_experts, names=None)
-    return Group(
+    moe = kit.mixture(c, c.moe_intermediate_size, 1, c.num_experts, names=None)
+    return nn.Module(
         self_attn=_attention(c),
-        mlp=Group(gate=_router(c, first), experts=moe.children["experts"]),
-        input_layernorm=RMSNorm(d),
-        post_attention_layernorm=RMSNorm(d),
+        mlp=nn.Module(gate=_router(c, first), experts=moe.children["experts"]),
+        input_layernorm=nn.RMSNorm(d),
+        post_attention_layernorm=nn.RMSNorm(d),
         post_attention_residual_scale=_residual(d),
         post_mlp_residual_scale=_residual(d),
     )
 
 
-def _residual(d: int) -> Group:
+def _residual(d: int) -> nn.Module:
     """Scales and shifts of both that are added up."""
     names = ("hidden_states_scale", "hidden_states_bias", "residual_scale", "residual_bias")
-    return Group(**{name: Tensor((d,)) for name in names})
+    return nn.Module(**{name: nn.Parameter((d,)) for name in names})
 
 
-def _router(c: Config, first: bool) -> Router:
+def _router(c: Config, first: bool) -> nn.Router:
     """Scores by an MLP, mixed with those of the layer before; one more than there are experts, for none of them."""
     width, of = c.router_hidden_size, c.num_experts + 1
-    return Router(
+    return nn.Router(
         None,
-        down_proj=Linear(c.hidden_size, width),
-        router_states_scale=None if first else Tensor((width,)),
-        router_mlp=Group(
-            norm=RMSNorm(width),
-            fc1=Linear(width, width),
-            fc2=Linear(width, width),
-            out_proj=Linear(width, of, bias=False),
+        down_proj=nn.Linear(c.hidden_size, width),
+        router_states_scale=None if first else nn.Parameter((width,)),
+        router_mlp=nn.Module(
+            norm=nn.RMSNorm(width),
+            fc1=nn.Linear(width, width),
+            fc2=nn.Linear(width, width),
+            out_proj=nn.Linear(width, of, bias=False),
         ),
-        balancing_biases=Buffer(of),
+        balancing_biases=nn.Buffer(of),
     )
 
 
-def _attention(c: Config) -> Attention:
+def _attention(c: Config) -> nn.Attention:
     """Compressed convolutional attention: queries and keys go through two convolutions, and half of each value is that of
     the token before. So a cache holds the last inputs of the convolutions too, and those values.
     """
-    d, runs, bias = c.hidden_size, heads(c, windows=_windows(c)), c.attention_bias
+    d, runs, bias = c.hidden_size, kit.heads(c, windows=_windows(c)), c.attention_bias
     queries, keys = runs.queries * runs.size, runs.keys * runs.size
-    half, channels = rounded(keys, 2), queries + keys
-    return Attention(
+    half, channels = kit.rounded(keys, 2), queries + keys
+    return nn.Attention(
         runs,
-        o_proj=Linear(queries, d, bias=bias),
-        qkv_proj=Group(
-            q_proj=Linear(d, queries, bias=bias),
-            k_proj=Linear(d, keys, bias=bias),
-            v_proj_current=Linear(d, half, bias=bias),
-            v_proj_delayed=Linear(d, half, bias=bias),
+        o_proj=nn.Linear(queries, d, bias=bias),
+        qkv_proj=nn.Module(
+            q_proj=nn.Linear(d, queries, bias=bias),
+            k_proj=nn.Linear(d, keys, bias=bias),
+            v_proj_current=nn.Linear(d, half, bias=bias),
+            v_proj_delayed=nn.Linear(d, half, bias=bias),
             conv_qk_depthwise=_convolution(channels, 1, c.cca_time0),
             conv_qk_grouped=_convolution(channels, runs.size, c.cca_time1),
-            kept=Scan(Recurrence((c.cca_time0 + c.cca_time1 - 2) * channels, half, CCA, wide=False)),
+            kept=nn.Scan(nn.Recurrence((c.cca_time0 + c.cca_time1 - 2) * channels, half, CCA, wide=False)),
         ),
-        qk_norm=Group(temp=Tensor((runs.keys,), "norm")),
+        qk_norm=nn.Module(temp=nn.Parameter((runs.keys,), "norm")),
     )
 
 
-def _convolution(channels: int, reads: int, kernel: int) -> Group:
+def _convolution(channels: int, reads: int, kernel: int) -> nn.Module:
     """Each channel reads so many channels, at so many tokens."""
-    return Group(weight=Tensor((channels, reads, kernel), "conv"), bias=Tensor((channels,), "conv"))
+    return nn.Module(weight=nn.Parameter((channels, reads, kernel), "conv"), bias=nn.Parameter((channels,), "conv"))
 
 
-def _windows(c: Config) -> Windows:
+def _windows(c: Config) -> nn.Windows:
     if c.layer_types is None:
-        return EVERYTHING
-    kinds = listed(c, "layer_types", KINDS, str)
+        return nn.EVERYTHING
+    kinds = kit.listed(c, "layer_types", KINDS, str)
     if KINDS[1] in kinds and c.sliding_window is None:
         raise c.refuse("layer_types lists hybrid_sliding, for which sliding_window must be stated")
-    return in_runs((kind == KINDS[1] for kind in kinds), c.sliding_window, None)
+    return kit.in_runs((kind == KINDS[1] for kind in kinds), c.sliding_window, None)

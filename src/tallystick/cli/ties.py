@@ -39,7 +39,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.fix is not None:
         from tallystick.sources.repair import repair
 
-        for line in repair(Path(options.source), Path(options.fix), answer, as_=options.as_):
+        for line in repair(Path(options.source), Path(options.fix), answer.problems, as_=options.as_):
             print(visible(line))  # noqa: T201
         return 0
     if options.format == "json":

@@ -25,11 +25,11 @@ from urllib.request import (
     Request,
 )
 
-from tallystick import __version__
 from tallystick.errors import BadInput, quoted
 from tallystick.files.allowance import Allowance
 from tallystick.files.hosts import Reach, origin
 from tallystick.files.remote import NotThere, Piece, Tally
+from tallystick.version import __version__
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -28,10 +28,11 @@ def check_folder(folder: Path, when: str) -> None:
     """Raise `NotTied` where a saved checkpoint contradicts its config."""
     if not (folder / "config.json").exists():
         return
-    from tallystick import ties
+    from tallystick.answers.ties import ties
+    from tallystick.sources import read
 
     try:
-        answer = ties(folder)
+        answer = ties(read(folder, {}, keep=True))
     except BadInput:
         return  # weights in a format that is not read
     if answer.verdict == "contradiction":

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tallystick.answers.devices import parse_size
 from tallystick.config import CONFIG
 from tallystick.errors import BadInput, shown
 from tallystick.files.atomic import written_whole
@@ -25,6 +24,7 @@ from tallystick.models.decoder import Decoder
 from tallystick.models.families import DROPOUTS, config_of, find
 from tallystick.models.names import Stored
 from tallystick.models.stored import raw
+from tallystick.units import parse_size
 
 _METADATA = {"format": "pt"}  # older versions of transformers refuse a file that does not say it
 _WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # what an older checkpoint left

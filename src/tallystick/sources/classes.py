@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tallystick import architectures
-from tallystick.architectures._siblings import DECODER
-from tallystick.blueprint import Architecture, Sibling
+from tallystick.architectures.kit.siblings import DECODER
 from tallystick.errors import quoted
+from tallystick.registry import Architecture, Sibling
 
 # How transformers ends the names of its classes with an LM head.
 _LM_CLASSES = ("ForCausalLM", "ForMaskedLM", "ForConditionalGeneration", "LMHeadModel", "LMHead", "DoubleHeadsModel")

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tallystick import architectures, mtp
-from tallystick.blueprint import Architecture, Model, Sibling
 from tallystick.budget import current
 from tallystick.config import LARGEST, TIE, Config, merged
 from tallystick.errors import BadInput, shown
 from tallystick.layout import lay_out, read
 from tallystick.ledger import Entry, Ledger
+from tallystick.nodes import Model
+from tallystick.registry import Architecture, Sibling
 from tallystick.sources.classes import (
     labels_of,
     note_of,

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture
 from tallystick.config import TIE
 from tallystick.errors import BadInput, shown
 from tallystick.formats.folder import names_in
 from tallystick.ledger import Ledger
+from tallystick.registry import Architecture
 from tallystick.sources.absent import weights_in
 from tallystick.sources.checkpoint import ledger_of_part
 from tallystick.sources.classes import sibling_of

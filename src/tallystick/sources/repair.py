@@ -10,9 +10,8 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
-from tallystick.answers.ties import Problem, Ties
 from tallystick.config import CONFIG, TIE
 from tallystick.errors import BadInput
 from tallystick.files.atomic import written_whole
@@ -24,13 +23,29 @@ from tallystick.formats.safetensors import header_bytes
 from tallystick.formats.shards import headers_of
 
 
-def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> list[str]:
+class Problem(Protocol):
+    """What is wrong with a tie: the fields of `tallystick.answers.ties.Problem` that a repair reads."""
+
+    @property
+    def code(self) -> str:
+        """The stable word for it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tensors of the tie, the one that holds the storage first."""
+
+    @property
+    def message(self) -> str:
+        """The problem in one line."""
+
+
+def repair(folder: Path, out: Path, problems: Sequence[Problem], *, as_: str | None = None) -> list[str]:
     """Write a mended copy of `folder` to `out`, which must not exist; returns what was done, a line each.
 
     Args:
         folder: a checkpoint's folder, with its config.
         out: the folder to write.
-        answer: the ties of that checkpoint.
+        problems: those of its ties, as `tallystick.ties` finds them.
         as_: ``"tied"`` or ``"untied"``: what the model is to be where the stored values differ.
 
     Raises:
@@ -39,9 +54,9 @@ def repair(folder: Path, out: Path, answer: Ties, *, as_: str | None = None) -> 
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}", code="not-found")
     _refuse_inside(folder, out)
-    if not answer.problems:
+    if not problems:
         raise BadInput(f"{folder} has no tie to mend", code="no-answer")
-    drop, tied, done = _plan(answer.problems, as_)
+    drop, tied, done = _plan(problems, as_)
     checkpoint = find_safetensors(folder, names_in(folder))
     if checkpoint is None or not (folder / CONFIG).exists():
         raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to mend", code="incomplete")

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture, Sibling
 from tallystick.config import Part, flat, whole
 from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.registry import Architecture, Sibling
 from tallystick.sources.classes import (
     alike,
     classes_of,

@@ -16,9 +16,9 @@ from typing import Any
 
 from torch import nn
 
-from tallystick import count
 from tallystick.errors import BadInput
 from tallystick.models.decoder import Decoder
+from tallystick.sources import read
 from tallystick.sources.runs import LOG
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import corpus_of
@@ -115,7 +115,7 @@ def _tying(
     untied = _sized(base, rows, tie_word_embeddings=False)
     narrow = _as_large_as(tied, untied)
     kinds = {"tied": tied, "untied": untied, "untied, narrower": narrow}
-    ledgers = {name: count(_values(one)) for name, one in kinds.items()}
+    ledgers = {name: read(_values(one), {}) for name, one in kinds.items()}
     memories = {
         name: predicted_memory(one, ledgers[name]).total for name, one in kinds.items()
     }  # refused before a step
@@ -206,10 +206,10 @@ def _values(config: TrainConfig) -> Mapping[str, Any]:
 def _as_large_as(wanted: TrainConfig, other: TrainConfig) -> TrainConfig:
     """`other` made as large as `wanted`: the width that comes nearest, with heads of an even size, then the MLP's."""
     widest, inner, heads = (int(other.model[key]) for key in SIZES)
-    total = count(_values(wanted)).total
+    total = read(_values(wanted), {}).total
 
     def gap(one: TrainConfig) -> int:
-        return abs(count(_values(one)).total - total)
+        return abs(read(_values(one), {}).total - total)
 
     def sized(width: int, inner: int) -> TrainConfig:
         return replace(other, model={**other.model, "hidden_size": width, "intermediate_size": inner})

@@ -13,6 +13,7 @@ from tallystick.answers.compute import compute
 from tallystick.answers.memory import Memory, memory
 from tallystick.errors import BadInput
 from tallystick.ledger import Ledger
+from tallystick.sources import read
 from tallystick.training.config import TrainConfig
 from tallystick.training.run import SHORTEST, Run
 
@@ -46,10 +47,8 @@ class Plan:
 
 def plan_of(run: Run) -> Plan:
     """What a prepared run will be."""
-    from tallystick import count
-
     config = run.config
-    ledger = count(run.decoder.config.origin)
+    ledger = read(run.decoder.config.origin, {})
     predicted, why_not, flops = None, "", None
     try:
         flops = compute(ledger, batch=1, sequence=config.sequence).training // config.sequence

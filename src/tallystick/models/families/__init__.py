@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick import architectures
-from tallystick.blueprint import Architecture
 from tallystick.budget import one_source
 from tallystick.config import Config, merged
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.models.config import DecoderConfig
 from tallystick.models.names import Rule
+from tallystick.registry import Architecture
 from tallystick.sources.locate import Stated, config_in, locate
 
 Reader = Callable[[Config], DecoderConfig]

@@ -7,8 +7,8 @@ from itertools import cycle, islice
 from typing import Any
 
 from tallystick.anatomy import Windows
-from tallystick.architectures._decoder import head_dim
-from tallystick.config import Config, maybe
+from tallystick.architectures.kit import head_dim
+from tallystick.config import Config, optional
 from tallystick.models.config import DecoderConfig, Rope
 from tallystick.models.names import Rule
 
@@ -21,7 +21,7 @@ KEYS: dict[str, Any] = {
     "rope_parameters": None,
     "rope_scaling": None,
     "rope_theta": 10000.0,
-    "original_max_position_embeddings": maybe(),
+    "original_max_position_embeddings": optional(),
 }
 
 FRAME = (

@@ -1,6 +1,6 @@
 """Gemma 2."""
 
-from tallystick.architectures._decoder import windows_of
+from tallystick.architectures.kit import windows_of
 from tallystick.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family

@@ -1,6 +1,6 @@
 """Qwen2 and Qwen2.5: Llama with biases on queries, keys and values."""
 
-from tallystick.architectures._decoder import late_windows
+from tallystick.architectures.kit import late_windows
 from tallystick.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family

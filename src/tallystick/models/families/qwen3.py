@@ -1,6 +1,6 @@
 """Qwen3: Llama with a norm on each head of queries and keys."""
 
-from tallystick.architectures._decoder import late_windows
+from tallystick.architectures.kit import late_windows
 from tallystick.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family

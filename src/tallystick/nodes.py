@@ -1,9 +1,11 @@
-"""A model written down as it prints: modules by name, tensors by shape, nothing allocated.
+"""The modules that an architecture is written with, named as ``torch.nn`` and ``print(model)`` name them; nothing is allocated.
 
->>> model = Model(h=Repeat(2, Group(ln_1=LayerNorm(4), mlp=MLP(c_fc=Linear(4, 16)))))
+>>> from tallystick import nodes as nn
+>>> block = nn.Module(ln_1=nn.LayerNorm(4), mlp=nn.MLP(c_fc=nn.Linear(4, 16)))
+>>> model = nn.Model(h=nn.Repeat(2, block))
 
-An architecture (``architectures/``) builds one from a `Config`; sizes are `Dim`, so the model
-holds the formula as well as the numbers. ``layout.py`` reads it.
+An architecture (``architectures/``) builds a `Model` from a `Config`. Sizes are `Dim`s, so the model holds the formula as
+well as the numbers. ``layout.py`` reads it.
 """
 
 from __future__ import annotations
@@ -14,58 +16,63 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
 
 from tallystick import anatomy
-from tallystick.anatomy import Compressor, Feed, Heads, Indexer, Recurrence, Routing, Scanning
-from tallystick.config import REQUIRED, TIE, Config, Part, for_layers, maybe, natural, or_word
+from tallystick.anatomy import (
+    EVERYTHING,
+    ChunkedScan,
+    Compressor,
+    DeltaRule,
+    FeedForward,
+    Heads,
+    Indexer,
+    Recurrence,
+    Routing,
+    SequentialScan,
+    Windows,
+)
 
 __all__ = [
+    "EVERYTHING",
     "MLP",
-    "REQUIRED",
     "Attention",
     "Buffer",
-    "Chooser",
+    "ChunkedScan",
     "Compressor",
-    "Config",
     "Conv1D",
+    "DeltaRule",
     "Dropout",
     "Embedding",
-    "ExpertStack",
+    "ExpertList",
     "Experts",
-    "Feed",
-    "Group",
+    "FeedForward",
     "Head",
     "Heads",
     "Indexer",
+    "IndexerModule",
     "LayerNorm",
     "Linear",
     "Mixer",
     "Model",
+    "Module",
+    "ModuleList",
     "Node",
     "Norm",
-    "Parallel",
-    "Part",
+    "ParallelBlock",
+    "Parameter",
     "PositionEmbedding",
+    "Projection",
     "RMSNorm",
     "Recurrence",
     "Repeat",
     "Router",
     "Routing",
     "Scan",
-    "Scanning",
+    "SequentialScan",
     "Shared",
-    "Sibling",
-    "Stack",
     "Tensor",
     "Tower",
-    "architecture",
-    "for_layers",
-    "maybe",
-    "natural",
-    "or_word",
-    "part_of",
+    "Windows",
     "rebuilt",
-]  # fmt: skip
-
-# -- the pieces -----------------------------------------------------------------------------------
+]
 
 
 class Tensor(NamedTuple):
@@ -97,7 +104,7 @@ class Frozen:
         raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be deleted")
 
 
-class Group(Frozen):
+class Module(Frozen):
     """Named children, in the order in which the model prints them; None children are left out.
 
     `role` is what the tensors inside are for, unless they say otherwise. `active` is the share of
@@ -120,7 +127,7 @@ def _named(children: Mapping[str, Node | None]) -> Mapping[str, Node]:
     return MappingProxyType({name: child for name, child in children.items() if child is not None})
 
 
-class Attention(Group):
+class Attention(Module):
     """What lets positions see one another, projections included; `heads` is how it runs."""
 
     role = "attention"
@@ -131,18 +138,18 @@ class Attention(Group):
         self._hold(heads=heads)
 
 
-class MLP(Group):
+class MLP(Module):
     """What each position goes through on its own; `runs` is how."""
 
     role = "mlp"
-    runs: Feed | None
+    runs: FeedForward | None
 
-    def __init__(self, runs: Feed | None = None, /, **children: Node | None) -> None:
+    def __init__(self, runs: FeedForward | None = None, /, **children: Node | None) -> None:
         super().__init__(**children)
         self._hold(runs=runs)
 
 
-class Router(Group):
+class Router(Module):
     """What scores the experts for a token; `runs` is how it and they do."""
 
     role = "router"
@@ -153,7 +160,7 @@ class Router(Group):
         self._hold(runs=runs)
 
 
-class Scan(Group):
+class Scan(Module):
     """What reads token after token and carries a state along: Mamba and kin; `keeps` is that state."""
 
     role = "ssm"
@@ -164,15 +171,15 @@ class Scan(Group):
         self._hold(keeps=keeps)
 
 
-class Tower(Group):
+class Tower(Module):
     """What reads images or sound, and brings what it found among the tokens: no token goes through it."""
 
 
-class Chooser(Group):
+class IndexerModule(Module):
     """What chooses the positions that an attention reads: parameters, but no gradient goes through a choice."""
 
 
-class Mixer(Group):
+class Mixer(Module):
     """What multiplies a token with what it computed of it, beside its own tensors: `multiplications` of each token."""
 
     multiplications: int
@@ -182,11 +189,11 @@ class Mixer(Group):
         self._hold(multiplications=multiplications)
 
 
-class Parallel(Group):
+class ParallelBlock(Module):
     """A block whose attention and MLP run side by side, on one input."""
 
 
-class Experts(Group):
+class Experts(Module):
     """Expert weights of which a token uses `used` in `of`; the shapes hold all of them."""
 
     role = "experts"
@@ -196,28 +203,28 @@ class Experts(Group):
         self._hold(active=Fraction(int(used), int(of)))
 
 
-class Stack(Frozen):
+class ModuleList(Frozen):
     """Blocks numbered from 0 on: so many of the first kind, then so many of the next."""
 
     role: str | None = None
     active: Fraction | None = None
-    runs: tuple[tuple[int, Group | Tensor], ...]
+    runs: tuple[tuple[int, Module | Tensor], ...]
 
-    def __init__(self, *runs: tuple[int, Group | Tensor]) -> None:
+    def __init__(self, *runs: tuple[int, Module | Tensor]) -> None:
         self._hold(runs=runs)
 
 
-class ExpertStack(Stack):
+class ExpertList(ModuleList):
     """Experts held one by one, numbered from 0, of which a token uses `used`."""
 
     role = "experts"
 
-    def __init__(self, used: int, of: int, expert: Group) -> None:
+    def __init__(self, used: int, of: int, expert: Module) -> None:
         super().__init__((of, expert))
         self._hold(active=Fraction(int(used), int(of)))
 
 
-class Shared(Group):
+class Shared(Module):
     """Tensors that are one with those of the place `of`, which may be this one: `of` is its whole name.
 
     There is one such place, so a stack holds it as a run of one block, and no stack is inside of it.
@@ -230,7 +237,7 @@ class Shared(Group):
         self._hold(of=of)
 
 
-class Model(Group):
+class Model(Module):
     """The whole. `tie` names two tensors that are one, the second of which holds the storage; or maps many such.
 
     `irregular` says, where not every product takes each token once, which ones do not.
@@ -246,25 +253,25 @@ class Model(Group):
         self._hold(ties=MappingProxyType(dict([tie] if isinstance(tie, tuple) else tie or {})), irregular=irregular)
 
 
-Node: TypeAlias = Tensor | Group | Stack
-G = TypeVar("G", bound=Group)
+Node: TypeAlias = Tensor | Module | ModuleList
+G = TypeVar("G", bound=Module)
 
 
 def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
     """A tree anew, each node of it what `change` makes of it, leaves first."""
-    if isinstance(node, Group):
+    if isinstance(node, Module):
         node = node.replace(children=_named({name: rebuilt(child, change) for name, child in node.children.items()}))
-    elif isinstance(node, Stack):
+    elif isinstance(node, ModuleList):
         node = node.replace(runs=tuple((count, rebuilt(block, change)) for count, block in node.runs))
     return change(node)
 
 
-def Repeat(count: int, block: Group) -> Stack:
+def Repeat(count: int, block: Module) -> ModuleList:
     """`count` equal blocks, numbered from 0."""
-    return Stack((count, block))
+    return ModuleList((count, block))
 
 
-class Projection(Group):
+class Projection(Module):
     """A matrix product: `runs` is what it reads."""
 
     runs: anatomy.Projection
@@ -274,7 +281,7 @@ class Projection(Group):
         self._hold(runs=runs)
 
 
-class Norm(Group):
+class Norm(Module):
     """A norm: `runs` is what it computes."""
 
     runs: anatomy.Norm
@@ -284,7 +291,7 @@ class Norm(Group):
         self._hold(runs=runs)
 
 
-class Dropout(Group):
+class Dropout(Module):
     """Zeroes a share of so many elements of a token, in training."""
 
     def __init__(self, width: int, share: float) -> None:
@@ -292,162 +299,58 @@ class Dropout(Group):
         self._hold(runs=anatomy.Dropout(width) if share else None)
 
 
-def Linear(inputs: int, outputs: int, *, bias: bool = True) -> Group:
+def Linear(inputs: int, outputs: int, *, bias: bool = True) -> Module:
     """``nn.Linear``: weight (outputs, inputs), bias (outputs)."""
     return Projection(
         anatomy.Projection(inputs),
-        weight=Tensor((outputs, inputs)),
-        bias=Tensor((outputs,)) if bias else None,
+        weight=Parameter((outputs, inputs)),
+        bias=Parameter((outputs,)) if bias else None,
     )
 
 
-def Conv1D(inputs: int, outputs: int) -> Group:
+def Conv1D(inputs: int, outputs: int) -> Module:
     """GPT-2's transposed linear: weight (inputs, outputs), bias (outputs)."""
-    return Projection(anatomy.Projection(inputs), weight=Tensor((inputs, outputs)), bias=Tensor((outputs,)))
+    return Projection(anatomy.Projection(inputs), weight=Parameter((inputs, outputs)), bias=Parameter((outputs,)))
 
 
-def Embedding(rows: int, width: int) -> Group:
+def Embedding(rows: int, width: int) -> Module:
     """Token embedding: weight (rows, width)."""
-    return Group(weight=Tensor((rows, width), "token_embedding"))
+    return Module(weight=Parameter((rows, width), "token_embedding"))
 
 
-def PositionEmbedding(rows: int, width: int) -> Group:
+def PositionEmbedding(rows: int, width: int) -> Module:
     """Learned positions: weight (rows, width)."""
-    return Group(weight=Tensor((rows, width), "position_embedding"))
+    return Module(weight=Parameter((rows, width), "position_embedding"))
 
 
-def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int = 1, kind: str = "layer") -> Group:
+def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int = 1, kind: str = "layer") -> Module:
     """Scale `weight` and shift `bias`, each (width); `times` groups of a token share them; `kind` as in `anatomy.Norm`."""
     return Norm(
         anatomy.Norm(kind, width, times),
-        weight=Tensor((width,), "norm") if scale else None,
-        bias=Tensor((width,), "norm") if bias else None,
+        weight=Parameter((width,), "norm") if scale else None,
+        bias=Parameter((width,), "norm") if bias else None,
     )
 
 
-def RMSNorm(width: int, *, kind: str = "rms", times: int = 1, after: bool = False, turned: bool = False) -> Group:
+def RMSNorm(width: int, *, kind: str = "rms", times: int = 1, after: bool = False, turned: bool = False) -> Module:
     """Scale `weight` (width) alone; `kind`, `after` and `turned` as in `anatomy.Norm`, `times` as in `LayerNorm`."""
-    return Norm(anatomy.Norm(kind, width, times, after=after, turned=turned), weight=Tensor((width,), "norm"))
+    return Norm(anatomy.Norm(kind, width, times, after=after, turned=turned), weight=Parameter((width,), "norm"))
 
 
-def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = False) -> Group:
+def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = False) -> Module:
     """The projection to the vocabulary: weight (vocabulary, width), bias (vocabulary)."""
     return Projection(
         anatomy.Projection(width, vocabulary if capped else 0),
-        weight=Tensor((vocabulary, width), "head"),
-        bias=Tensor((vocabulary,), "head") if bias else None,
+        weight=Parameter((vocabulary, width), "head"),
+        bias=Parameter((vocabulary,), "head") if bias else None,
     )
 
 
-def Buffer(*shape: int) -> Tensor:
+def Parameter(shape: tuple[int, ...], role: str | None = None, *, trainable: bool = True) -> Tensor:
+    """A parameter of a shape; without a role of its own it has that of the module around it."""
+    return Tensor(shape, role, trainable=trainable)
+
+
+def Buffer(*shape: int, role: str | None = None) -> Tensor:
     """A tensor of the state dict that is no parameter."""
-    return Tensor(shape, buffer=True)
-
-
-# -- the registry ---------------------------------------------------------------------------------
-
-
-class Sibling(NamedTuple):
-    """Another class of a type than its language model, and made of that: the same body, with another head, none, or more beside it."""
-
-    make: Callable[[Config, Model], Model]
-    head: str = ""  # what it has in place of the LM head, in words; "" where it has that one
-    keys: Mapping[str, Any] = {}  # those that it reads beside the language model's, and their other names
-    aliases: Mapping[str, str] = {}
-    parts: Mapping[str, Part] = {}  # as in `Architecture`
-
-
-class Architecture(NamedTuple):
-    """One family: how a config of its `model_type` becomes a blueprint."""
-
-    name: str  # the config's model_type
-    class_name: str  # the class that transformers, or the book, builds; "" where there is none
-    keys: Mapping[str, Any]  # the config keys that it reads, as `Config` declares them
-    aliases: Mapping[str, str]  # other names of those keys
-    build: Callable[[Config], Model]
-    running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
-    siblings: Mapping[str, Sibling] | None = None  # by how the names of the classes end; None: those of a decoder
-    # Keys that hold configs, whose own are among `keys` and `running` under dotted names.
-    parts: Mapping[str, Part] = {}
-
-
-REGISTRY: dict[str, Architecture] = {}
-
-
-def architecture(
-    name: str,
-    class_name: str = "",
-    *,
-    aliases: Mapping[str, str] | None = None,
-    running: Mapping[str, Any] | None = None,
-    siblings: Mapping[str, Sibling] | None = None,
-    parts: Mapping[str, Part] | None = None,
-    **keys: Any,
-) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
-    """Register a family: the decorated function reads a `Config` and returns the `Model`.
-
-    `keys` are the config keys that change a tensor, with the defaults of its type (see `Config`); `running` those that
-    change no tensor, and how the model runs; `siblings` as in `Architecture`; `parts` are the keys that hold configs, which
-    the function reads by `Config.part`. The file ``architectures/NAME.py`` that
-    holds it is found by its name: nothing else needs an edit.
-    """
-
-    def register(build: Callable[[Config], Model]) -> Callable[[Config], Model]:
-        inside = parts or {}
-        REGISTRY[name] = Architecture(
-            name,
-            class_name,
-            {**keys, **{part: None for part in inside if inside[part].optional}, **_dotted(inside, "keys")},
-            {**(aliases or {}), **_dotted(inside, "aliases")},
-            build,
-            {**(running or {}), **_dotted(inside, "running")},
-            None if siblings is None else {ending: _flat(sibling) for ending, sibling in siblings.items()},
-            inside,
-        )
-        return build
-
-    return register
-
-
-def part_of(
-    model_type: str,
-    *,
-    tied_above: bool = False,
-    own_type: bool = False,
-    unstated: Mapping[str, Any] | None = None,
-    **defaults: Any,
-) -> Part:
-    """The config of another family as a part.
-
-    Args:
-        model_type: the family.
-        tied_above: the whole says whether embedding and head are tied, so that what the part says of it changes nothing.
-        own_type: as `model_type` in `Part`.
-        unstated: as in `Part`.
-        **defaults: where they are not those of the family.
-    """
-    family = REGISTRY[model_type]
-    keys, running = (
-        {key: defaults.get(key, default) for key, default in declared.items()}
-        for declared in (family.keys, family.running)
-    )
-    if tied_above:
-        running[TIE] = keys.pop(TIE)
-    return Part(
-        keys, running, family.aliases, model_type if own_type else "", unstated=unstated or {}, family=model_type
-    )
-
-
-def _flat(sibling: Sibling) -> Sibling:
-    """A class that names the keys of its parts among its own."""
-    keys, running, aliases = (_dotted(sibling.parts, field) for field in ("keys", "running", "aliases"))
-    return sibling._replace(keys={**sibling.keys, **keys, **running}, aliases={**sibling.aliases, **aliases})
-
-
-def _dotted(parts: Mapping[str, Part], field: str) -> dict[str, Any]:
-    """The keys of all parts, or their aliases, under dotted names."""
-    return {
-        f"{name}.{key}": f"{name}.{value}" if field == "aliases" else value
-        for name, part in parts.items()
-        for key, value in getattr(part, field).items()
-    }
+    return Tensor(shape, role, buffer=True)

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tallystick.architectures._siblings import INSTEAD, bare, product, two_products, under
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Buffer,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Linear,
-    Model,
-    Node,
-    Repeat,
-    Sibling,
-    Stack,
-)
+from tallystick import nodes as nn
+from tallystick.architectures.kit.siblings import INSTEAD, bare, product, two_products, under
+from tallystick.registry import Config, Sibling
 
 ALIASES = {"num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"}
 IRREGULAR = "those of the encoder take the tokens that it reads"
@@ -33,8 +20,8 @@ def whole(
     heads: int,
     *,
     classifies: bool = True,
-    attention: Callable[[Config], Attention] | None = None,
-    prompts: Callable[[Config], Mapping[str, Node]] | None = None,
+    attention: Callable[[Config], nn.Attention] | None = None,
+    prompts: Callable[[Config], Mapping[str, nn.Node]] | None = None,
     count: int = 2,
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Sibling]:
@@ -52,8 +39,10 @@ def whole(
     """
     keys = {"encoder_layers": layers, "encoder_ffn_dim": inner, "encoder_attention_heads": heads, **(more or {})}
 
-    def sibling(words: str, make: Callable[[Config, Model], Model], labels: Mapping[str, int] | None = None) -> Sibling:
-        def made(c: Config, model: Model) -> Model:
+    def sibling(
+        words: str, make: Callable[[Config, nn.Model], nn.Model], labels: Mapping[str, int] | None = None
+    ) -> Sibling:
+        def made(c: Config, model: nn.Model) -> nn.Model:
             return make(c, _with_encoder(c, model, attention, prompts(c) if prompts else {}))
 
         return Sibling(made, f"an encoder beside its decoder{words}", {**keys, **(labels or {})}, ALIASES)
@@ -73,55 +62,57 @@ def whole(
 
 
 def _with_encoder(
-    c: Config, model: Model, attention: Callable[[Config], Attention] | None, prompts: Mapping[str, Node]
-) -> Model:
+    c: Config, model: nn.Model, attention: Callable[[Config], nn.Attention] | None, prompts: Mapping[str, nn.Node]
+) -> nn.Model:
     """The decoder behind an encoder: the same layers, with a width of their own and nothing that attends to another."""
     c.require_divisible("d_model", by="encoder_attention_heads")
     body = _group(model.children["model"])
     decoder = _group(body.children["decoder"])
     stack = decoder.children["layers"]
-    assert isinstance(stack, Stack)  # noqa: S101  # as `beside_encoder` builds it
+    assert isinstance(stack, nn.ModuleList)  # noqa: S101  # as `beside_encoder` builds it
     ((depth, block),) = stack.runs
     block = _group(block)
     attends = block.children["self_attn"]
-    assert isinstance(attends, Attention)  # noqa: S101
+    assert isinstance(attends, nn.Attention)  # noqa: S101
     silent = attends.replace(heads=None)  # how many tokens there are to attend to on either side is not told
     d, inner = c.d_model, c.encoder_ffn_dim
-    own: dict[str, Node] = {
+    own: dict[str, nn.Node] = {
         "self_attn": attention(c) if attention else silent,
-        "fc1": MLP(**Linear(d, inner).children),
-        "fc2": MLP(**Linear(inner, d).children),
+        "fc1": nn.MLP(**nn.Linear(d, inner).children),
+        "fc2": nn.MLP(**nn.Linear(inner, d).children),
     }
     kept = {name: node for name, node in block.children.items() if not name.startswith("encoder_attn")}
-    layers = Repeat(c.encoder_layers, Group(**{**kept, **own}))
-    encoder = Group(**{**decoder.children, "layers": layers})
-    listens = Repeat(depth, block.with_children(self_attn=silent))
+    layers = nn.Repeat(c.encoder_layers, nn.Module(**{**kept, **own}))
+    encoder = nn.Module(**{**decoder.children, "layers": layers})
+    listens = nn.Repeat(depth, block.with_children(self_attn=silent))
     whole = {
-        "shared": Embedding(c.vocab_size, d),
+        "shared": nn.Embedding(c.vocab_size, d),
         "encoder": encoder,
         "decoder": decoder.with_children(layers=listens, **prompts),
     }
     tables = [f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
     ties = dict.fromkeys(tables, SHARED) if c.tie_word_embeddings else {}
-    return model.with_children(model=Group(**whole)).replace(ties=ties)
+    return model.with_children(model=nn.Module(**whole)).replace(ties=ties)
 
 
-def _with_lm_head(c: Config, model: Model) -> Model:
-    built = under(model, IRREGULAR, final_logits_bias=Buffer(1, c.vocab_size), lm_head=Head(c.d_model, c.vocab_size))
+def _with_lm_head(c: Config, model: nn.Model) -> nn.Model:
+    built = under(
+        model, IRREGULAR, final_logits_bias=nn.Buffer(1, c.vocab_size), lm_head=nn.Head(c.d_model, c.vocab_size)
+    )
     if c.tie_word_embeddings:
         return built.replace(ties={**built.ties, "lm_head.weight": SHARED})
     return built
 
 
-def _of_sequences(c: Config, model: Model) -> Model:
+def _of_sequences(c: Config, model: nn.Model) -> nn.Model:
     return under(model, IRREGULAR, classification_head=two_products(c.d_model, c.d_model, c.num_labels))
 
 
-def _of_spans(c: Config, model: Model) -> Model:
+def _of_spans(c: Config, model: nn.Model) -> nn.Model:
     """Where an answer begins and where it ends, whatever the number of labels."""
     return under(model, IRREGULAR, qa_outputs=product(c.d_model, 2))
 
 
-def _group(node: Node) -> Group:
-    assert isinstance(node, Group)  # noqa: S101  # as `beside_encoder` builds it
+def _group(node: nn.Node) -> nn.Module:
+    assert isinstance(node, nn.Module)  # noqa: S101  # as `beside_encoder` builds it
     return node

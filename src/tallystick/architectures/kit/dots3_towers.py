@@ -2,28 +2,17 @@
 
 from typing import Any
 
-from tallystick.architectures._decoder import gated_mlp, listable, mixture, rounded
-from tallystick.architectures._layers import FEED_FORWARD, as_published, in_turns, listed
-from tallystick.architectures._towers import conv
+from tallystick import nodes as nn
 from tallystick.architectures.dots3_note_text import UNSET, stated_sizes
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Group,
-    LayerNorm,
-    Linear,
-    Node,
-    Part,
-    Repeat,
-    RMSNorm,
-    Stack,
-    Tensor,
-    Tower,
-    maybe,
-)
+from tallystick.architectures.kit.attention import rounded
+from tallystick.architectures.kit.experts import mixture
+from tallystick.architectures.kit.frames import listable
+from tallystick.architectures.kit.layers import FEED_FORWARD, as_published, in_turns, listed
+from tallystick.architectures.kit.mlp import gated_mlp
+from tallystick.architectures.kit.towers import conv
 from tallystick.dims import ceil
 from tallystick.errors import shown
+from tallystick.registry import Config, Part, optional
 
 EYES = Part(
     {
@@ -39,7 +28,7 @@ EYES = Part(
         "mlp_bias": False,
         "mlp_layer_types": None,
         "num_local_experts": 64,
-        "num_experts_per_tok": maybe(),
+        "num_experts_per_tok": optional(),
         "capacity_factor": 2,
         "pyramid_num_routed": None,
         "per_layer_config": UNSET,
@@ -57,7 +46,7 @@ EARS = Part(
         "num_attention_heads": 20,
         "feature_size": 128,
         "downsample_hidden_size": 480,
-        "conv_output_size": maybe(),
+        "conv_output_size": optional(),
         "attention_bias": True,
         "whisper_config": None,
         "adapter_input_size": 1280,
@@ -76,29 +65,31 @@ FILED = {
 }  # fmt: skip
 
 
-def eyes(c: Config, width: int) -> Tower:
+def eyes(c: Config, width: int) -> nn.Tower:
     """Patches, and a merger of neighbours that gives what is as wide as a token."""
     c.require_divisible("hidden_size", by="num_attention_heads")
     for name, other in (("adapter_in_dim", "hidden_size"), ("adapter_merge_size", "spatial_merge_size")):
         _require_equal(c, name, other, getattr(c, other))
     _require_equal(c, "adapter_out_dim", "text_config.hidden_size", width)
     d, size, bias = c.hidden_size, c.patch_size, c.attention_bias
-    of_head = RMSNorm(rounded(d, c.num_attention_heads))
-    attends = Attention(qkv=Linear(d, 3 * d, bias=bias), proj=Linear(d, d, bias=bias), q_norm=of_head, k_norm=of_head)
+    of_head = nn.RMSNorm(rounded(d, c.num_attention_heads))
+    attends = nn.Attention(
+        qkv=nn.Linear(d, 3 * d, bias=bias), proj=nn.Linear(d, d, bias=bias), q_norm=of_head, k_norm=of_head
+    )
 
-    def block(experts: int, used: int) -> Group:
+    def block(experts: int, used: int) -> nn.Module:
         feed = _experts(c, experts, used) if experts else _feed_forward(c)
-        return Group(**as_published(c, FILED, norm1=RMSNorm(d), attn=attends, norm2=RMSNorm(d), mlp=feed))
+        return nn.Module(**as_published(c, FILED, norm1=nn.RMSNorm(d), attn=attends, norm2=nn.RMSNorm(d), mlp=feed))
 
     merged = c.adapter_in_dim * c.adapter_merge_size * c.adapter_merge_size
-    merger = Group(
-        ln_q=LayerNorm(c.adapter_in_dim),
-        mlp=Group(**{"0": Linear(merged, merged), "2": Linear(merged, c.adapter_out_dim)}),
+    merger = nn.Module(
+        ln_q=nn.LayerNorm(c.adapter_in_dim),
+        mlp=nn.Module(**{"0": nn.Linear(merged, merged), "2": nn.Linear(merged, c.adapter_out_dim)}),
     )
-    return Tower(
-        patch_embed=Group(proj=conv(c.num_channels, d, size, size), norm=RMSNorm(d)),
+    return nn.Tower(
+        patch_embed=nn.Module(proj=conv(c.num_channels, d, size, size), norm=nn.RMSNorm(d)),
         blocks=in_turns(_experts_of_each(c), block, depth=c.num_hidden_layers),
-        **as_published(c, FILED, merger=merger, norm=RMSNorm(d)),
+        **as_published(c, FILED, merger=merger, norm=nn.RMSNorm(d)),
     )
 
 
@@ -137,17 +128,17 @@ def _own(c: Config, sizes: dict[str, int], used: int) -> tuple[int, int]:
     return count, used
 
 
-def _feed_forward(c: Config) -> MLP:
+def _feed_forward(c: Config) -> nn.MLP:
     mlp = gated_mlp(c.hidden_size, c.intermediate_size, bias=c.mlp_bias)
-    return MLP(**as_published(c, FILED, **mlp.children))
+    return nn.MLP(**as_published(c, FILED, **mlp.children))
 
 
-def _experts(c: Config, count: int, used: int) -> Group:
-    d, bias = c.hidden_size, Tensor((count,), "router", buffer=True)
+def _experts(c: Config, count: int, used: int) -> nn.Module:
+    d, bias = c.hidden_size, nn.Buffer(count, role="router")
     mixed = mixture(c, c.moe_intermediate_size, used, count, names=("fc1", "fc3", "fc2")).children
     if c.published:
-        return Group(experts=mixed["experts"], gate_weight=Tensor((count, d), "router"), router_bias=bias)
-    return Group(**mixed, e_score_correction_bias=bias)
+        return nn.Module(experts=mixed["experts"], gate_weight=nn.Parameter((count, d), "router"), router_bias=bias)
+    return nn.Module(**mixed, e_score_correction_bias=bias)
 
 
 # -- sound ----------------------------------------------------------------------------------------
@@ -165,7 +156,7 @@ OF_WHISPER = {
 HALVINGS = 3  # of the time and of the frequencies
 
 
-def ears(c: Config, width: int) -> Tower:
+def ears(c: Config, width: int) -> nn.Tower:
     """Convolutions that halve time and frequencies, a transformer, and what gives vectors as wide as a token."""
     sizes = _sizes(c)
     d, heads, inner, bias = (
@@ -180,32 +171,32 @@ def ears(c: Config, width: int) -> Tower:
         )
     _require_equal(c, "adapter_input_size", "hidden_size", d)
     _require_equal(c, "adapter_out_dim", "text_config.hidden_size", width)
-    each = Linear(d, d, bias=bias)
-    attends = Attention(
-        **as_published(c, FILED_EARS, q_proj=each, k_proj=Linear(d, d, bias=False), v_proj=each, o_proj=each)
+    each = nn.Linear(d, d, bias=bias)
+    attends = nn.Attention(
+        **as_published(c, FILED_EARS, q_proj=each, k_proj=nn.Linear(d, d, bias=False), v_proj=each, o_proj=each)
     )
-    up, down = Linear(d, 2 * inner), Linear(inner, d)
-    fed: dict[str, Node] = {"mlp": MLP(gate_up_proj=up, down_proj=down)}
+    up, down = nn.Linear(d, 2 * inner), nn.Linear(inner, d)
+    fed: dict[str, nn.Node] = {"mlp": nn.MLP(gate_up_proj=up, down_proj=down)}
     if c.published:
-        fed = {"fc1": MLP(**up.children), "fc2": MLP(**down.children)}
-    norms = as_published(c, FILED_EARS, input_layernorm=RMSNorm(d), post_attention_layernorm=RMSNorm(d))
-    layers = Repeat(sizes["num_hidden_layers"], Group(self_attn=attends, **fed, **norms))
-    adapter = {"norm": LayerNorm(d), "fc1": Linear(d, width), "fc2": Linear(width, width)}
+        fed = {"fc1": nn.MLP(**up.children), "fc2": nn.MLP(**down.children)}
+    norms = as_published(c, FILED_EARS, input_layernorm=nn.RMSNorm(d), post_attention_layernorm=nn.RMSNorm(d))
+    layers = nn.Repeat(sizes["num_hidden_layers"], nn.Module(self_attn=attends, **fed, **norms))
+    adapter = {"norm": nn.LayerNorm(d), "fc1": nn.Linear(d, width), "fc2": nn.Linear(width, width)}
     stem = _stem(c, d, sizes["feature_size"])
     if c.published:
-        proj = Group(**{"0": adapter["norm"], "1": adapter["fc1"], "3": adapter["fc2"]})
-        encoder = Group(**stem, layers=layers, layer_norm=RMSNorm(d))
-        return Tower(dots_encoder=Group(speech_encoder=encoder), audio_adapter=Group(proj=proj))
-    return Tower(conv_stem=Group(**stem), layers=layers, layer_norm=RMSNorm(d), adapter=Group(**adapter))
+        proj = nn.Module(**{"0": adapter["norm"], "1": adapter["fc1"], "3": adapter["fc2"]})
+        encoder = nn.Module(**stem, layers=layers, layer_norm=nn.RMSNorm(d))
+        return nn.Tower(dots_encoder=nn.Module(speech_encoder=encoder), audio_adapter=nn.Module(proj=proj))
+    return nn.Tower(conv_stem=nn.Module(**stem), layers=layers, layer_norm=nn.RMSNorm(d), adapter=nn.Module(**adapter))
 
 
-def _stem(c: Config, d: int, frequencies: int) -> dict[str, Node]:
+def _stem(c: Config, d: int, frequencies: int) -> dict[str, nn.Node]:
     channels = c.downsample_hidden_size
     first, further = conv(1, channels, 3, 3), conv(channels, channels, 3, 3)
-    out = Linear(c.conv_output_size or channels * ceil(frequencies, 2**HALVINGS), d, bias=False)
+    out = nn.Linear(c.conv_output_size or channels * ceil(frequencies, 2**HALVINGS), d, bias=False)
     if c.published:
         return {"conv2d1": first, "conv2d2": further, "conv2d3": further, "conv_out": out}
-    return {"convs": Stack((1, first), (HALVINGS - 1, further)), "conv_out": out}
+    return {"convs": nn.ModuleList((1, first), (HALVINGS - 1, further)), "conv_out": out}
 
 
 def _sizes(c: Config) -> dict[str, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tallystick.architectures._siblings import (
+from tallystick import nodes as nn
+from tallystick.architectures.kit.siblings import (
     BARE,
     INSTEAD,
     labels_of_each,
@@ -12,36 +13,36 @@ from tallystick.architectures._siblings import (
     two_products,
     with_body,
 )
-from tallystick.blueprint import Config, Group, Model, Node, Sibling
+from tallystick.registry import Config, Sibling
 
 
-def _pooler(c: Config) -> dict[str, Node]:
-    return {"pooler": Group(dense=product(c.hidden_size, c.hidden_size))}
+def _pooler(c: Config) -> dict[str, nn.Node]:
+    return {"pooler": nn.Module(dense=product(c.hidden_size, c.hidden_size))}
 
 
-def _classifier(c: Config) -> dict[str, Node]:
+def _classifier(c: Config) -> dict[str, nn.Node]:
     return labels_of_each(c, c.hidden_size)
 
 
-def _of_one(c: Config) -> dict[str, Node]:
+def _of_one(c: Config) -> dict[str, nn.Node]:
     """Each choice is a sequence, and gets one score."""
     return {"classifier": product(c.hidden_size, 1)}
 
 
-def _of_two(c: Config) -> dict[str, Node]:
+def _of_two(c: Config) -> dict[str, nn.Node]:
     return {"classifier": two_products(c.hidden_size, c.hidden_size, c.num_labels)}
 
 
-def with_order(c: Config, model: Model) -> Model:
+def with_order(c: Config, model: nn.Model) -> nn.Model:
     """Two heads: the LM's, and one that reads the pooler and tells whether a sentence follows another."""
     heads = model.children["cls"]
-    assert isinstance(heads, Group)  # noqa: S101  # as `with_cls` builds it
+    assert isinstance(heads, nn.Module)  # noqa: S101  # as `with_cls` builds it
     irregular = "those of the pooler and `seq_relationship` take one token of each sequence"
     both = heads.with_children(seq_relationship=product(c.hidden_size, 2))
     return model.with_children(cls=both).replace(irregular=irregular)
 
 
-def _pooled_with_order(c: Config, model: Model) -> Model:
+def _pooled_with_order(c: Config, model: nn.Model) -> nn.Model:
     return with_order(c, with_body(model, **_pooler(c)))
 
 

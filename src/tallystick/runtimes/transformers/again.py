@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from tallystick.anatomy import Feed, Norm, Part, Reading, Routing
-from tallystick.answers.rules import FLOAT, Step, activation_of, extras, of_part, scores_by_hand, widths_of_scores
+from collections.abc import Sequence
+
+from tallystick.anatomy import FeedForward, Norm, Part, Reading, Routing
+from tallystick.runtimes.transformers.rules import (
+    FLOAT,
+    Step,
+    activation_of,
+    extras,
+    of_part,
+    scores_by_hand,
+    widths_of_scores,
+)
 
 
-def block_again(parts: tuple[Part, ...], step: Step) -> tuple[int, int]:
+def block_again(parts: Sequence[Part], step: Step) -> tuple[int, int]:
     """Bytes that the block that holds most keeps once it is computed again, and what its gradients add at most.
 
     Its parts give back what they keep one by one, the last first: while the gradients of its attention are made, only
@@ -21,7 +31,7 @@ def block_again(parts: tuple[Part, ...], step: Step) -> tuple[int, int]:
     return whole, max((kept[place] + _added(block, step) for place, block in blocks.items()), default=0) - whole
 
 
-def scores_again(parts: tuple[Part, ...], step: Step) -> tuple[int, int]:
+def scores_again(parts: Sequence[Part], step: Step) -> tuple[int, int]:
     """The same where only the scores of an attention are computed again."""
     step = step._replace(scores="kept")
     readings = [part for part in parts if isinstance(part.what, Reading)]
@@ -36,7 +46,7 @@ def _kept(part: Part, step: Step) -> int:
 def _added(block: list[Part], step: Step) -> int:
     """Bytes beside what a block keeps, at the fullest moment of its backward pass."""
     norms = [part.what for part in block if isinstance(part.what, Norm) and not part.what.inner]
-    feeds = sum(_kept(part, step) for part in block if isinstance(part.what, Feed))
+    feeds = sum(_kept(part, step) for part in block if isinstance(part.what, FeedForward))
     later = sum(_kept(part, step) for part in block if part.what in norms[1:] or isinstance(part.what, Routing))
     gone = {Reading: feeds + later, Routing: feeds}  # beside experts that are routed, the shared one runs last
     added = max(_gradients(part, step) - gone.get(type(part.what), 0) for part in block)
@@ -52,7 +62,7 @@ def _gradients(part: Part, step: Step) -> int:
     product with the values has.
     """
     what = part.what
-    if isinstance(what, Feed):
+    if isinstance(what, FeedForward):
         return step.tokens * what.inner * activation_of(what).gradients * step.width
     if isinstance(what, Routing):
         rows, feed = step.tokens * (what.experts if what.scoring == "scaled" else what.used), what.feed

@@ -4,23 +4,10 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
-from tallystick.architectures._towers import conv
-from tallystick.blueprint import (
-    Attention,
-    Buffer,
-    Config,
-    Group,
-    LayerNorm,
-    Linear,
-    Node,
-    Part,
-    Repeat,
-    Stack,
-    Tensor,
-    Tower,
-    natural,
-)
+from tallystick import nodes as nn
+from tallystick.architectures.kit.towers import conv
 from tallystick.errors import shown
+from tallystick.registry import Config, Part, nonnegative
 
 IMAGES = Part(
     {
@@ -33,30 +20,30 @@ IMAGES = Part(
         "temporal_downsample_factor": 4,
         "base_channels": 256,
         "channel_multiplier": (1, 2, 2, 4),
-        "num_res_blocks": natural(2),
+        "num_res_blocks": nonnegative(2),
         "attn_resolutions": [3],
         "hidden_size": 1024,
         "num_attention_heads": 1,
     }
 )
 GROUPS = 32  # of channels that are scaled alike
-Norm = Callable[[int], Group]
+Norm = Callable[[int], nn.Module]
 
 
-def images(c: Config) -> Tower:
+def images(c: Config) -> nn.Tower:
     """An encoder, a decoder, and the vectors that tokens stand for."""
     c.require_divisible("hidden_size", by="num_attention_heads")
     latent, codes = c.latent_channels, c.embed_dim
-    return Tower(
+    return nn.Tower(
         encoder=_encoder(c),
         decoder=_decoder(c),
-        quantize=Group(embedding=Group(weight=Tensor((c.codebook_size, codes)))),
+        quantize=nn.Module(embedding=nn.Module(weight=nn.Parameter((c.codebook_size, codes)))),
         quant_conv=_in_time(latent, codes, 3, 1, 1),
         post_quant_conv=_in_time(codes, latent, 3, 1, 1),
     )
 
 
-def _encoder(c: Config) -> Group:
+def _encoder(c: Config) -> nn.Module:
     widths = _widths(c)
     out = 2 * c.latent_channels if c.double_latent else c.latent_channels
     first, last = c.base_channels, widths[-1]
@@ -64,44 +51,44 @@ def _encoder(c: Config) -> Group:
     for stage, (given, width) in enumerate(pairwise((first, *widths))):
         blocks = c.num_res_blocks
         further = stage < len(widths) - 1
-        stages[str(stage)] = Group(
-            **_stage(c, stage, blocks, given, width, LayerNorm),
-            downsample=Group(conv=conv(width if blocks else given, width if blocks else given, 3, 3))
+        stages[str(stage)] = nn.Module(
+            **_stage(c, stage, blocks, given, width, nn.LayerNorm),
+            downsample=nn.Module(conv=conv(width if blocks else given, width if blocks else given, 3, 3))
             if further
             else None,
         )
-    return Group(
+    return nn.Module(
         conv_in=conv(c.in_channels, first, 3, 3),
-        down_block=Group(down=Group(**stages)),
-        middle_block=_middle(c, last, LayerNorm),
-        norm_out=LayerNorm(last),
+        down_block=nn.Module(down=nn.Module(**stages)),
+        middle_block=_middle(c, last, nn.LayerNorm),
+        norm_out=nn.LayerNorm(last),
         conv_out=conv(last, out, 3, 3),
-        time_conv=Repeat(_halvings(c), Group(conv=_in_time(out, out, 4, 3, 3))),
+        time_conv=nn.Repeat(_halvings(c), nn.Module(conv=_in_time(out, out, 4, 3, 3))),
         time_res_stack=_moments(c, out),
     )
 
 
-def _decoder(c: Config) -> Group:
+def _decoder(c: Config) -> nn.Module:
     widths, latent, codes = _widths(c), c.latent_channels, c.embed_dim
     last = widths[-1]
 
-    def norm(width: int) -> Group:
+    def norm(width: int) -> nn.Module:
         """A norm whose scale and shift are made of the codes."""
         made = conv(codes, width, 1, 1)
-        return Group(norm_layer=LayerNorm(width), conv_y=made, conv_b=made)
+        return nn.Module(norm_layer=nn.LayerNorm(width), conv_y=made, conv_b=made)
 
     stages = {}
     for stage, (width, given) in enumerate(pairwise((*widths, last))):
-        stages[str(stage)] = Group(
+        stages[str(stage)] = nn.Module(
             **_stage(c, stage, c.num_res_blocks + 1, given, width, norm),
-            upsample=Group(conv=conv(width, width, 3, 3)) if stage else None,
+            upsample=nn.Module(conv=conv(width, width, 3, 3)) if stage else None,
         )
-    return Group(
+    return nn.Module(
         time_res_stack=_moments(c, latent),
-        time_conv=Repeat(_halvings(c), Group(conv=_in_time(latent, latent, 3, 3, 3))),
+        time_conv=nn.Repeat(_halvings(c), nn.Module(conv=_in_time(latent, latent, 3, 3, 3))),
         conv_in=conv(latent, last, 3, 3),
         middle_block=_middle(c, last, norm),
-        up_block=Group(up=Group(**stages)),
+        up_block=nn.Module(up=nn.Module(**stages)),
         norm_out=norm(widths[0]),
         conv_out=conv(widths[0], c.out_channels, 3, 3),
     )
@@ -127,27 +114,29 @@ def _halvings(c: Config) -> int:
     return int(math.log2(c.temporal_downsample_factor))
 
 
-def _stage(c: Config, stage: int, blocks: int, given: int, width: int, norm: Norm) -> dict[str, Node | None]:
+def _stage(c: Config, stage: int, blocks: int, given: int, width: int, norm: Norm) -> dict[str, nn.Node | None]:
     """Blocks of a width, the first of which may read another; behind each its attention, where the stage has one."""
     listed = c.attn_resolutions
     if not isinstance(listed, list) or not all(type(each) is int for each in listed):
         raise c.refuse(f"attn_resolutions is {shown(listed)}, expected a list of the numbers of stages")
     attends = stage in listed
     return {
-        "block": Stack((1, _block(given, width, norm)), (blocks - 1, _block(width, width, norm))) if blocks else None,
-        "attn": Repeat(blocks, _attention(c)) if attends else None,
-        "attn_norms": Repeat(blocks, norm(width)) if attends else None,
+        "block": nn.ModuleList((1, _block(given, width, norm)), (blocks - 1, _block(width, width, norm)))
+        if blocks
+        else None,
+        "attn": nn.Repeat(blocks, _attention(c)) if attends else None,
+        "attn_norms": nn.Repeat(blocks, norm(width)) if attends else None,
     }
 
 
-def _middle(c: Config, width: int, norm: Norm) -> Group:
+def _middle(c: Config, width: int, norm: Norm) -> nn.Module:
     block = _block(width, width, norm)
-    return Group(block_1=block, attn_1=_attention(c), attn_norm=norm(width), block_2=block)
+    return nn.Module(block_1=block, attn_1=_attention(c), attn_norm=norm(width), block_2=block)
 
 
-def _block(given: int, width: int, norm: Norm) -> Group:
+def _block(given: int, width: int, norm: Norm) -> nn.Module:
     """Two convolutions behind norms, and one around them where they change the width."""
-    return Group(
+    return nn.Module(
         norm1=norm(given),
         norm2=norm(width),
         conv1=conv(given, width, 3, 3),
@@ -156,27 +145,27 @@ def _block(given: int, width: int, norm: Norm) -> Group:
     )
 
 
-def _attention(c: Config) -> Attention:
-    each = Linear(c.hidden_size, c.hidden_size)
-    return Attention(k_proj=each, v_proj=each, q_proj=each, out_proj=each)
+def _attention(c: Config) -> nn.Attention:
+    each = nn.Linear(c.hidden_size, c.hidden_size)
+    return nn.Attention(k_proj=each, v_proj=each, q_proj=each, out_proj=each)
 
 
-def _in_time(inputs: int, outputs: int, *kernel: int) -> Group:
-    return Group(conv=conv(inputs, outputs, *kernel))
+def _in_time(inputs: int, outputs: int, *kernel: int) -> nn.Module:
+    return nn.Module(conv=conv(inputs, outputs, *kernel))
 
 
-def _moments(c: Config, width: int) -> Stack:
+def _moments(c: Config, width: int) -> nn.ModuleList:
     """Blocks over time, whose norms know the mean and the spread of what they saw in training."""
-    norm = Group(
-        **LayerNorm(width).children,
-        running_mean=Buffer(width),
-        running_var=Buffer(width),
-        num_batches_tracked=Buffer(),
+    norm = nn.Module(
+        **nn.LayerNorm(width).children,
+        running_mean=nn.Buffer(width),
+        running_var=nn.Buffer(width),
+        num_batches_tracked=nn.Buffer(),
     )
-    block = Group(
+    block = nn.Module(
         norm1=norm,
         conv1=_in_time(width, width, 3, 3, 3),
         norm2=norm,
         conv2=_in_time(width, width, 3, 3, 3),
     )
-    return Repeat(c.num_res_blocks, block)
+    return nn.Repeat(c.num_res_blocks, block)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from tallystick.architectures._decoder import listable
-from tallystick.blueprint import Config, Group, Node, Stack
+from tallystick import nodes as nn
+from tallystick.architectures.kit.frames import listable
+from tallystick.registry import Config
 
 LINEAR, FULL = "linear_attention", "full_attention"
 FORMER = {"mamba": LINEAR, "attention": FULL}  # names of before, which transformers still reads
@@ -38,24 +39,24 @@ def checked(
     return known[:count]
 
 
-def in_turns(kinds: Iterable[Any], block: Callable[..., Group], *, depth: int | None = None) -> Stack:
+def in_turns(kinds: Iterable[Any], block: Callable[..., nn.Module], *, depth: int | None = None) -> nn.ModuleList:
     """A block for each layer, made from its kind, or from its kinds where they are several; equal neighbours are one run.
 
     `depth` is how many layers the config says there are, for the formula of a stack of one kind.
     """
     runs = [(len(list(run)), block(*kind) if isinstance(kind, tuple) else block(kind)) for kind, run in groupby(kinds)]
-    return Stack((depth or runs[0][0], runs[0][1])) if len(runs) == 1 else Stack(*runs)
+    return nn.ModuleList((depth or runs[0][0], runs[0][1])) if len(runs) == 1 else nn.ModuleList(*runs)
 
 
-def dense_and_sparse(c: Config, first: int, dense: Group, sparse: Group) -> Stack:
+def dense_and_sparse(c: Config, first: int, dense: nn.Module, sparse: nn.Module) -> nn.ModuleList:
     """Blocks as `mlp_layer_types` lists them, or the `first` dense and the others sparse."""
     if c.mlp_layer_types is None:
         first = min(first, c.num_hidden_layers)
-        return Stack((first, dense), (c.num_hidden_layers - first, sparse))
+        return nn.ModuleList((first, dense), (c.num_hidden_layers - first, sparse))
     kinds = listed(c, "mlp_layer_types", FEED_FORWARD, str)
     return in_turns(kinds, lambda kind: sparse if kind == "sparse" else dense)
 
 
-def as_published(c: Config, names: Mapping[str, str], **children: Node | None) -> dict[str, Any]:
+def as_published(c: Config, names: Mapping[str, str], **children: nn.Node | None) -> dict[str, Any]:
     """Children by the names that files hold them under, where those are asked for."""
     return {names.get(name, name) if c.published else name: child for name, child in children.items()}

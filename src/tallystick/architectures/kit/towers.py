@@ -3,24 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tallystick.architectures._decoder import plain_mlp, rounded
-from tallystick.architectures._siblings import bare
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Group,
-    LayerNorm,
-    Linear,
-    Model,
-    Node,
-    Part,
-    PositionEmbedding,
-    Repeat,
-    Sibling,
-    Tensor,
-    Tower,
-)
+from tallystick import nodes as nn
+from tallystick.architectures.kit.attention import rounded
+from tallystick.architectures.kit.mlp import plain_mlp
+from tallystick.architectures.kit.siblings import bare
+from tallystick.registry import Config, Part, Sibling
 
 SIGLIP = Part(
     {
@@ -41,14 +28,14 @@ WHOLE = "its towers beside the text"  # what a class has that its type's causal 
 
 def behind(
     c: Config,
-    text: Model,
+    text: nn.Model,
     under: str = "language_model",
     /,
     *,
     apart: bool = False,
     tied: bool | None = None,
-    **towers: Node | None,
-) -> Model:
+    **towers: nn.Node | None,
+) -> nn.Model:
     """A language model behind `towers`: what it was under `model` is `under` a name beside theirs, its head stays.
 
     `apart`: files hold the towers on their own, and the language model as it is without them; `tied`: None is what the
@@ -58,17 +45,17 @@ def behind(
     body, head = text.children["model"], text.children["lm_head"]
     if c.published and apart:
         names = (f"{under}.lm_head.weight", f"{under}.model.embed_tokens.weight")
-        whole = Group(model=body, lm_head=head)
-        return Model(**towers, **{under: whole}, tie=names if tied else None)
-    return Model(
-        model=Group(**towers, **{under: body}),
+        whole = nn.Module(model=body, lm_head=head)
+        return nn.Model(**towers, **{under: whole}, tie=names if tied else None)
+    return nn.Model(
+        model=nn.Module(**towers, **{under: body}),
         lm_head=head,
         tie=("lm_head.weight", f"model.{under}.embed_tokens.weight") if tied else None,
     )
 
 
 def seeing(
-    make: Callable[[Config, Model], Model], keys: Mapping[str, Any] | None = None, /, **parts: Part
+    make: Callable[[Config, nn.Model], nn.Model], keys: Mapping[str, Any] | None = None, /, **parts: Part
 ) -> dict[str, Sibling]:
     """The classes of a type whose causal language model is its text alone, that have its towers too.
 
@@ -78,7 +65,7 @@ def seeing(
         **parts: the configs of the towers.
     """
 
-    def headless(c: Config, text: Model) -> Model:
+    def headless(c: Config, text: nn.Model) -> nn.Model:
         return bare(make(c, text))
 
     read = keys or {}
@@ -88,55 +75,59 @@ def seeing(
     }
 
 
-def conv(inputs: int, outputs: int, *kernel: int, bias: bool = True) -> Group:
+def conv(inputs: int, outputs: int, *kernel: int, bias: bool = True) -> nn.Module:
     """A convolution: weight (outputs, inputs, *kernel), bias (outputs)."""
-    return Group(weight=Tensor((outputs, inputs, *kernel), "conv"), bias=Tensor((outputs,), "conv") if bias else None)
+    return nn.Module(
+        weight=nn.Parameter((outputs, inputs, *kernel), "conv"), bias=nn.Parameter((outputs,), "conv") if bias else None
+    )
 
 
-def siglip(c: Config, *, pooled: bool) -> Tower:
+def siglip(c: Config, *, pooled: bool) -> nn.Tower:
     """SigLIP's encoder (Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-Training"), `pooled` into one vector or not."""
     d = c.hidden_size
-    return Tower(
+    return nn.Tower(
         embeddings=patches(c, bias=True),
-        encoder=Group(layers=Repeat(c.num_hidden_layers, clip_block(c))),
-        post_layernorm=LayerNorm(d),
+        encoder=nn.Module(layers=nn.Repeat(c.num_hidden_layers, clip_block(c))),
+        post_layernorm=nn.LayerNorm(d),
         head=_pooling(c) if pooled else None,
     )
 
 
-def patches(c: Config, *, bias: bool, more: int = 0) -> Group:
+def patches(c: Config, *, bias: bool, more: int = 0) -> nn.Module:
     """Square patches of an image, each with a learned position; `more` positions are of other vectors."""
     d, size = c.hidden_size, c.patch_size
     across = rounded(c.image_size, size)
-    return Group(
+    return nn.Module(
         patch_embedding=conv(c.num_channels, d, size, size, bias=bias),
-        position_embedding=PositionEmbedding(across * across + more, d),
+        position_embedding=nn.PositionEmbedding(across * across + more, d),
     )
 
 
-def clip_block(c: Config) -> Group:
+def clip_block(c: Config) -> nn.Module:
     """A block of CLIP (Radford et al. 2021, "Learning Transferable Visual Models From Natural Language Supervision")."""
     c.require_divisible("hidden_size", by="num_attention_heads")
     d = c.hidden_size
-    each = Linear(d, d)
-    return Group(
-        layer_norm1=LayerNorm(d),
-        self_attn=Attention(k_proj=each, v_proj=each, q_proj=each, out_proj=each),
-        layer_norm2=LayerNorm(d),
+    each = nn.Linear(d, d)
+    return nn.Module(
+        layer_norm1=nn.LayerNorm(d),
+        self_attn=nn.Attention(k_proj=each, v_proj=each, q_proj=each, out_proj=each),
+        layer_norm2=nn.LayerNorm(d),
         mlp=_two_layers(c),
     )
 
 
-def _two_layers(c: Config) -> MLP:
+def _two_layers(c: Config) -> nn.MLP:
     return plain_mlp(c.hidden_size, c.intermediate_size, "gelu", "fc1", "fc2")
 
 
-def _pooling(c: Config) -> Group:
+def _pooling(c: Config) -> nn.Module:
     """One vector that attends to all patches."""
     d = c.hidden_size
-    return Group(
-        probe=Tensor((1, 1, d)),
-        attention=Attention(in_proj_weight=Tensor((3 * d, d)), in_proj_bias=Tensor((3 * d,)), out_proj=Linear(d, d)),
-        layernorm=LayerNorm(d),
+    return nn.Module(
+        probe=nn.Parameter((1, 1, d)),
+        attention=nn.Attention(
+            in_proj_weight=nn.Parameter((3 * d, d)), in_proj_bias=nn.Parameter((3 * d,)), out_proj=nn.Linear(d, d)
+        ),
+        layernorm=nn.LayerNorm(d),
         mlp=_two_layers(c),
     )

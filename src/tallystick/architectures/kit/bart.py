@@ -4,75 +4,62 @@ transformers' causal language model of such a type is this decoder alone. Its at
 only where somebody hands in what an encoder gave.
 """
 
-from tallystick.blueprint import (
-    MLP,
-    Attention,
-    Config,
-    Embedding,
-    Group,
-    Head,
-    Heads,
-    LayerNorm,
-    Linear,
-    Model,
-    PositionEmbedding,
-    Repeat,
-    Tensor,
-)
+from tallystick import nodes as nn
+from tallystick.registry import Config
 
 # The first two rows of a table of positions stand for none: padding once began there.
 OFFSET = 2
 
 
-def learned(c: Config, *, offset: int = OFFSET) -> Group:
+def learned(c: Config, *, offset: int = OFFSET) -> nn.Module:
     """Learned positions, `offset` rows more than there are."""
-    return PositionEmbedding(c.max_position_embeddings + offset, c.d_model)
+    return nn.PositionEmbedding(c.max_position_embeddings + offset, c.d_model)
 
 
-def sinusoidal(c: Config) -> Group:
+def sinusoidal(c: Config) -> nn.Module:
     """Positions by sines and cosines, stored with the parameters, and never trained."""
-    return Group(weight=Tensor((c.max_position_embeddings, c.d_model), "position_embedding", trainable=False))
+    return nn.Module(weight=nn.Parameter((c.max_position_embeddings, c.d_model), "position_embedding", trainable=False))
 
 
 def attention(
-    d: int, runs: Heads | None, *, reads: int | None = None, bias: bool = True, key_bias: bool = True
-) -> Attention:
+    d: int, runs: nn.Heads | None, *, reads: int | None = None, bias: bool = True, key_bias: bool = True
+) -> nn.Attention:
     """Separate projections of one width; keys and values are of `reads` elements, where that is another."""
-    return Attention(
+    return nn.Attention(
         runs,
-        k_proj=Linear(reads or d, d, bias=bias and key_bias),
-        v_proj=Linear(reads or d, d, bias=bias),
-        q_proj=Linear(d, d, bias=bias),
-        out_proj=Linear(d, d, bias=bias),
+        k_proj=nn.Linear(reads or d, d, bias=bias and key_bias),
+        v_proj=nn.Linear(reads or d, d, bias=bias),
+        q_proj=nn.Linear(d, d, bias=bias),
+        out_proj=nn.Linear(d, d, bias=bias),
     )
 
 
-def heads(c: Config, width: str, count: str) -> Heads:
+def heads(c: Config, width: str, count: str) -> nn.Heads:
     """Heads that share out the width, which `width` and `count` are the keys of; no position turns them."""
     c.require_divisible(width, by=count)
     number = getattr(c, count)
-    return Heads(number, number, getattr(c, width) / number, rotary=0)
+    return nn.Heads(number, number, getattr(c, width) / number, rotary=0)
 
 
 def layer(
-    d: int, runs: Heads | None, inner: int, cross: Attention | None, *, bias: bool = True, key_bias: bool = True
-) -> Group:
+    d: int, runs: nn.Heads | None, inner: int, cross: nn.Attention | None, *, bias: bool = True, key_bias: bool = True
+) -> nn.Module:
     """One block; `cross` is what attends to an encoder, `bias` and `key_bias` are those of the attention."""
-    norm = LayerNorm(d)
-    return Group(
+    norm = nn.LayerNorm(d)
+    return nn.Module(
         self_attn=attention(d, runs, bias=bias, key_bias=key_bias),
         self_attn_layer_norm=norm,
         encoder_attn=cross,
         encoder_attn_layer_norm=norm if cross else None,
-        fc1=MLP(**Linear(d, inner).children),
-        fc2=MLP(**Linear(inner, d).children),
+        fc1=nn.MLP(**nn.Linear(d, inner).children),
+        fc2=nn.MLP(**nn.Linear(inner, d).children),
         final_layer_norm=norm,
     )
 
 
 def beside_encoder(
     c: Config,
-    positions: Group | None,
+    positions: nn.Module | None,
     *,
     embedding_norm: bool = False,
     final_norm: bool = False,
@@ -82,7 +69,7 @@ def beside_encoder(
     head: str = "lm_head",
     vocabulary: int | None = None,
     tied: bool = True,
-) -> Model:
+) -> nn.Model:
     """The decoder as a causal language model.
 
     Args:
@@ -103,15 +90,15 @@ def beside_encoder(
     block = layer(
         d, heads(c, "d_model", "decoder_attention_heads"), c.decoder_ffn_dim, cross, bias=bias, key_bias=key_bias
     )
-    decoder = Group(
-        embed_tokens=Embedding(rows, d),
+    decoder = nn.Module(
+        embed_tokens=nn.Embedding(rows, d),
         embed_positions=positions,
-        layers=Repeat(c.decoder_layers, block),
-        layernorm_embedding=LayerNorm(d) if embedding_norm else None,
-        layer_norm=LayerNorm(d) if final_norm else None,
+        layers=nn.Repeat(c.decoder_layers, block),
+        layernorm_embedding=nn.LayerNorm(d) if embedding_norm else None,
+        layer_norm=nn.LayerNorm(d) if final_norm else None,
     )
-    return Model(
-        model=Group(decoder=decoder),
-        **{head: Head(d, rows if tied else c.vocab_size)},
+    return nn.Model(
+        model=nn.Module(decoder=decoder),
+        **{head: nn.Head(d, rows if tied else c.vocab_size)},
         tie=(f"{head}.weight", "model.decoder.embed_tokens.weight") if tied else None,
     )

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tallystick.blueprint import (
-    Config,
-    Group,
-    Linear,
-    Model,
-    Node,
-    Projection,
-    Shared,
-    Sibling,
-    Stack,
-    Tensor,
-    Tower,
-    rebuilt,
-)
+from tallystick import nodes as nn
+from tallystick.registry import Config, Sibling
 
 LABELS = {"num_labels": 2}
 INSTEAD = "in place of the LM head"
-Nodes = Callable[[Config], Mapping[str, Node]]
+Nodes = Callable[[Config], Mapping[str, nn.Node]]
 
 
 def sibling(
@@ -43,7 +31,7 @@ def sibling(
         keys: what it reads beside the keys of the language model; None: how many labels there are, where it has a head.
     """
 
-    def make(c: Config, model: Model) -> Model:
+    def make(c: Config, model: nn.Model) -> nn.Model:
         if inside:
             model = with_body(model, **inside(c))
         irregular = "those behind the layers take one token of each sequence" if once else model.irregular
@@ -52,22 +40,22 @@ def sibling(
     return Sibling(make, words, keys if keys is not None else LABELS if top else {})
 
 
-def product(reads: int, gives: int, *, bias: bool = True) -> Group:
+def product(reads: int, gives: int, *, bias: bool = True) -> nn.Module:
     """``nn.Linear`` of a head: how it runs is not told."""
-    return Group(**Linear(reads, gives, bias=bias).children)
+    return nn.Module(**nn.Linear(reads, gives, bias=bias).children)
 
 
-def two_products(reads: int, d: int, labels: int) -> Group:
+def two_products(reads: int, d: int, labels: int) -> nn.Module:
     """A head that gives a vector of width `d`, and from that a score for each label."""
-    return Group(dense=product(reads, d), out_proj=product(d, labels))
+    return nn.Module(dense=product(reads, d), out_proj=product(d, labels))
 
 
-def labels_of_each(c: Config, d: int) -> dict[str, Node]:
+def labels_of_each(c: Config, d: int) -> dict[str, nn.Node]:
     """A score for each label of a token."""
     return {"classifier": product(d, c.num_labels)}
 
 
-def spans(c: Config, d: int) -> dict[str, Node]:
+def spans(c: Config, d: int) -> dict[str, nn.Node]:
     """Where an answer begins and where it ends: a label each."""
     return {"qa_outputs": product(d, c.num_labels)}
 
@@ -76,85 +64,85 @@ def spans(c: Config, d: int) -> dict[str, Node]:
 SUMMARY = {**LABELS, "summary_use_proj": True, "summary_proj_to_labels": False}
 
 
-def summary(c: Config, d: int) -> Group:
+def summary(c: Config, d: int) -> nn.Module:
     """That vector, or as many scores as there are labels."""
     gives = c.num_labels if c.summary_proj_to_labels else d
-    return Group(summary=product(d, gives) if c.summary_use_proj else None)
+    return nn.Module(summary=product(d, gives) if c.summary_use_proj else None)
 
 
-def with_body(model: Model, **nodes: Node) -> Model:
+def with_body(model: nn.Model, **nodes: nn.Node) -> nn.Model:
     """A language model with more in its body."""
     ((name, body),) = _body(model).items()
-    assert isinstance(body, Group)  # noqa: S101  # no model is one stack
+    assert isinstance(body, nn.Module)  # noqa: S101  # no model is one stack
     return model.with_children(**{name: body.with_children(**nodes)})
 
 
-def under(model: Model, irregular: str = "", **head: Node) -> Model:
+def under(model: nn.Model, irregular: str = "", **head: nn.Node) -> nn.Model:
     """The body of a language model under another head."""
     body = _body(model)
-    return Model(irregular, tie=_ties(model, body), **body, **head)
+    return nn.Model(irregular, tie=_ties(model, body), **body, **head)
 
 
-def bare(model: Model, irregular: str = "") -> Model:
+def bare(model: nn.Model, irregular: str = "") -> nn.Model:
     """The body alone, whose tensors have the names that they have inside of it."""
     body = _body(model)
     if len(body) > 1:
-        return Model(irregular, tie=None, **body)
+        return nn.Model(irregular, tie=None, **body)
     ((name, inner),) = body.items()
-    assert isinstance(inner, Group)  # noqa: S101  # no model is one stack
+    assert isinstance(inner, nn.Module)  # noqa: S101  # no model is one stack
     prefix = f"{name}."
 
-    def renamed(node: Node) -> Node:
-        return node.replace(of=node.of.removeprefix(prefix)) if isinstance(node, Shared) else node
+    def renamed(node: nn.Node) -> nn.Node:
+        return node.replace(of=node.of.removeprefix(prefix)) if isinstance(node, nn.Shared) else node
 
     ties = {tied.removeprefix(prefix): to.removeprefix(prefix) for tied, to in _ties(model, body).items()}
-    return Model(irregular, tie=ties, **rebuilt(inner, renamed).children)
+    return nn.Model(irregular, tie=ties, **nn.rebuilt(inner, renamed).children)
 
 
-def _body(model: Model) -> dict[str, Node]:
+def _body(model: nn.Model) -> dict[str, nn.Node]:
     """All but the head: one module; in files of a model that also sees, its towers and the text behind them."""
     (name, first), *_ = model.children.items()
-    if not isinstance(first, Tower):
+    if not isinstance(first, nn.Tower):
         return {name: first}
     *_, (behind, text) = model.children.items()
-    assert isinstance(text, Group)  # noqa: S101  # as `behind` builds it
-    return {**model.children, behind: Group(model=text.children["model"])}
+    assert isinstance(text, nn.Module)  # noqa: S101  # as `behind` builds it
+    return {**model.children, behind: nn.Module(model=text.children["model"])}
 
 
-def _ties(model: Model, body: Mapping[str, Node]) -> dict[str, str]:
+def _ties(model: nn.Model, body: Mapping[str, nn.Node]) -> dict[str, str]:
     """The ties of a language model that its head has no part in."""
     return {tied: to for tied, to in model.ties.items() if len(body) == 1 and tied.partition(".")[0] in body}
 
 
-def _within(node: Node) -> Iterator[Node]:
+def _within(node: nn.Node) -> Iterator[nn.Node]:
     """A node and all that is in it."""
     yield node
-    if isinstance(node, Stack):
+    if isinstance(node, nn.ModuleList):
         for _, block in node.runs:
             yield from _within(block)
-    elif isinstance(node, Group):
+    elif isinstance(node, nn.Module):
         for child in node.children.values():
             yield from _within(child)
 
 
-def _read(model: Model) -> int:
+def _read(model: nn.Model) -> int:
     """How many elements of a token the LM head reads."""
     for node in _within(model):
-        weight = node.children.get("weight") if isinstance(node, Projection) else None
-        if isinstance(node, Projection) and isinstance(weight, Tensor) and weight.role == "head":
+        weight = node.children.get("weight") if isinstance(node, nn.Projection) else None
+        if isinstance(node, nn.Projection) and isinstance(weight, nn.Tensor) and weight.role == "head":
             return node.runs.reads
     raise AssertionError("a language model without a head")
 
 
-def _of_sequences(c: Config, model: Model) -> Model:
+def _of_sequences(c: Config, model: nn.Model) -> nn.Model:
     return under(model, model.irregular, score=product(_read(model), c.num_labels, bias=False))
 
 
-def _of_tokens(c: Config, model: Model) -> Model:
+def _of_tokens(c: Config, model: nn.Model) -> nn.Model:
     return under(model, model.irregular, score=product(_read(model), c.num_labels, bias=c.token_classification_bias))
 
 
-def _of_tokens_before(c: Config, model: Model) -> Model:
+def _of_tokens_before(c: Config, model: nn.Model) -> nn.Model:
     return under(model, model.irregular, **labels_of_each(c, _read(model)))
 
 

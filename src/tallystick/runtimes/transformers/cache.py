@@ -3,70 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from tallystick.anatomy import Attending, Recurrence, Recurring
+from tallystick.runtimes import Cached, Carried
+from tallystick.runtimes.transformers.traits import USUAL, AttentionTraits
 
 
-class Kept(NamedTuple):
-    """What layers that attend alike keep of one sequence."""
-
-    name: str  # of the attention, with {} for the layers' numbers
-    layers: int
-    window: int | None  # how far they see, None for all
-    positions: int  # tokens that each layer keeps
-    elements: int  # of one token in one layer
-    what: str = "keys and values"
-    wide: bool = False  # in float32, whatever the dtype of the cache
-
-    @property
-    def total(self) -> int:
-        """Elements of one sequence in all the layers."""
-        return self.layers * self.positions * self.elements
-
-
-def kept(attending: Sequence[Attending], sequence: int) -> tuple[Kept, ...]:
-    """What remains cached after `sequence` tokens, as transformers' `DynamicCache` holds it.
+def cached(attending: Sequence[Attending], sequence: int, traits: AttentionTraits = USUAL) -> tuple[Cached, ...]:
+    """The cache after `sequence` tokens, as transformers' `DynamicCache` holds it.
 
     Keys and values of each head of keys: 2 · heads · size in each layer for each token (Shazeer 2019, "Fast
     Transformer Decoding", section 2.3); for latent attention the waist and the shared rotary key (DeepSeek-AI 2024,
     "DeepSeek-V2", section 2.1.4); nothing in a layer that borrows them. A layer that sees `window` positions keeps the
     `window` - 1 before the next token. Beside these the keys of indexers, and what compressors made of tokens.
     """
-    found: dict[Kept, int] = {}
+    found: dict[Cached, int] = {}
     for one in attending:
         for window, layers in one.windows().items():
-            width = None if window is None or one.heads.hoarded else int(window)
+            width = None if window is None or traits.keeps_full_cache else int(window)
             for what in _of_each(one, width, sequence + int(one.heads.ahead)):
                 found[what] = found.get(what, 0) + int(layers)
     return tuple(alike._replace(layers=layers) for alike, layers in found.items())
 
 
-def _of_each(one: Attending, window: int | None, sequence: int) -> Iterator[Kept]:
+def _of_each(one: Attending, window: int | None, sequence: int) -> Iterator[Cached]:
     """What each layer of these keeps that sees so far."""
     heads = one.heads
     if heads.kept:
         positions = sequence if window is None else min(sequence, max(window - 1, 0))
-        yield Kept(one.name, 0, window, positions, int(heads.kept))
+        yield Cached(one.name, 0, window, positions, int(heads.kept))
     if heads.indexer and heads.indexer.size:
         size, wide = int(heads.indexer.size), heads.indexer.wide
-        yield Kept(one.name, 0, None, sequence, size, "keys of indexers", wide)
+        yield Cached(one.name, 0, None, sequence, size, "keys of indexers", wide)
     if heads.compressor:
         size, overlapping = int(heads.compressor.size), heads.compressor.overlapping
         groups, rest = divmod(sequence, int(heads.compressor.rate))
-        yield Kept(one.name, 0, None, groups, size, "compressed tokens")
+        yield Cached(one.name, 0, None, groups, size, "compressed tokens")
         # Each with a gate, and twice where it will be read for two groups.
-        yield Kept(one.name, 0, None, rest, 2 * size * (1 + overlapping), "tokens yet to be compressed")
+        yield Cached(one.name, 0, None, rest, 2 * size * (1 + overlapping), "tokens yet to be compressed")
         if overlapping and groups:
-            yield Kept(one.name, 0, None, int(heads.compressor.rate), 2 * size, "tokens last compressed")
-
-
-class Carried(NamedTuple):
-    """What layers alike that read token after token keep of one sequence."""
-
-    name: str  # of the scan, with {} for the layers' numbers
-    layers: int
-    keeps: Recurrence
+            yield Cached(one.name, 0, None, int(heads.compressor.rate), 2 * size, "tokens last compressed")
 
 
 def carried(recurring: Sequence[Recurring]) -> tuple[Carried, ...]:

@@ -1,15 +1,16 @@
 """What each kind of part keeps for its backward pass: one rule for a kind, none for a family.
 
 A rule counts what torch saves when transformers 5 runs such a part on a CUDA device: tensors that share a storage once,
-parameters not at all.
+parameters not at all. Where types differ, `traits` says how.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tallystick.anatomy import Attending, Dropout, Feed, Norm, Part, Projection, Reading, Routing, Scanning
+from tallystick.anatomy import Attending, ChunkedScan, Dropout, FeedForward, Norm, Part, Projection, Reading, Routing
+from tallystick.runtimes.transformers.traits import USUAL, AttentionTraits
 
 FLOAT, INDEX, MASK = 4, 8, 1  # bytes of a float32, of an index (int64), of an element of a mask (bool)
 
@@ -39,7 +40,7 @@ ONE_KERNEL = Kept(1, gradients=1)  # gelu, silu and whatever else torch has in o
 GATED = 2  # gradients at once of a product of two factors, one of them one kernel's
 
 
-def activation_of(feed: Feed) -> Kept:
+def activation_of(feed: FeedForward) -> Kept:
     """What the activation of an MLP keeps, and how many gradients it makes at once."""
     found = ACTIVATIONS.get(str(feed.activation), ONE_KERNEL)
     return found._replace(gradients=max(found.gradients, GATED)) if feed.gated else found
@@ -49,13 +50,14 @@ def activation_of(feed: Feed) -> Kept:
 
 
 class Step(NamedTuple):
-    """How a training step runs."""
+    """How a step runs, in training or without gradients."""
 
     batch: int
     sequence: int
     width: int  # bytes of an element that a matrix product gives
     mixed: bool  # autocast: what goes from layer to layer is in float32
     scores: str  # kept | again: computed twice | fused: in a kernel that keeps none
+    traits: AttentionTraits = USUAL
 
     @property
     def tokens(self) -> int:
@@ -107,12 +109,16 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     read = reading.reads * (reading.readers if step.mixed else 1) + sum(reading.waists)
     if scores_by_hand(reading, step):
         fallback = _fallback(reading, step)
-        upcast = FLOAT if fallback or (heads.softmax == "products" and not step.mixed) else width
+        upcast = FLOAT if fallback or (step.traits.softmax == "products" and not step.mixed) else width
         kept = (read + given) * width + given * (FLOAT if fallback else width) + 2 * queries * upcast
         if reading.fused and heads.rotary != 0 and step.batch == 1 and heads.keys == heads.queries:
             kept += 2 * queries * width  # the values are a slice as they are, and keep the whole
         found = {"attention": step.tokens * kept, "attention probabilities": _scores(reading, step)}
-        return {**found, "masks": heads.stored_mask * heads.stored_mask * MASK} if heads.stored_mask else found
+        return (
+            {**found, "masks": step.traits.mask_buffer * step.traits.mask_buffer * MASK}
+            if step.traits.mask_buffer
+            else found
+        )
     grouped = heads.keys * (heads.size + heads.value_size)
     if reading.fused:  # values are a slice, which keeps the whole; so are queries and keys where nothing turns them
         turned = 0 if heads.rotary == 0 else queries + heads.keys * heads.size
@@ -121,7 +127,7 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
         kept = queries + grouped
     if heads.latent is not None:  # values are a slice of what makes them and the unturned part of the keys
         kept += heads.keys * (heads.size - (heads.rotary or 0))
-    if heads.joined:  # in another order in memory, which the output projection copies
+    if step.traits.rotary_concatenated:  # in another order in memory, which the output projection copies
         kept += given
     logarithms = FLOAT * heads.queries if step.scores == "fused" else 0
     return {"attention": step.tokens * ((read + kept + given) * width + logarithms)}
@@ -129,17 +135,17 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
 
 def scores_by_hand(reading: Reading, step: Step) -> bool:
     """Whether the scores of an attention are tensors, and not inside a kernel."""
-    return step.scores == "kept" or (step.scores == "fused" and reading.heads.kernel != "fused")
+    return step.scores == "kept" or (step.scores == "fused" and step.traits.kernel != "fused")
 
 
 def _fallback(reading: Reading, step: Step) -> bool:
-    return step.scores == "fused" and reading.heads.kernel == "float32" and not step.mixed
+    return step.scores == "fused" and step.traits.kernel == "float32" and not step.mixed
 
 
 def widths_of_scores(reading: Reading, step: Step) -> tuple[int, int]:
     """Bytes of an element of the scores, and of the softmax of them."""
     width = FLOAT if _fallback(reading, step) else step.width
-    return width, width if reading.heads.softmax == "own" and not step.mixed else FLOAT
+    return width, width if step.traits.softmax == "own" and not step.mixed else FLOAT
 
 
 def _scores(reading: Reading, step: Step) -> int:
@@ -171,7 +177,7 @@ def masked_layers(part: Part, step: Step) -> int:
     return sum(
         layers
         for window, layers in windows_of(part).items()
-        if heads.masked or (window is not None and window <= step.sequence)
+        if step.traits.always_masked or (window is not None and window <= step.sequence)
     )
 
 
@@ -181,7 +187,7 @@ def masks(part: Part, step: Step) -> tuple[int, int]:
     Each makes its mask anew, in the dtype of the products, and repeats keys and values for the queries of their group.
     """
     layers = masked_layers(part, step)
-    if not layers or not isinstance(part.what, Reading) or part.what.heads.kernel != "fused":
+    if not layers or not isinstance(part.what, Reading) or step.traits.kernel != "fused":
         return 0, 0
     heads = part.what.heads
     each = heads.size + heads.value_size
@@ -194,7 +200,7 @@ def masks(part: Part, step: Step) -> tuple[int, int]:
     return layers, step.tokens * (step.sequence + repeated) * step.width
 
 
-def chunked(parts: tuple[Part, ...]) -> bool:
+def chunked(parts: Sequence[Part]) -> bool:
     """Whether windows are chunks: where they begin depends on the padding, so that each sequence has a mask."""
     return any(isinstance(part.what, Reading) and part.what.heads.chunked for part in parts)
 
@@ -205,7 +211,7 @@ def rotary_tables(part: Part, step: Step, *, each: bool = False) -> int:
 
     GPT-J, whose products alone are in float32, looks them up in every layer anew, and keeps none.
     """
-    if not isinstance(part.what, Reading) or part.what.heads.softmax == "products":
+    if not isinstance(part.what, Reading) or step.traits.softmax == "products":
         return 0
     heads = part.what.heads
     turned = heads.size if heads.rotary is None else heads.rotary
@@ -213,9 +219,9 @@ def rotary_tables(part: Part, step: Step, *, each: bool = False) -> int:
         2
         * step.sequence
         * turned
-        * (FLOAT if heads.precise else step.stream)
-        * (len(windows_of(part)) if heads.apart else 1)
-        * (part.layers if heads.repeating and each else 1)
+        * (FLOAT if step.traits.rotary_float32 else step.stream)
+        * (len(windows_of(part)) if step.traits.rotary_per_window else 1)
+        * (part.layers if step.traits.rotary_per_layer and each else 1)
     )
 
 
@@ -226,13 +232,13 @@ def extras(part: Part, step: Step) -> Iterator[tuple[str, int, int]]:
         return
     heads, everywhere = part.what.heads, windows_of(part).get(None, 0)
     near = part.layers - everywhere
-    if heads.levelled and near:  # in float32: itself, and its root
+    if heads.l2_norm and near:  # in float32: itself, and its root
         yield "norms", near, step.tokens * (heads.queries + heads.keys) * (heads.size + 1) * FLOAT
-    if heads.tempered and everywhere:
+    if heads.temperature_tuning and everywhere:
         yield "attention", everywhere, step.sequence * FLOAT
 
 
-def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
+def _feed(feed: FeedForward, step: Step, again: bool) -> Bytes:
     """What the projections up read, what the activation keeps, and what the projection down reads.
 
     Behind a gate the product keeps both of its factors. Autocast copies what it casts once for each projection.
@@ -242,7 +248,7 @@ def _feed(feed: Feed, step: Step, again: bool) -> Bytes:
     return {"mlp": step.tokens * (feed.reads * read * step.width + feed.inner * _activation(feed, step))}
 
 
-def _activation(feed: Feed, step: Step) -> int:
+def _activation(feed: FeedForward, step: Step) -> int:
     """Bytes for each inner element, up to what the projection down reads."""
     kept = activation_of(feed)
     inside = (kept.plain + kept.copied * step.mixed) * step.width + kept.powered * step.stream
@@ -306,7 +312,7 @@ def _dropout(dropout: Dropout, step: Step, again: bool) -> Bytes:
     return {"dropout": step.tokens * dropout.width * MASK}
 
 
-def _scan(scan: Scanning, step: Step, again: bool) -> Bytes:
+def _scan(scan: ChunkedScan, step: Step, again: bool) -> Bytes:
     """Mamba 2 as transformers runs it where no kernel is installed, in chunks, the last one filled up.
 
     Kept are what the projections read, all that the first gives, the convolution before its activation, and in float32
@@ -333,11 +339,11 @@ def _scan(scan: Scanning, step: Step, again: bool) -> Bytes:
 RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
     Norm: _norm,
     Reading: _attention,
-    Feed: _feed,
+    FeedForward: _feed,
     Routing: _routing,
     Projection: _projection,
     Dropout: _dropout,
-    Scanning: _scan,
+    ChunkedScan: _scan,
 }
 
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tallystick.anatomy import Stepping
-from tallystick.blueprint import Config, Group, Linear, Node, Recurrence, RMSNorm, Scan, Scanning, Tensor, natural
+from tallystick import nodes as nn
 from tallystick.dims import Dim, ceil, expression_of, write
 from tallystick.errors import shown
+from tallystick.registry import Config, nonnegative
 
 
 def rank(c: Config, by: str) -> int:
@@ -14,35 +14,35 @@ def rank(c: Config, by: str) -> int:
     return stated or ceil(c.hidden_size, 16)
 
 
-def short_conv(channels: int, kernel: int, *, bias: bool) -> Group:
+def short_conv(channels: int, kernel: int, *, bias: bool) -> nn.Module:
     """A convolution over the last tokens, each channel on its own."""
-    return Group(
-        weight=Tensor((channels, 1, kernel), "conv"),
-        bias=Tensor((channels,), "conv") if bias else None,
+    return nn.Module(
+        weight=nn.Parameter((channels, 1, kernel), "conv"),
+        bias=nn.Parameter((channels,), "conv") if bias else None,
     )
 
 
 def mamba(
-    d: int, inner: int, *, rows: int, kernel: int, rank: int, conv_bias: bool, bias: bool, **norms: Node | None
-) -> Scan:
+    d: int, inner: int, *, rows: int, kernel: int, rank: int, conv_bias: bool, bias: bool, **norms: nn.Node | None
+) -> nn.Scan:
     """Mamba: for each of `inner` channels a state of `rows`; what steps it, and what writes and reads it, from the token."""
-    return Scan(
+    return nn.Scan(
         mamba_keeps(inner, rows=rows, kernel=kernel),
         conv1d=short_conv(inner, kernel, bias=conv_bias),
-        in_proj=Linear(d, 2 * inner, bias=bias),
-        x_proj=Linear(inner, rank + 2 * rows, bias=False),
-        dt_proj=Linear(rank, inner),
-        A_log=Tensor((inner, rows)),
-        D=Tensor((inner,)),
-        out_proj=Linear(inner, d, bias=bias),
+        in_proj=nn.Linear(d, 2 * inner, bias=bias),
+        x_proj=nn.Linear(inner, rank + 2 * rows, bias=False),
+        dt_proj=nn.Linear(rank, inner),
+        A_log=nn.Parameter((inner, rows)),
+        D=nn.Parameter((inner,)),
+        out_proj=nn.Linear(inner, d, bias=bias),
         **norms,
     )
 
 
-def mamba_keeps(inner: int, *, rows: int, kernel: int) -> Recurrence:
+def mamba_keeps(inner: int, *, rows: int, kernel: int) -> nn.Recurrence:
     """What a layer of Mamba keeps of a sequence."""
     source = "Gu and Dao 2023, Mamba, section 3.2"
-    return Recurrence(inputs=inner * kernel, state=inner * rows, source=source, runs=Stepping(inner * rows))
+    return nn.Recurrence(inputs=inner * kernel, state=inner * rows, source=source, runs=nn.SequentialScan(inner * rows))
 
 
 def mamba2(
@@ -58,7 +58,7 @@ def mamba2(
     bias: bool,
     output_bias: bool | None = None,
     norm: bool = True,
-) -> Scan:
+) -> nn.Scan:
     """Mamba 2 (Dao and Gu 2024, "Transformers are SSMs", section 7): gate, inputs, B, C and steps from one projection.
 
     Args:
@@ -76,22 +76,22 @@ def mamba2(
     """
     convolved = inner + 2 * groups * rows
     size, rest = divmod(int(inner), int(heads))
-    return Scan(
-        Recurrence(
+    return nn.Scan(
+        nn.Recurrence(
             inputs=convolved * kernel,
             state=inner * rows,
             source="Dao and Gu 2024, Transformers are SSMs, section 7",
-            runs=Scanning(reads=d, heads=heads, size=size, rows=rows, groups=groups, kernel=kernel, chunk=chunk)
+            runs=nn.ChunkedScan(reads=d, heads=heads, size=size, rows=rows, groups=groups, kernel=kernel, chunk=chunk)
             if chunk and not rest
             else None,
         ),
         conv1d=short_conv(convolved, kernel, bias=conv_bias),
-        in_proj=Linear(d, inner + convolved + heads, bias=bias),
-        norm=RMSNorm(inner) if norm else None,
-        out_proj=Linear(inner, d, bias=bias if output_bias is None else output_bias),
-        dt_bias=Tensor((heads,)),
-        A_log=Tensor((heads,)),
-        D=Tensor((heads,)),
+        in_proj=nn.Linear(d, inner + convolved + heads, bias=bias),
+        norm=nn.RMSNorm(inner) if norm else None,
+        out_proj=nn.Linear(inner, d, bias=bias if output_bias is None else output_bias),
+        dt_bias=nn.Parameter((heads,)),
+        A_log=nn.Parameter((heads,)),
+        D=nn.Parameter((heads,)),
     )
 
 
@@ -105,10 +105,10 @@ MAMBA2: dict[str, Any] = {
     "mamba_conv_bias": True,
     "mamba_proj_bias": False,
 }
-MAMBA2_RUNS: dict[str, Any] = {"mamba_d_head": "auto", "mamba_chunk_size": natural(256)}
+MAMBA2_RUNS: dict[str, Any] = {"mamba_d_head": "auto", "mamba_chunk_size": nonnegative(256)}
 
 
-def mamba2_of(c: Config, inner: int, *, output_bias: bool | None = None, norm: bool = True) -> Scan:
+def mamba2_of(c: Config, inner: int, *, output_bias: bool | None = None, norm: bool = True) -> nn.Scan:
     """The mixer that the keys `mamba_...` describe."""
     refuse_other_heads(c, inner, "mamba_n_heads", "mamba_d_head")
     return mamba2(

@@ -1,0 +1,75 @@
+"""What families share: attention, MLP, experts, the frame around the blocks, and layers of several kinds.
+
+``from tallystick.architectures import kit`` brings these. What only some families share is a file of its own beside them.
+"""
+
+from tallystick.architectures.kit.attention import (
+    SLIDING,
+    attention,
+    head_dim,
+    head_norms,
+    heads,
+    in_runs,
+    key_value_heads,
+    late_windows,
+    rope_windows,
+    rounded,
+    share_of,
+    times,
+    turned,
+    windows_of,
+)
+from tallystick.architectures.kit.experts import NUMBERED, SINGLE, experts_used, mixture, router
+from tallystick.architectures.kit.frames import decoder, frame, listable, pre_norm, refuse_keys, transformer, two_kinds
+from tallystick.architectures.kit.layers import (
+    FEED_FORWARD,
+    FULL,
+    LINEAR,
+    as_published,
+    checked,
+    dense_and_sparse,
+    in_turns,
+    listed,
+)
+from tallystick.architectures.kit.mlp import SILU, fused_gated_mlp, gated_mlp, plain_mlp
+
+__all__ = [
+    "FEED_FORWARD",
+    "FULL",
+    "LINEAR",
+    "NUMBERED",
+    "SILU",
+    "SINGLE",
+    "SLIDING",
+    "as_published",
+    "attention",
+    "checked",
+    "decoder",
+    "dense_and_sparse",
+    "experts_used",
+    "frame",
+    "fused_gated_mlp",
+    "gated_mlp",
+    "head_dim",
+    "head_norms",
+    "heads",
+    "in_runs",
+    "in_turns",
+    "key_value_heads",
+    "late_windows",
+    "listable",
+    "listed",
+    "mixture",
+    "plain_mlp",
+    "pre_norm",
+    "refuse_keys",
+    "rope_windows",
+    "rounded",
+    "router",
+    "share_of",
+    "times",
+    "transformer",
+    "turned",
+    "two_kinds",
+    "windows_of",
+]

@@ -1,0 +1,56 @@
+"""What a training step saves for its backward pass, part by part and for all layers together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tallystick.anatomy import ChunkedScan, Part, Reading
+from tallystick.runtimes.transformers.rules import (
+    INDEX,
+    MASK,
+    Step,
+    chunked,
+    extras,
+    masked_layers,
+    of_part,
+    rotary_tables,
+    windows_of,
+)
+
+
+def saved(parts: Sequence[Part], step: Step, *, whole_blocks: bool, learned: bool) -> Iterator[tuple[str, int, int]]:
+    """Of what, in how many layers, bytes in each.
+
+    Args:
+        parts: what runs, which is something.
+        step: how.
+        whole_blocks: each block is computed again, from its input.
+        learned: the model has learned positions.
+    """
+    # Rotary positions are needed again only to compute again.
+    positions = step.sequence if learned or whole_blocks else 0
+    yield "token ids and positions", 1, (step.tokens + positions) * INDEX
+    for part in parts:
+        if not whole_blocks or part.start is None:
+            yield from _of_part(part, step)
+    if whole_blocks:
+        yield from _inputs(parts, step)
+    yield "rotary positions", 1, max(rotary_tables(part, step, each=not whole_blocks) for part in parts)
+
+
+def _of_part(part: Part, step: Step) -> Iterator[tuple[str, int, int]]:
+    for what, size in of_part(part, step).items():
+        yield what, part.layers, size
+    yield from extras(part, step)
+
+
+def _inputs(parts: Sequence[Part], step: Step) -> Iterator[tuple[str, int, int]]:
+    """What is left of blocks that are computed again: their inputs, and the masks that all of them are given."""
+    for part in parts:
+        if isinstance(part.what, Reading | ChunkedScan) and part.start is not None:
+            yield "inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream
+    windows = {window for part in parts for window in windows_of(part)}
+    if step.scores != "fused":
+        yield "masks", 1, len(windows) * step.batch * step.sequence**2 * step.stream
+    elif any(masked_layers(part, step) for part in parts):
+        yield "masks", 1, (step.batch if chunked(parts) else 1) * step.sequence**2 * MASK
