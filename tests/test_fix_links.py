@@ -10,10 +10,10 @@ import pytest
 
 import tallystick
 from checkpoints import write
+from killed_checkpoint import checkpoint
 from tallystick import BadInput
 from tallystick.cli.main import main
 from tallystick.sources import regular, repair
-from test_killed import checkpoint
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes as POSIX has them")
 
