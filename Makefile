@@ -24,7 +24,7 @@ test-fast: .venv/ready
 
 # What torch and transformers say of the tests' configs, measured and written to tests/measured: after an upgrade of these, a change of
 # what measures or of what is drawn. Of a file that any of these tests asks nothing but what they ask remains.
-MEASURED := activations architectures compute every_type kv_cache memory options sharding
+MEASURED := activations architectures bert compute every_type kv_cache memory nested options sharding
 measure: .venv/ready
 	OMP_NUM_THREADS=1 TALLYSTICK_MEASURE=write $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(MEASURED:%=tests/test_%.py)
 
