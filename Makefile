@@ -1,16 +1,32 @@
-# make demo | test | matrix | coverage | test-web | lint | docs | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
+# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test matrix coverage test-web browser lint docs walkthroughs bench architectures survival experiment clean
+.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs walkthroughs bench architectures survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
+# What is expensive to set up is set up by one worker (loadgroup), whose torch keeps to one core, as there is a worker for each; the site
+# is the one of `make docs`, where that is fresh.
 test: .venv/ready
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+	$(BIN)/python -m pytest --doctest-modules src
+	OMP_NUM_THREADS=1 SITE=site $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup
+
+# Without torch and transformers, in under a minute: figures of theirs are the committed ones, and what needs more of them is skipped.
+FAST := activations align allowance blueprint budget check check_drawn check_whole compute contributing \
+	derivation devices every_type fit formula gguf json_page kv_cache ledger legible llama2c measurements npz reconcile roles rollup \
+	shards sweep tokens training_config
+test-fast: .venv/ready
+	$(BIN)/python -m pytest --without-torch tests/test_architectures.py::test_default_config $(FAST:%=tests/test_%.py)
+
+# What torch and transformers say of the tests' configs, measured and written to tests/measured: after an upgrade of these, a change of
+# what measures or of what is drawn. Of a file that any of these tests asks nothing but what they ask remains.
+MEASURED := activations architectures bert compute every_type kv_cache memory nested options sharding
+measure: .venv/ready
+	OMP_NUM_THREADS=1 TALLYSTICK_MEASURE=write $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(MEASURED:%=tests/test_%.py)
 
 # The main uses with each pair of torch and transformers that is supported, in environments of their own: gigabytes, and not
 # in CI. TORCH_INDEX=https://download.pytorch.org/whl/cpu takes a tenth of them; PAIRS="2.6.0+4.57.6" names some.
@@ -19,7 +35,7 @@ matrix:
 
 # The same tests, and the lines that none of them runs; apart, since watching every line takes as long again.
 coverage: .venv/ready
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --doctest-modules --cov --cov-report=term-missing:skip-covered tests src
 
 # The page of `tallystick explore` alone; `make test` has it too, where there is a Chromium.
 test-web: browser .venv/ready

@@ -20,8 +20,9 @@ import transformers
 import tallystick
 from tallystick.answers.activations import logits, saved
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from kept import EAGER_ONLY, SMALL, build, config_of, saved_bytes
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+from kept import build, saved_bytes
+from runnable import EAGER_ONLY, SMALL, config_of
 
 NEAR, NEAR_ON_DEVICE = 0.02, 0.05
 RUNS = {"float32": ("float32", "pure"), "bfloat16": ("bfloat16", "pure"), "autocast": ("bfloat16", "mixed")}

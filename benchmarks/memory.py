@@ -27,7 +27,7 @@ from memory_peers import CACHE, PEERS, TRAINING, WEIGHTS, Asked
 from tallystick.answers.activations import logits, saved
 from tallystick.presets import PRESETS
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from activations import NEAR, NO_LOGITS
 from kept import saved_bytes
 

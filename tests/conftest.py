@@ -1,9 +1,11 @@
 """Fixtures that several files of tests use."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+import measurements
 from drawing import SEED
 
 collect_ignore = ["watched"]  # imported by the processes that tests watch
@@ -11,6 +13,25 @@ collect_ignore = ["watched"]  # imported by the processes that tests watch
 
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"TALLYSTICK_SEED={SEED} says which types the slow tests took")
+    for line in measurements.summary(measurements.taken):
+        terminalreporter.write_line(line)
+
+
+def pytest_sessionfinish(session):
+    """A worker hands on what it measured; the one process that all runs in writes it."""
+    if session.config.getoption("--without-torch") and {"torch", "transformers"} & set(sys.modules):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        raise AssertionError("torch was imported, though the run is one without it")
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["measured"] = [[*pair] for pair in measurements.taken.items()], measurements.new
+    elif measurements.MODE == "write":
+        measurements.write()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    counts, new = node.workeroutput.get("measured", ((), {})) if hasattr(node, "workeroutput") else ((), {})
+    measurements.add(counts, new)
 
 
 @pytest.fixture
@@ -30,6 +51,21 @@ def lone_rank():
 
 def pytest_addoption(parser):
     parser.addoption("--screenshots", metavar="FOLDER", help="where the views of the explorer's page are written")
+    parser.addoption("--without-torch", action="store_true", help="skip each test that imports torch or transformers")
+
+
+def pytest_configure(config):
+    if config.getoption("--without-torch"):
+        measurements.MODE = "none"
+        sys.meta_path.insert(0, Skipping())
+
+
+class Skipping:
+    """Skips the test that imports torch or transformers, which take longer to import than all others to run."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name in ("torch", "transformers"):
+            pytest.skip(f"needs {name}", allow_module_level=True)
 
 
 @pytest.fixture

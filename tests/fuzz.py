@@ -19,6 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+sys.path.insert(1, str(Path(__file__).parent / "support"))  # where this runs as a command
+
 ROOM = (
     "-timeout=10",
     "-rss_limit_mb=1000",
@@ -83,19 +85,19 @@ def _npy(_: Path) -> list[bytes]:
 
 
 def _gguf(_: Path) -> list[bytes]:
-    from test_gguf import F32, LLAMA, Q4_0, gguf
+    from gguf_files import F32, LLAMA, Q4_0, gguf
 
     return [gguf({"token_embd.weight": ((2, 8), F32), "blk.0.x": ((32,), Q4_0)}, {**LLAMA, "tokens": ["a", "b"]})]
 
 
 def _llama2c(_: Path) -> list[bytes]:
-    from test_llama2c import TINY, llama2c
+    from llama2c_files import TINY, llama2c
 
     return [llama2c(**TINY)]
 
 
 def _distributed(folder: Path) -> list[bytes]:
-    from test_distributed import ROWS, write
+    from distributed_files import ROWS, write
 
     write(folder, {"model.w": ROWS}, paths={"model.w": ("model", "w")})
     return [(folder / ".metadata").read_bytes()]

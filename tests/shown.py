@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
+import io
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+
+from tallystick.cli.main import main
 
 NEGATIVE = (": contradiction\n", "equations is wrong", " does not fit ")  # said where a command exits with 1
 
@@ -20,18 +25,40 @@ def commands(page: str) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in shown if match]
 
 
-def assert_printed(command: str, shown: str, folder: Path) -> None:
-    """Run a command in a folder, and compare."""
+def first_of_each(shown: Iterable[str]) -> set[str]:
+    """The first of each kind of command: these run in processes of their own, as a user runs them."""
+    return set({command.split()[0]: command for command in reversed(list(shown))}.values())
+
+
+def assert_printed(command: str, shown: str, folder: Path, *, apart: bool) -> None:
+    """Run a command in a folder, in a process apart or in this one, and compare."""
+    code, out, err = (in_a_process if apart else in_this_one)(shlex.split(command), folder)
+    assert code == int(any(words in shown for words in NEGATIVE)), err
+    assert [line.rstrip() for line in out.splitlines()] == [line.rstrip() for line in shown.splitlines()]
+
+
+def in_a_process(command: list[str], folder: Path) -> tuple[int, str, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "tallystick", *shlex.split(command)],
+        [sys.executable, "-m", "tallystick", *command],
         cwd=folder,
         capture_output=True,
         text=True,
         encoding="utf-8",
         check=False,
     )
-    assert done.returncode == int(any(words in shown for words in NEGATIVE)), done.stderr
-    assert [line.rstrip() for line in done.stdout.splitlines()] == [line.rstrip() for line in shown.splitlines()]
+    return done.returncode, done.stdout, done.stderr
+
+
+def in_this_one(command: list[str], folder: Path) -> tuple[int, str, str]:
+    out, err, modules = io.StringIO(), io.StringIO(), set(sys.modules)
+    try:
+        with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(command)
+    finally:
+        for name in set(sys.modules) - modules:  # the user's own, of a folder that another test may not share
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
+                del sys.modules[name]
+    return code, out.getvalue(), err.getvalue()
 
 
 def assert_python(page: str, name: str) -> None:

@@ -1,14 +1,10 @@
 """What a training step keeps is what autograd saves when transformers runs a real model."""
 
 import pytest
-import torch
-from torch.utils.checkpoint import checkpoint
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-from transformers.models.llama.modeling_llama import eager_attention_forward
 
 import tallystick
-from by_hand import learner
-from kept import EAGER_ONLY, SMALL, Alive, as_on_cuda, build, config_of, saved_bytes
+from measurements import measured
+from runnable import EAGER_ONLY, SMALL, config_of
 from tallystick.answers.activations import logits, recomputed, running_of, saved, untold
 from tallystick.answers.prefill import last_logits, prefill
 from tallystick.errors import BadInput
@@ -41,8 +37,7 @@ def ours(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="fl
 
 
 def real(config, *, batch=BATCH, sequence=SEQUENCE, how="float32", attention="flash", recompute="none"):
-    model = build(config, attention=attention, dtype="float32" if how == "autocast" else how)
-    return saved_bytes(model, batch, sequence, mixed=how == "autocast", recompute=recompute == "full")
+    return measured("kept:saved", config, batch, sequence, attention=attention, how=how, recompute=recompute)
 
 
 RUN = [
@@ -113,6 +108,12 @@ PALM = {"vocab_size": 211, "d_model": 64, "n_layers": 2, "n_heads": 4, "head_dim
 )
 def test_what_autograd_saves_of_models_that_are_taught(model_type, values, how):
     """Ours of PaLM, in 16 bits, has cosines and sines cast anew in each layer: 1.9% of a model as small as this."""
+
+    import torch
+
+    from by_hand import learner
+    from kept import saved_bytes
+
     model = learner(model_type, **values).to(torch.bfloat16 if how == "bfloat16" else torch.float32)
     measured = saved_bytes(model, BATCH, SEQUENCE, mixed=how == "autocast")
     assert ours({"model_type": model_type, **values}, how=how) == pytest.approx(measured, rel=0.02)
@@ -191,18 +192,31 @@ def test_what_follows_a_power_is_in_float32_under_autocast():
     assert ours(config, how="autocast") == real(config, how="autocast")
 
 
-@pytest.mark.parametrize("config", [config_of("llama"), config_of("mistral", sliding_window=7)], ids=["all", "window"])
-def test_scores_alone_are_computed_again(config, monkeypatch):
-    """Selective recomputation: the attention between its projections, run under torch's checkpoint."""
+@pytest.fixture
+def again(monkeypatch):
+    """The name of an attention of transformers whose scores are computed again, under torch's checkpoint."""
+    from torch.utils.checkpoint import checkpoint
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    from transformers.models.llama.modeling_llama import eager_attention_forward
 
-    def again(module, query, key, value, mask, scaling, **_):
+    def attend_again(module, query, key, value, mask, scaling, **_):
         def attend(query, key, value):
             return eager_attention_forward(module, query, key, value, mask, scaling)[0]
 
         return checkpoint(attend, query, key, value, use_reentrant=False), None
 
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "again", again)
-    assert ours(config, attention="eager", recompute="selective") == real(config, attention="again")
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "again", attend_again)
+    return "again"
+
+
+@pytest.mark.parametrize("config", [config_of("llama"), config_of("mistral", sliding_window=7)], ids=["all", "window"])
+def test_scores_alone_are_computed_again(config, again):
+    """Selective recomputation: the attention between its projections, run under torch's checkpoint."""
+
+    from kept import build, saved_bytes
+
+    found = saved_bytes(build(config, attention=again), BATCH, SEQUENCE)
+    assert ours(config, attention="eager", recompute="selective") == found
 
 
 @pytest.mark.parametrize(("model_type", "attention"), [("gpt2", "eager"), ("llama", "flash"), ("mixtral", "flash")])
@@ -226,15 +240,7 @@ def test_what_is_alive_while_the_first_block_is_computed_again(model_type, atten
     """The logits' gradients are gone by then: a step whose blocks are most of it is at its peak there."""
     longer = {"n_positions": 256} if "n_positions" in config_of(model_type) else {}
     config, batch, sequence = config_of(model_type, vocab_size=53, max_position_embeddings=256, **longer), 2, 256
-    model = build(config, attention=attention, dtype=how)
-    model.gradient_checkpointing_enable()
-    for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3
-    with as_on_cuda(), Alive() as alive:
-        output = model(ids, labels=ids, use_cache=False)
-        alive.peak = 0
-        output.loss.backward()
+    peak = measured("kept:most_in_backward", config, batch, sequence, attention=attention, how=how, recompute="full")
     settings = {"dtype": how, "attention": attention, "recompute": "full"}
     ledger = tallystick.count(config)
     lines = [*saved(ledger, batch, sequence, **settings), *recomputed(ledger, batch, sequence, **settings)]
@@ -242,21 +248,18 @@ def test_what_is_alive_while_the_first_block_is_computed_again(model_type, atten
     found = sum(int(line.bytes) for line in lines if line.what not in after)
     # Bloom's scores are added to its positions and its mask while queries, keys and values are still one tensor.
     near = {"bloom": 0.11, "glm4": 0.09, "hyperclovax": 0.09, "exaone_moe": 0.07}
-    assert found == pytest.approx(alive.peak, rel=near.get(model_type, 0.065))
+    assert found == pytest.approx(peak, rel=near.get(model_type, 0.065))
 
 
-def test_the_scores_of_one_layer_are_computed_again(monkeypatch):
+def test_the_scores_of_one_layer_are_computed_again(again):
     """Long sequences, so that scores are nearly all that there is: those of one layer, and their gradients."""
 
-    def again(module, query, key, value, mask, scaling, **_):
-        def attend(query, key, value):
-            return eager_attention_forward(module, query, key, value, mask, scaling)[0]
+    import torch
 
-        return checkpoint(attend, query, key, value, use_reentrant=False), None
+    from kept import Alive, build
 
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "again", again)
     config, sequence = config_of("llama"), 512
-    model = build(config, attention="again")
+    model = build(config, attention=again)
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     ids = torch.arange(sequence)[None] % 50 + 3
@@ -276,19 +279,13 @@ def test_the_scores_of_one_layer_are_computed_again(monkeypatch):
 def test_what_is_alive_when_backward_begins(model_type, attention, how):
     """A step whose logits are most of it is at its peak there; gradients of parameters are at hand already."""
     config = config_of(model_type, vocab_size=9000)
-    model = build(config, attention=attention, dtype=how)
-    for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    ids = torch.arange(BATCH * SEQUENCE).reshape(BATCH, SEQUENCE)
-    with as_on_cuda(), Alive() as alive:
-        output = model(ids, labels=ids, use_cache=False)
-        output.loss.backward()
+    peak = measured("kept:most_in_backward", config, BATCH, SEQUENCE, attention=attention, how=how)
     ledger = tallystick.count(config)
     lines = [
         *saved(ledger, BATCH, SEQUENCE, dtype=how, attention=attention),
         *logits(ledger, BATCH, SEQUENCE, dtype=how),
     ]
-    assert sum(line.bytes for line in lines) == pytest.approx(alive.peak, rel=0.005)
+    assert sum(line.bytes for line in lines) == pytest.approx(peak, rel=0.005)
 
 
 # With narrow MLPs attention is the widest, also in a kernel: but then queries that are normalised in copies of 32 bits
@@ -312,17 +309,14 @@ def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how)
     if model_type == "llama4_text":
         longer["attention_chunk_size"] = 256  # a cache that is cut to less holds what it was cut from
     config, batch, sequence = config_of(model_type, **longer, **(thin if inner == "narrow" else {})), 2, 256
-    model = build(config, attention=attention, dtype=how).eval()
-    ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3
-    with torch.no_grad(), Alive() as alive:
-        model(ids, use_cache=True, logits_to_keep=1)
+    peak = measured("kept:most_in_reading", config, batch, sequence, attention=attention, how=how)
     ledger = tallystick.count(config)
     [layer] = prefill(ledger, batch, sequence, dtype=how, attention=attention)
     [last] = last_logits(ledger, batch, dtype=how)
     width = 4 if how == "float32" else 2
     cache = batch * sum(one.total for one in running_of(ledger).cached(ledger.attending, sequence)) * width
     cache += batch * sum(one.layers * (one.keeps.inputs * width + one.keeps.state * 4) for one in ledger.recurring)
-    assert layer.bytes + cache == pytest.approx(alive.peak, rel=0.025)
+    assert layer.bytes + cache == pytest.approx(peak, rel=0.025)
     assert last.bytes == batch * 211 * width
 
 
@@ -368,6 +362,8 @@ def test_kernels_that_cap_scores_take_a_window_without_a_mask():
 
 
 def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
+    import torch
+
     ledger = tallystick.count(torch.nn.Linear(3, 4))
     assert saved(ledger, 1, 8, dtype="float32") == []
     assert prefill(ledger, 1, 8, dtype="float32") == last_logits(ledger, 1, dtype="float32") == []
@@ -377,6 +373,8 @@ def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
 
 
 def test_a_live_model_tells_by_its_config():
+    from kept import build
+
     ledger = tallystick.count(build(config_of("llama")))
     assert saved(ledger, 2, 8, dtype="float32") == saved(tallystick.count(config_of("llama")), 2, 8, dtype="float32")
 

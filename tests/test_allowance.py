@@ -10,10 +10,7 @@ import pytest
 
 from checkpoints import write
 from host import COMMIT, Handler, Host, publish
-from tallystick import BadInput, count
-from tallystick.files import addresses, allowance, http
-from tallystick.files.allowance import LONGEST, MOST_REQUESTS, SECONDS, SLOWEST, Allowance
-from test_remote import (
+from remote_hosts import (
     CONFIG,
     FIRST,
     PARAMETERS,
@@ -27,6 +24,9 @@ from test_remote import (
     refused,
     storage,
 )
+from tallystick import BadInput, count
+from tallystick.files import addresses, allowance, http
+from tallystick.files.allowance import LONGEST, MOST_REQUESTS, SECONDS, SLOWEST, Allowance
 
 __all__ = ["bucket", "directly", "folder", "host", "hub", "storage"]  # fixtures
 

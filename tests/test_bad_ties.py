@@ -13,7 +13,7 @@ from torch import nn
 import checkpoints
 import tallystick
 from tallystick.cli.main import main
-from test_ties import EMBEDDING, HEAD, codes, llama, saved
+from tied_checkpoints import EMBEDDING, HEAD, codes, llama, saved
 
 # -- a flag that is none --------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 import configs
 from native import NATIVE, assert_equal, count, small
 from tallystick import architectures
-from tallystick.config import maybe
+from tallystick.config import optional
 from tallystick.errors import BadInput
 from truth import truth
 
@@ -24,7 +24,7 @@ SHARED_OUT = [
     name
     for name in NATIVE
     if "num_attention_heads" in (keys := architectures.find(name).keys)
-    and getattr(keys.get("head_dim", maybe()), "nullable", False)
+    and getattr(keys.get("head_dim", optional()), "nullable", False)
     and name not in ("deepseek_v2", "deepseek_v3", "opt", "glm4_moe", "gpt_neox_japanese")
     and not (name in configs.KIN and configs.KIN[name].any_width)
 ]

@@ -1,8 +1,5 @@
 """The pytest fixture and the callbacks of trainers, each in a real run of its host."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 import transformers
@@ -10,7 +7,7 @@ from torch import nn
 
 from tallystick.live import NotTied
 from tallystick.live.trainer import KeepTied
-from test_ties import llama
+from tied_checkpoints import llama
 
 USERS_TESTS = """
 import torch
@@ -33,20 +30,14 @@ def test_surgery(assert_tied):
 """
 
 
-def test_the_fixture_fails_a_users_test_with_one_line(tmp_path):
-    (tmp_path / "test_mine.py").write_text(USERS_TESTS)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("model.embed_tokens.weight and")]
+def test_the_fixture_fails_a_users_test_with_one_line(pytester):
+    pytester.makepyfile(USERS_TESTS)
+    done = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
+    done.assert_outcomes(passed=1, failed=1)
+    (line,) = [line for line in done.outlines if line.startswith("model.embed_tokens.weight and")]
     assert "lm_head.0.weight are untied" in line
     assert "tallystick.retie(model" in line
-    assert "Traceback" not in done.stdout
+    assert "Traceback" not in done.stdout.str()
 
 
 def trainer(model, folder, *, steps=2):

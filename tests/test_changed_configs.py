@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from drawing import nested, some
+from drawing import some
 from hostile import mutations, rewritten, survives
 from native import NATIVE, small
+from nesting import nested
 from tallystick import architectures
 from tallystick.config import Key
 from tallystick.files.texts import read_json

@@ -17,8 +17,9 @@ from transformers.models.auto import modeling_auto as auto
 
 import configs
 import tallystick
-from drawing import FLAG, INNER, LAYERS, drawn, nested, some, sometimes
+from drawing import FLAG, INNER, LAYERS, drawn, some, sometimes
 from native import NATIVE, assert_equal, assert_nothing_is_lacking, small
+from nesting import nested
 from small import small_model
 from tallystick import BadInput, architectures
 from tallystick.sources.classes import counts

@@ -320,7 +320,7 @@ def latent(depth: int, heads: int, rank: int, *, again: str) -> Shapes:
 @pytest.mark.parametrize("again", ["both", "stacked"])
 @pytest.mark.parametrize(("depth", "heads", "rank"), [(2, 4, 8), (3, 8, 16), (5, 2, 12)])
 def test_what_a_file_stores_twice_is_a_cause_of_that_name(tmp_path, again, depth, heads, rank):
-    from test_gguf import F32, written
+    from gguf_files import F32, written
 
     paths = {}
     for kind in ("whole", again, "alone"):
@@ -366,7 +366,7 @@ def deepseek_gguf(*, twice: bool) -> Shapes:
 
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_deepseek_of_llama_cpp_is_that_of_transformers(tmp_path, twice):
-    from test_gguf import F32, written
+    from gguf_files import F32, written
 
     tensors = {name: (tuple(reversed(shape)), F32) for name, shape in deepseek_gguf(twice=twice).items()}
     path = written(tmp_path / "a.gguf", tensors, {"general.architecture": "deepseek2"})

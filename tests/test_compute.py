@@ -3,52 +3,19 @@
 import json
 
 import pytest
-import torch
-import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 import configs
-import drawing
 import tallystick
 from checkpoints import write
 from drawing import drawn, some
+from measurements import measured
+from running import RUNS
+from small_decoders import SMALL, WIDTHS
 from tallystick.answers.compute import compute, visible
 from tallystick.answers.workload import positions
 from tallystick.cli.main import main
-from test_kv_cache import SMALL, WIDTHS
-
-transformers.logging.set_verbosity_error()
-aten = torch.ops.aten
-
-# torch knows the operations of its fused attention kernels, but not that the one for CPUs is such a kernel.
-FUSED = {
-    aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *_, **__: sdpa_flop_count(q, k, v),
-    aten._scaled_dot_product_flash_attention_for_cpu_backward: lambda g, q, k, v, *_, **__: sdpa_backward_flop_count(
-        g, q, k, v
-    ),
-}
-
-
-def run(model, batch, sequence):
-    """Operations of the forward and of the backward pass, by torch's counter, and whether a fused kernel ran."""
-    tokens = torch.randint(3, 60, (batch, sequence)) % model.config.vocab_size
-    with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
-        loss = model(tokens, use_cache=False).logits.sum()
-        forward = counter.get_total_flops()
-        loss.backward()
-    fused = any("for_cpu" in str(kernel) for kernel in counter.get_flop_counts()["Global"])
-    return forward, counter.get_total_flops() - forward, fused
-
-
-def built(model_type, values, attention):
-    # Of the three ways in which transformers runs experts, torch counts two; both run those that a token is sent to.
-    config = transformers.AutoConfig.for_model(model_type, **drawing.nested(values))
-    return transformers.AutoModelForCausalLM.from_config(
-        config, attn_implementation=attention, experts_implementation="eager"
-    )
-
 
 GROUPED_FALCON = {**WIDTHS, "num_hidden_layers": 3, "new_decoder_architecture": True, "num_kv_heads": 2}
 EAGER_ONLY = {  # which have no SDPA attention
@@ -67,29 +34,18 @@ EACH = [
 )
 def test_as_many_operations_as_torch_counts(attention, model_type, values):
     values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
-    model = built(model_type, values, attention)
-    ledger = tallystick.count({"model_type": model_type, **values})
-    for batch, sequence in ((1, 5), (3, 12)):
-        forward, backward, fused = run(model, batch, sequence)
+    values = {"model_type": model_type, **values}
+    ledger, lengths = tallystick.count(values), ((1, 5), (3, 12))
+    for (batch, sequence), found in zip(
+        lengths, measured("operations:counted", values, lengths, attention), strict=True
+    ):
+        forward, backward, fused = found
         answer = compute(ledger, batch=batch, sequence=sequence)
         assert answer.complete
         assert answer.forward == forward
         assert (answer.flash_training if fused else answer.training) - answer.forward == backward
 
 
-# What the drawn configs, made to be built, leave to chance and a model that runs cannot: rotated elements go in pairs,
-# some of Falcon's keys contradict each other, Phi norms heads of one width alone, heads that do not fill the width of
-# Helium and BitNet do not run, and Llama 4 runs experts that nobody counts.
-FILLED = {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4}
-RUNS = {
-    "gptj": {"rotary_dim": 2},
-    **{name: {"partial_rotary_factor": 1.0} for name in ("stablelm", "glm", "glm4", "nemotron")},
-    "phi": {"partial_rotary_factor": 1.0, "qk_layernorm": False},
-    **dict.fromkeys(("helium", "bitnet", "olmoe"), FILLED),
-    "llama4_text": {"moe_layers": []},
-    "falcon": {"num_ln_in_parallel_attn": None, "parallel_attn": True, "num_kv_heads": None},
-    **{name: kin.runs for name, kin in configs.KIN.items()},
-}
 # Nor are these, whose drawn experts come in groups, or heads in fours; Phi's two experts for a token are always two.
 DENSE = sorted(
     set(configs.CONFIGS)
@@ -107,14 +63,16 @@ def test_as_many_as_torch_counts_for_drawn_configs(model_type, data):
     values = {**small, **data.draw(configs.CONFIGS[model_type]), **RUNS.get(model_type, {})}
     ledger = tallystick.count(values)
     batch, sequence = data.draw(st.integers(1, 3)), data.draw(st.integers(1, min(9, positions(ledger) or 9)))
-    del values["model_type"]
-    forward, backward, _ = run(built(model_type, values, "eager"), batch, sequence)
+    [(forward, backward, _)] = measured("operations:counted", values, [(batch, sequence)], "eager")
     answer = compute(ledger, batch=batch, sequence=sequence)
     assert (answer.forward, answer.backward) == (forward, backward)
 
 
 def test_experts_that_transformers_runs_for_nothing_are_not_counted():
     """Llama 4's experts read every token there, scaled by 0 where they are not chosen."""
+
+    from operations import built, run
+
     values = {**LLAMA, "num_local_experts": 4, "moe_layers": [1]}
     forward, backward, _ = run(built("llama4_text", values, "eager"), 2, 7)
     answer = compute(tallystick.count({"model_type": "llama4_text", **values}), batch=2, sequence=7)
@@ -162,21 +120,15 @@ SCANS = [
 def test_scans_take_as_many_as_torch_counts(model_type, values, batch, sequence):
     """But for the gradient of a convolution's weight: torch counts it as if each channel read all channels."""
     values = {**MAMBA_2, "num_key_value_heads": 2, "num_hidden_layers": 3, "pad_token_id": None, **values}
-    model = built(model_type, values, "eager")
-    tokens = torch.randint(3, 60, (batch, sequence))
-    with FlopCounterMode(display=False) as counter:
-        loss = model(tokens, use_cache=False).logits.sum()
-        forward = counter.get_total_flops()
-        loss.backward()
-    of = counter.get_flop_counts()["Global"]
-    convolved = of[aten.convolution]
-    channels = next(module.in_channels for module in model.modules() if isinstance(module, torch.nn.Conv1d))
-    assert of[aten.convolution_backward] == (channels + 1) * convolved
+    forward, backward, channels, convolved, convolved_back = measured(
+        "operations:counted_of_scans", {"model_type": model_type, **values}, batch, sequence
+    )
+    assert convolved_back == (channels + 1) * convolved
     answer = compute(tallystick.count({"model_type": model_type, **values}), batch=batch, sequence=sequence)
     assert answer.complete
     assert not answer.notes
     assert answer.forward == forward
-    assert answer.backward == counter.get_total_flops() - forward - (channels - 1) * convolved
+    assert answer.backward == backward - (channels - 1) * convolved
     assert answer.needed < answer.forward
 
 
@@ -193,6 +145,8 @@ LLAMA = {**WIDTHS, "num_hidden_layers": 3, "num_key_value_heads": 2, "pad_token_
 
 
 def test_the_experts_that_are_batched_take_as_many():
+    from operations import built, run
+
     values = {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2}
     model = built("mixtral", values, "eager")
     model.set_experts_implementation("batched_mm")
@@ -213,6 +167,11 @@ def test_the_experts_that_are_batched_take_as_many():
     ids=["the head", "upper layers", "one matrix", "the embedding", "nothing"],
 )
 def test_frozen_weights_take_no_gradient(trained):
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from operations import built
+
     model = built("llama", LLAMA, "eager")
     for name, parameter in model.named_parameters():
         parameter.requires_grad = name.startswith(tuple(trained))
@@ -254,6 +213,8 @@ def test_tying_saves_no_operation():
 
 
 def test_a_mask_leaves_what_a_query_sees():
+    import torch
+
     for sequence in (1, 5, 12):
         for window in (None, 1, 4, 12, 30):
             ones = torch.ones(sequence, sequence)
@@ -303,6 +264,10 @@ def test_a_header_without_its_tied_head_is_what_its_config_runs(tmp_path):
 
 
 def test_packed_weights_compute_what_their_config_says():
+    import torch
+
+    from operations import built
+
     model = built("llama", LLAMA, "eager")
     for layer in model.model.layers:  # two elements of 4 bits in a byte, as bitsandbytes holds them
         packed = torch.zeros(layer.mlp.up_proj.weight.numel() // 2, 1, dtype=torch.uint8)

@@ -16,15 +16,15 @@ from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
     MetadataIndex,
-    TensorProperties,
     TensorStorageMetadata,
 )
 
 import tallystick
+from checkpoint_models import noted, parameters, small_model
 from checkpoints import write_config
+from distributed_files import ROWS, sharded, write
 from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count
-from test_checkpoint import noted, parameters, small_model
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -71,26 +71,6 @@ def test_values_are_not_compared(tmp_path: Path):
 
 
 # -- by hand --------------------------------------------------------------------------------------
-
-
-def sharded(shape: tuple[int, ...], *shards: tuple[tuple[int, ...], tuple[int, ...]]) -> TensorStorageMetadata:
-    chunks = [ChunkStorageMetadata(torch.Size(start), torch.Size(sizes)) for start, sizes in shards]
-    return TensorStorageMetadata(TensorProperties(torch.float16), torch.Size(shape), chunks)
-
-
-ROWS = sharded((4, 3), ((0, 0), (2, 3)), ((2, 0), (2, 3)))
-PLACES = {
-    MetadataIndex("w", (0, 0)): _StorageInfo("__0_0.distcp", 0, 100),
-    MetadataIndex("w", (2, 0)): _StorageInfo("__1_0.distcp", 50, 50),
-}
-
-
-def write(folder: Path, tensors: dict[str, Any], *, places: Any = None, paths: Any = None, protocol: int = 4) -> Path:
-    for name in ("__0_0.distcp", "__1_0.distcp"):
-        (folder / name).write_bytes(bytes(100))
-    told = Metadata(tensors, paths, PLACES if places is None else places)
-    (folder / ".metadata").write_bytes(pickle.dumps(told, protocol))
-    return folder
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])

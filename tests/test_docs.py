@@ -25,7 +25,7 @@ CONSOLE = [(name, *shown) for name, page in PAGES.items() for shown in commands(
     ("page", "command", "shown"), CONSOLE, ids=[f"{name}: {command}" for name, command, _ in CONSOLE]
 )
 def test_a_command_prints_what_is_shown(page, command, shown):
-    assert_printed(command, shown, ROOT / "examples")
+    assert_printed(command, shown, ROOT / "examples", apart=False)  # the README's run in processes, one of each kind
 
 
 def test_the_python_of_the_pages():
@@ -42,9 +42,24 @@ def test_the_page_of_the_architectures_is_what_would_be_written(monkeypatch):
     assert PAGES["docs/architectures.md"] == architectures_page()
 
 
+ONCE = pytest.mark.xdist_group("site")  # what needs the site runs in one worker
+
+
+def is_fresh(folder):
+    """Whether a site is younger than all that it is built of."""
+    files = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "mkdocs.yml")]
+    for part in ("docs", "src", "examples"):
+        files += [path for path in (ROOT / part).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    built = folder / "index.html"
+    return built.exists() and max(path.stat().st_mtime for path in files) < built.stat().st_mtime
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site, built as `make docs` builds it."""
+    """The site that SITE names, where it is fresh; else one that is built as `make docs` builds it."""
+    made = ROOT / os.environ.get("SITE", "site")
+    if "SITE" in os.environ and is_fresh(made):
+        return made
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
@@ -72,6 +87,7 @@ class Loaded(HTMLParser):
             self.found.append(named.get("src") or named.get("href") or "")
 
 
+@ONCE
 def test_no_page_loads_anything_from_elsewhere(site):
     pages = list(site.rglob("*.html"))
     loaded = {place for page in pages for place in Loaded(page).found}
@@ -81,6 +97,7 @@ def test_no_page_loads_anything_from_elsewhere(site):
     assert re.findall(r"@import|url\([\"']?(?:https?:)?//[^)]*", styles) == []
 
 
+@ONCE
 def test_the_page_of_the_commands_has_every_option(site):
     page = (site / "commands.html").read_text(encoding="utf-8")
     commands = build_parser()._subparsers._group_actions[0].choices
@@ -91,12 +108,14 @@ def test_the_page_of_the_commands_has_every_option(site):
         assert {option for option in options if f"<code>{option}" not in section} == set()
 
 
+@ONCE
 def test_the_page_of_the_python_has_every_public_name(site):
     page = (site / "python.html").read_text(encoding="utf-8")
     assert {name for name in tallystick.__all__ if f'id="tallystick.{name}"' not in page} == set()
     assert "<blockquote>" not in page  # which is what an example without a fence becomes
 
 
+@ONCE
 def test_the_page_of_architectures_shows_a_whole_file(site):
     page = html.unescape(re.sub(r"<[^>]+>", "", (site / "architecture.html").read_text(encoding="utf-8")))
     assert (ROOT / "src/tallystick/architectures/granite.py").read_text(encoding="utf-8") in page

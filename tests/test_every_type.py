@@ -1,17 +1,14 @@
 """What is told of native types is what transformers' own models do: what each caches, what those out of the common compute."""
 
 import pytest
-import torch
-import transformers
-from torch.utils.flop_counter import FlopCounterMode
 
 import tallystick
-from cached import held
-from drawing import nested, some
+from drawing import some
+from measurements import measured
 from native import NATIVE, small
+from running import RUNS
 from tallystick import architectures
 from tallystick.answers.compute import compute
-from test_compute import FUSED, RUNS
 
 # No cache is told of these, and why.
 UNTOLD = {
@@ -66,24 +63,14 @@ def config_of(model_type):
     return {**values, **narrow}
 
 
-def built(values, **how):
-    config = transformers.AutoConfig.for_model(**nested(values))
-    return transformers.AutoModelForCausalLM.from_config(config, experts_implementation="eager", **how)
-
-
 @pytest.mark.parametrize("model_type", some([name for name in NATIVE if name not in {*UNTOLD, *OTHERWISE}], 60))
 def test_a_type_caches_what_transformers_does(model_type):
     values = config_of(model_type)
-    model = built(values, dtype=torch.bfloat16)
-    if model_type == "inkling2_text":
-        for layer in model.model.layers:
-            layer.mlp.gate.float()  # which transformers does not run in 16 bits
     ledger = tallystick.count(values)
     assert ledger.attending or ledger.recurring
-    for batch, sequence in LENGTHS:
+    for (batch, sequence), held in zip(LENGTHS, measured("cached:of_any_type", values, LENGTHS), strict=True):
         answer = tallystick.memory(ledger, dtype="bfloat16", batch=batch, sequence=sequence)
-        cached = held(model, torch.randint(3, 20, (batch, sequence)))
-        assert answer.to_dict()["kv_cache_bytes"] == sum(tensor.nbytes for tensor in cached)
+        assert answer.to_dict()["kv_cache_bytes"] == held
 
 
 @pytest.mark.parametrize("model_type", UNTOLD)
@@ -97,16 +84,11 @@ def test_a_cache_that_is_not_told_is_said_to_be_missing(model_type):
 def test_a_type_takes_as_many_operations_as_torch_counts(model_type):
     """But for the gradient of a convolution's weight: torch counts it as if each channel read all channels."""
     values = config_of(model_type)
-    model, ledger = built(values, attn_implementation="eager"), tallystick.count(values)
-    for batch, sequence in (*LENGTHS, (1, 70)) if ledger.recurring else LENGTHS:  # 70: more than a chunk
-        tokens = torch.randint(3, 20, (batch, sequence))
-        with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
-            loss = model(tokens, use_cache=False).logits.sum()
-            forward = counter.get_total_flops()
-            loss.backward()
-        of = counter.get_flop_counts()["Global"]
-        convolved = 2 * of.get(torch.ops.aten.convolution, 0) - of.get(torch.ops.aten.convolution_backward, 0)
+    ledger = tallystick.count(values)
+    lengths = (*LENGTHS, (1, 70)) if ledger.recurring else LENGTHS  # 70: more than a chunk
+    found = measured("operations:counted_but_for_convolutions", values, lengths)
+    for (batch, sequence), (forward, backward) in zip(lengths, found, strict=True):
         answer = compute(ledger, batch=batch, sequence=sequence)
         assert answer.complete
         assert answer.forward == forward
-        assert answer.backward == counter.get_total_flops() - forward + convolved
+        assert answer.backward == backward

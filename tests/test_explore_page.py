@@ -17,7 +17,10 @@ from tallystick.report.numbers import exact, in_giga
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"),
+    pytest.mark.xdist_group("page"),  # one server, one browser
+]
 
 DESK, PHONE = {"width": 960, "height": 600}, {"width": 390, "height": 780}
 
@@ -39,17 +42,30 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def contexts(browser):
+    """One context for each viewport and scheme of colours. The page keeps nothing in it from one test to the next."""
+    made = {}
+
+    def context(viewport, scheme):
+        key = viewport["width"], scheme
+        if key not in made:
+            made[key] = browser.new_context(viewport=viewport, color_scheme=scheme, accept_downloads=True)
+            made[key].set_default_timeout(15_000)
+        return made[key]
+
+    yield context
+    for one in made.values():
+        assert one.storage_state() == {"cookies": [], "origins": []}
+        one.close()
+
+
 @pytest.fixture
-def opened(browser, home):
+def opened(contexts, home):
     """Opens the page; at the end nothing was asked of anybody else, and nothing was complained of."""
-    contexts, foreign, complaints = [], [], []
+    pages, foreign, complaints = [], [], []
 
     def open_page(fragment="", *, viewport=DESK, dark=False):
-        context = browser.new_context(
-            viewport=viewport, color_scheme="dark" if dark else "light", accept_downloads=True
-        )
-        context.set_default_timeout(15_000)
-        contexts.append(context)
         own = home.rsplit("/", 2)[0]
 
         def look(route):
@@ -59,8 +75,9 @@ def opened(browser, home):
                 foreign.append(route.request.url)
                 route.abort()
 
-        context.route("**/*", look)
-        page = context.new_page()
+        page = contexts(viewport, "dark" if dark else "light").new_page()
+        pages.append(page)
+        page.route("**/*", look)
         page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(home + fragment)
@@ -68,8 +85,8 @@ def opened(browser, home):
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert foreign == []
     assert complaints == []
 

@@ -10,11 +10,11 @@ import pytest
 
 import tallystick
 from checkpoints import write
+from killed_checkpoint import checkpoint
 from tallystick import BadInput
 from tallystick.cli.main import main
 from tallystick.files import regular
 from tallystick.sources import repair
-from test_killed import checkpoint
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes as POSIX has them")
 

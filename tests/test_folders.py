@@ -13,12 +13,12 @@ import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from checkpoint_models import LLAMA, LLAMA_BODY, LLAMA_UNTIED, MORE, llama_shapes, parameters, small_model
 from checkpoints import write, write_config, write_sharded
 from hostile import mutations, rewritten, survives
 from tallystick import Ledger, architectures, count, ties
 from tallystick.cli.main import main
 from tallystick.sources.adapters import adapter_notes
-from test_checkpoint import LLAMA, LLAMA_BODY, LLAMA_UNTIED, MORE, llama_shapes, parameters, small_model
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 SIZES = {key: value for key, value in LLAMA.items() if key != "model_type"}

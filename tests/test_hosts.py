@@ -13,10 +13,10 @@ import pytest
 
 from checkpoints import write
 from host import Handler, Host, publish
+from remote_hosts import CONFIG, PARAMETERS, SHAPES, Wire, contents, directly, folder, host, hub, refused, storage, wire
 from tallystick import BadInput, count
 from tallystick.files import hosts
 from tallystick.files.hosts import HERE, LINK, PRIVATE, PUBLIC, Reach
-from test_remote import CONFIG, PARAMETERS, SHAPES, Wire, contents, directly, folder, host, hub, refused, storage, wire
 
 __all__ = ["directly", "folder", "host", "hub", "storage", "wire"]  # fixtures
 

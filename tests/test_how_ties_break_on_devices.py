@@ -10,10 +10,10 @@ from torch import distributed
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
+from broken_ties import HEAD, IDS, SIZE, TOTAL, WTE, followed, gpt2, head_replaced, logits, mended, named, step
 from tallystick import BadInput, count, retie, ties, watch
 from tallystick.live import TieLost
-from test_how_ties_break import HEAD, IDS, SIZE, TOTAL, WTE, followed, gpt2, head_replaced, logits, mended, named, step
-from test_ties import rewrite
+from tied_checkpoints import rewrite
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from tokenizers import Tokenizer, models
 from torch import nn
 from transformers import GPT2LMHeadModel, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from broken_ties import HEAD, SIZE, WTE, gpt2, head_replaced, logits, mended, named, step
 from tallystick import assert_tied, check_optimizer, count, retie, ties
 from tallystick.cli.main import main
-from test_how_ties_break import HEAD, SIZE, WTE, gpt2, head_replaced, logits, mended, named, step
-from test_ties import EMBEDDING, llama, rewrite, saved
+from tied_checkpoints import EMBEDDING, llama, rewrite, saved
 
 
 @pytest.fixture

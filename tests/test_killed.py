@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from checkpoints import write, write_config
+from checkpoints import write_config
+from killed_checkpoint import checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each kill is of a process of its own")
 
@@ -113,19 +114,6 @@ def assert_whole_each_time(work: str, folder: Path, name: str = "out") -> None:
 def folder(tmp_path):
     (tmp_path / "work").mkdir()
     return tmp_path / "work"
-
-
-def checkpoint(folder: Path) -> Path:
-    """A config that says tied, and a head with a value of its own."""
-    folder.mkdir(parents=True)
-    config = {"model_type": "gpt2", "n_layer": 1, "n_embd": 4, "n_head": 1, "vocab_size": 10, "n_positions": 4}
-    write_config(folder, {**config, "tie_word_embeddings": True})
-    path = write(folder / "model.safetensors", {"transformer.wte.weight": (10, 4), "lm_head.weight": (10, 4)})
-    content = path.read_bytes()
-    path.write_bytes(content[:-1] + b"\1")
-    (folder / "sub").mkdir()
-    (folder / "sub" / "notes.txt").write_text("kept")
-    return folder
 
 
 def test_a_fixed_copy(folder):

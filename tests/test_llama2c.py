@@ -7,21 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from checkpoint_models import noted, parameters
 from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
+from llama2c_files import TINY, llama2c
 from tallystick import count, ties
-from test_checkpoint import noted, parameters
 from weights import small, write_llama2c
-
-SIZES = {"d": 8, "inner": 12, "layers": 2, "heads": 4, "kv_heads": 2, "vocabulary": 10, "context": 6}
-
-
-def llama2c(**changed: int) -> bytes:
-    """A file by hand; a negative vocabulary stores the classifier."""
-    d, inner, layers, heads, kv_heads, vocabulary, context = {**SIZES, **changed}.values()
-    keys = d // heads * kv_heads
-    block = 2 * d + 2 * d * d + 2 * d * keys + 3 * d * inner
-    values = abs(vocabulary) * d * (2 if vocabulary < 0 else 1) + layers * block + d + context * (d // heads)
-    return struct.pack("<7i", d, inner, layers, heads, kv_heads, vocabulary, context) + bytes(4 * values)
 
 
 @pytest.mark.parametrize("negative", [True, False], ids=["untied", "tied"])
@@ -71,9 +61,6 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes, message
     (tmp_path / "a.bin").write_bytes(content)
     assert message in refusal(tmp_path / "a.bin")
     assert memory_of(tmp_path / "a.bin") < 1_000_000
-
-
-TINY = {"d": 4, "inner": 1, "layers": 1, "heads": 1, "kv_heads": 1, "vocabulary": 2, "context": 1}
 
 
 def test_a_file_cut_off_at_any_byte_is_refused(tmp_path: Path):

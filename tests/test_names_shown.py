@@ -14,9 +14,9 @@ import torch
 
 import tallystick
 from checkpoints import write
+from gguf_files import F32, gguf
 from tallystick.cli.main import main
 from tallystick.report.tensors import LAYOUTS, draw_tensors
-from test_gguf import F32, gguf
 
 # Escape, NUL, line breaks, DEL, a control of eight bits, no-break space, right-to-left override, a line separator.
 NAMES = [

@@ -15,8 +15,8 @@ from hypothesis import assume, given
 import configs
 import drawing
 import tallystick
-from drawing import nested
 from native import assert_equal
+from nesting import nested
 from tallystick.cli.main import main
 from tallystick.errors import BadInput
 from tallystick.sources import fallback

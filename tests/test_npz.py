@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tallystick
+from checkpoint_models import TINY, TINY_SHAPES, TINY_UNIQUE, noted
 from checkpoints import write_config
 from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count
-from test_checkpoint import TINY, TINY_SHAPES, TINY_UNIQUE, noted
 
 DTYPES = {
     "f2": "float16", "f4": "float32", "f8": "float64", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8",

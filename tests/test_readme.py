@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from shown import assert_printed, assert_python, commands
+from shown import assert_printed, assert_python, commands, first_of_each
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONSOLE = commands(README)
+APART = first_of_each(command for command, _ in CONSOLE)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize(("command", "shown"), CONSOLE, ids=[command for command, _ in CONSOLE])
 def test_a_command_prints_what_is_shown(command, shown, folder):
-    assert_printed(command, shown, folder)
+    assert_printed(command, shown, folder, apart=command in APART)
 
 
 def test_the_python_of_the_readme():

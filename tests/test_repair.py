@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 import tallystick
 from tallystick.cli.main import main
-from test_ties import EMBEDDING, HEAD, llama, rewrite, saved
+from tied_checkpoints import EMBEDDING, HEAD, llama, rewrite, saved
 
 
 def fix(folder, out, *more):

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 import configs
-from native import NATIVE, WITHOUT_TRANSFORMERS, count, small
+from native import LACKING, NATIVE, WITHOUT_TRANSFORMERS, count, small
 from tallystick.ledger import ROLES, Ledger
-from truth import LACKING
 
 
 def role_of(ledger: Ledger, ending: str) -> set[str]:

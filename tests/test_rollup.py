@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from checkpoint_models import TINY, TINY_SHAPES, TINY_UNIQUE, names
 from checkpoints import write, write_config
 from tallystick import count
 from tallystick.sources.rollup import roll_up
-from test_checkpoint import TINY, TINY_SHAPES, TINY_UNIQUE, names
 
 
 def test_numbers_that_leave_holes(tmp_path: Path):

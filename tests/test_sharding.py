@@ -6,15 +6,16 @@ from itertools import product
 import pytest
 
 import tallystick
-from kept import build, config_of, saved_bytes
-from rank_tasks import freeze
+from kept import build, saved_bytes
+from measurements import measured
+from runnable import config_of
+from sharded import freeze
 from tallystick import BadInput
 from tallystick.answers.formats import bytes_of
 from tallystick.answers.optimizers import state_bytes
 from tallystick.answers.sharding import Shards, checked, divided, shard
 from tallystick.answers.stages import on_stage, stages
 from tallystick.ledger import Ledger
-from tallystick.live.ranks import ranks
 
 # Sizes that no number of ranks divides: the last rank's rows are fewer, or none.
 ODD = {
@@ -40,16 +41,12 @@ CUT = [
 ]
 
 
-def run_ranks(count, *calls):
-    """What each of so many real processes returns, for each of the calls."""
-    with ranks(count, "rank_tasks:each", [calls]) as started:
-        return list(zip(*started.results(), strict=True))
-
-
 @pytest.fixture(scope="module")
 def on_two():
     """What two processes find: under `fully_shard`, under DistributedDataParallel, and cut by a plan."""
-    return run_ranks(2, ("fully_sharded", [ODD]), ("replicated", [ODD]), *(("cut", one) for one in CUT))
+    return measured(
+        "sharded:on_ranks", 2, [("fully_sharded", [ODD]), ("replicated", [ODD]), *(("cut", one) for one in CUT)]
+    )
 
 
 def held(source, what="weights", rank=0, **ways):
@@ -69,7 +66,7 @@ def held(source, what="weights", rank=0, **ways):
 
 @pytest.mark.parametrize(("count", "config"), [(2, ODD), (4, {**ODD, "hidden_size": 6, "num_attention_heads": 3})])
 def test_fully_shard_gives_every_rank_what_is_predicted(count, config, on_two):
-    found = list(on_two[0] if count == 2 else run_ranks(count, ("fully_sharded", [config]))[0])
+    found = list(on_two[0] if count == 2 else measured("sharded:on_ranks", count, [("fully_sharded", [config])])[0])
     predicted = [
         {what: held(config, what, rank, dp=count, zero=3) for what in ("weights", "gradients", "optimizer")}
         for rank in range(count)
@@ -88,7 +85,7 @@ def test_what_fully_shard_gathers_is_at_most_what_is_predicted():
         {**sizes, "vocab_size": size, "num_hidden_layers": layers} for size, layers in ((301, 8), (1001, 8), (5005, 3))
     ]
     frozen = ["", ".layers."]
-    [[found]] = run_ranks(1, ("most_while_sharded", [configs, 7, frozen]))
+    [[found]] = measured("sharded:on_ranks", 1, [("most_while_sharded", [configs, 7, frozen])])
     for (word, config), most in zip(product(frozen, configs), found, strict=True):
         ledger = tallystick.count(freeze(build(config), word))
         answer = tallystick.memory(ledger, mode="training", dp=7, zero=3, sequence=1)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from checkpoint_models import LLAMA, LLAMA_UNTIED, llama_shapes, names, noted
 from checkpoints import write, write_config, write_sharded
 from hostile import mutations, rewritten, survives
 from tallystick import BadInput, count
-from test_checkpoint import LLAMA, LLAMA_UNTIED, llama_shapes, names, noted
 
 
 def llama_in_shards(folder: Path, **more: Any) -> Path:

@@ -29,7 +29,7 @@ from hostile import refusal
 from tallystick import count
 from tallystick.budget import one_source
 from tallystick.formats.pickled.pickles import followed
-from test_torch_files import FORMS, save
+from torch_forms import FORMS, save
 from weights import small
 
 GPT = {"block_size": 16, "vocab_size": 65, "n_layer": 2, "n_head": 2, "n_embd": 8}

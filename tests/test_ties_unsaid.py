@@ -9,11 +9,11 @@ from safetensors.torch import save_file
 from torch import distributed, nn
 from torch.nn.utils import prune
 
+from checkpoint_models import noted
 from tallystick import assert_tied, count, ties
 from tallystick.cli.main import main
 from tallystick.live import NotTied
-from test_checkpoint import noted
-from test_nothing_dropped import Tiny
+from tiny_model import Tiny
 
 WTE, HEAD = "transformer.wte.weight", "lm_head.weight"
 SIZE = 50 * 8
@@ -117,10 +117,10 @@ def test_a_model_without_a_pair_says_nothing_of_what_was_meant(capsys):
 @pytest.mark.parametrize(("operation", "code"), [(deepcopied, 1), (replaced, 0), (embedding_resized, 0), (None, 0)])
 def test_exit_codes(operation, code, tmp_path, monkeypatch, capsys):
     (tmp_path / "unsaid.py").write_text(
-        "from test_nothing_dropped import Tiny\nimport test_ties_unsaid\n"
+        "from tiny_model import Tiny\nimport test_ties_unsaid\n"
         f"def build():\n    return test_ties_unsaid.broken(test_ties_unsaid.{operation.__name__})\n"
         if operation
-        else "from test_nothing_dropped import Tiny as build\n"
+        else "from tiny_model import Tiny as build\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(__import__("sys").modules, "unsaid", raising=False)

@@ -17,23 +17,17 @@ import pytest
 import torch
 from torch import nn
 
+from checkpoint_models import TINY, TINY_SHAPES, noted, parameters, small_model
 from checkpoints import write_config
 from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count, ties
-from test_checkpoint import TINY, TINY_SHAPES, noted, parameters, small_model
+from torch_forms import FORMS, save
 from weights import small, write_nanogpt
-
-FORMS = pytest.mark.parametrize("zipped", [True, False], ids=["today's form", "the old form"])
 
 DTYPES = [
     "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128",
     "complex32", "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float8_e4m3fnuz",
 ]  # fmt: skip
-
-
-def save(path: Path, value: Any, *, zipped: bool = True) -> Path:
-    torch.save(value, path, _use_new_zipfile_serialization=zipped)
-    return path
 
 
 def told(path: Path) -> dict[str, tuple[tuple[int, ...], str, int]]:

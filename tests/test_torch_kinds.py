@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from checkpoint_models import noted
 from tallystick import count
-from test_checkpoint import noted
 
 PLAIN = torch.zeros(4, 6)
 SPARSE = {

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 import drawing
 import tallystick
 import wholes
-from drawing import nested
-from native import assert_equal, assert_nothing_is_lacking, count
+from native import assert_equal, assert_nothing_is_lacking, count, other_values
+from nesting import dotted, nested
 from tallystick import BadInput, architectures
 from tallystick.cli.main import main
 from tallystick.registry import Sibling
 from tallystick.sources.classes import sibling_of
-from test_options import other_values
 from truth import read
 from wholes import WHOLES, small
 
@@ -70,7 +69,7 @@ def undeclared(model_type: str) -> dict[str, Any]:
     """The flags, integers and nulls of the towers' configs that we do not read."""
     known = sibling(model_type)
     default = transformers.AutoConfig.for_model(model_type, **WHOLES[model_type].lacking)
-    written = drawing.dotted({part: getattr(default, part).to_dict() for part in known.parts})
+    written = dotted({part: getattr(default, part).to_dict() for part in known.parts})
     return {
         key: value
         for key, value in written.items()

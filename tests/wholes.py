@@ -10,7 +10,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 import configs
 import kin_nested
-from drawing import ABSENT, FLAG, HEADS, INNER, LAYERS, Config, dotted, sometimes
+from drawing import FLAG, HEADS, INNER, LAYERS, Config, sometimes
+from nesting import ABSENT, dotted
 
 
 class Whole(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -17,21 +16,10 @@ import torch
 import transformers
 from torch import nn
 
-from configs import KIN
-from drawing import nested
+from holding import Truth
+from nesting import nested
 
 transformers.logging.set_verbosity_error()
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a built model holds."""
-
-    shapes: dict[str, tuple[int, ...]]  # every name of a parameter, tied ones under each
-    ties: set[frozenset[str]]  # names of one Parameter object
-    buffers: dict[str, tuple[int, ...]]  # those that the state dict holds
-    total: int  # elements of distinct Parameter objects
-    trainable: int  # of those that gradients change
 
 
 def read(model: nn.Module) -> Truth:
@@ -48,15 +36,6 @@ def read(model: nn.Module) -> Truth:
         total=sum(math.prod(parameter.shape) for parameter in model.parameters()),
         trainable=sum(math.prod(parameter.shape) for parameter in model.parameters() if parameter.requires_grad),
     )
-
-
-# What the default config of a type lacks: transformers builds no model of it.
-LACKING: dict[str, dict[str, Any]] = {
-    **{model_type: kin.lacking for model_type, kin in KIN.items() if kin.lacking},
-    "hunyuan_v1_dense": {"head_dim": 16},
-    "hunyuan_v1_moe": {"head_dim": 16},
-    "nemotron": {"num_key_value_heads": 8},
-}
 
 
 # What gives tensors their first values. On the meta device there are none to give, and the trying takes half of the time.
@@ -80,9 +59,21 @@ def truth(values: dict[str, Any]) -> Truth:
     return read(build(values))
 
 
-def default_config(model_type: str) -> transformers.PreTrainedConfig:
-    """The config of a type with nothing set but what it lacks."""
-    return transformers.AutoConfig.for_model(model_type, **nested(LACKING.get(model_type, {})))
+# -- what is measured once, and committed ---------------------------------------------------------
+
+
+def model(values: dict[str, Any]) -> str | None:
+    """The digest of what the model of a config holds; None of a config of which transformers builds no model, for any reason."""
+    try:
+        return truth(values).digest
+    except Exception:
+        return None
+
+
+def of_class(values: dict[str, Any]) -> list[str]:
+    """The name of the class of a config's model, and the digest of what that holds."""
+    built = build(values)
+    return [type(built).__name__, read(built).digest]
 
 
 # -- skeletons ------------------------------------------------------------------------------------
