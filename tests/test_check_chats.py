@@ -4,25 +4,13 @@ Sizes are multiplied out here; totals of whole models are those of transformers'
 """
 
 import io
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 import tallystick
+from chats import NAMES, chat
 from tallystick.report.check import show_check
-
-CHATS = Path(__file__).parent / "chats"
-NAMES = {"gpt2_124m": "gpt2", "gpt2_1558m": "gpt2-xl", "llama2_7b": "llama-2-7b"}
-
-
-def chat(name, changes=()):
-    """A text, with each number that is a key of `changes` replaced wherever it stands."""
-    text = (CHATS / f"{name}.md").read_text(encoding="utf-8")
-    for old, new in dict(changes).items():
-        assert f"{old:,}" in text
-        text = text.replace(f"{old:,}", f"{new:,}")
-    return text
 
 
 def line_of(text, part):

@@ -141,7 +141,7 @@ def test_the_walk_through_shows_what_the_command_prints():
         "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     )
     assert command.startswith("check ")
-    assert_printed(command, shown, ROOT / "examples")
+    assert_printed(command, shown, ROOT / "examples", apart=False)
 
 
 # -- as a page ------------------------------------------------------------------------------------

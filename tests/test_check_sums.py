@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import derivations
 import tallystick
-from test_check_changed import Written
-from test_check_chats import NAMES, chat
+from chats import NAMES, chat
+from written_derivations import Written
 
 DRAWN = settings(
     max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
