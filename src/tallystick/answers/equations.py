@@ -13,7 +13,7 @@ from tallystick.answers.claims import Claim, Equation, as_number, is_total, is_w
 from tallystick.answers.labels import KINDS, tags_of
 from tallystick.answers.misfit import misfit
 from tallystick.answers.quantities import Quantities, Quantity
-from tallystick.answers.readings import LEAST_REFERENCE, LITTLE, Readings, Sides, names_in
+from tallystick.answers.readings import LEAST_FAR, LEAST_REFERENCE, LITTLE, Readings, Sides, names_in
 from tallystick.answers.terms import Term, labelled, term_of, total
 from tallystick.answers.terms import times as times_of
 from tallystick.arithmetic import (
@@ -31,7 +31,6 @@ from tallystick.derivation import Derivation, Side, Statement, Unread
 
 MOST_BEGUN = 12  # characters of a label that are looked for where a line begins
 MOST_COUNTED = 999  # of something that is its label
-MOST_APART = 100  # "Attention (4 matrices) = 0.65M × 4": its first number is no side of it
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
 MOST_BETWEEN = 2  # lines from one addend to the next: a rule, or a blank line, may stand between them
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
@@ -151,7 +150,7 @@ class Judge:
             return False
         word = re.escape(statement.label.rpartition(" ")[2])
         behind_word = word[-1:].isalpha() and re.search(rf"{word} \d", statement.plain) is not None
-        far = abs(self.readings.value(second.expression, asides=False).exact) > MOST_APART * count.value
+        far = abs(self.readings.value(second.expression, asides=False).exact) >= LEAST_FAR
         return behind_word or far or _COUNTED.match(statement.clause) is not None
 
     @contextmanager

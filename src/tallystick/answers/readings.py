@@ -16,7 +16,7 @@ LITTLE = Fraction(1, 100)  # by so much two numbers that are written out may dif
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
 FAR = 12  # sides that are further apart, more than by a digit, are not meant as equal, unless by a factor left out
-LEAST_FAR = 100_000  # "4096 × 4096 … r = 16": a small number beside a large product may be a size
+LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that are MiB
 
@@ -107,8 +107,8 @@ class Readings:
         if not (left.sure and right.sure):
             return "words stand among its numbers"
         low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
-        numbers = isinstance(left.expression, Operation) and not any(True for _ in names_in(left.expression))
-        if numbers and (high < LEAST_FAR or low >= LEAST_REFERENCE):
+        computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
+        if not any(True for _ in names_in(left.expression)) and (high < LEAST_FAR or computed):
             return ""  # "92 × 4 × 4 = 32" says nothing but numbers
         ratio = high / low if low else 0
         factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
