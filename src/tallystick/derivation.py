@@ -42,6 +42,12 @@ class Statement(NamedTuple):
     name: str  # the variable that it defines or restates, or ""
     sides: tuple[Side, ...]
     clause: str = ""  # the words among its numbers, and those right behind them: its unit, where it has one
+    section: str = ""  # the words of the last heading, where `heading` is a line that ends in a colon
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """What it may be called by, nearest first."""
+        return self.label, self.heading, self.section
 
 
 class Unread(NamedTuple):

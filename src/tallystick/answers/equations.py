@@ -89,6 +89,7 @@ class Judge:
         claim.adds = not claim.defines and claim.stated.denominator == 1 and not measures(statement)
         self.claims.append(claim)
         claim.term = self._term(claim, statement)
+        self._use_small(claim)
         claim.match = self._match(claim, statement) if pairs else None
         for number, (left, right, agree) in enumerate(pairs):
             self._equation(statement, claim, left.expression, right.expression, agree, last=number == len(pairs) - 1)
@@ -231,14 +232,16 @@ class Judge:
         """What the label names, where that has not this number."""
         if self.quantities is None or claim.defines or claim.expression is None:
             return None
-        found = misfit(statement.label, claim.true, self.quantities)
+        # A total under a heading is of what the heading names.
+        said = statement.heading if is_total(statement) and not tags_of(statement.label) else statement.label
+        found = misfit(said, claim.true, self.quantities)
         return found.sentence if found else None
 
     def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
         """What the number is in the model: exactly, or as far as the rounding of what it is computed from says."""
         if self.quantities is None or claim.defines or (claim.expression is None and claim.stated < LEAST_REFERENCE):
             return None
-        labels = (statement.label, statement.heading)
+        labels = statement.labels
         found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
         spread = claim.term.spread if claim.term else Fraction(0)
         if found is None and (spread or claim.is_rounded):
@@ -262,7 +265,7 @@ class Judge:
             found = term_of(claim.expression, value, self._refers, asides=claim.asides)
         if found.value != claim.true:  # the result is right, and a number in the product is not
             found = Term(claim.true)
-        return labelled(found, (statement.label or statement.name, statement.heading), statement.line)
+        return labelled(found, (statement.label or statement.name, *statement.labels[1:]), statement.line)
 
     def _refers(self, node: Number | Name) -> Term | None:
         """The term of the earlier line whose result a number is, or that defined a variable."""
@@ -282,6 +285,14 @@ class Judge:
             return None
         self.so_far.use(place)
         return self.so_far.at(place).term
+
+    def _use_small(self, claim: Claim) -> None:
+        """Go on from the earlier lines whose small results a sum adds: "128 + 32,768" of a small model's norms."""
+        if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
+            small = {part.value for part in claim.expression.parts if isinstance(part, Number)}
+            for value in (one for one in small if one < LEAST_REFERENCE):
+                place = next((one for one in self.so_far.free() if self.so_far.at(one).stated == value), None)
+                self.so_far.use(*(() if place is None else (place,)))
 
     def _said_before(self, claim: Claim, statement: Statement) -> int | None:
         """The earlier line that a number with no computation restates: the same under the same words."""
@@ -364,7 +375,7 @@ class Judge:
         """A labelled number that stands alone is right where the model has that number of what the label names."""
         if self.quantities is None or claim.defines or measures(statement):
             return
-        labels = (statement.label, statement.heading)
+        labels = statement.labels
         claim.match = self.quantities.whole_model(claim.written) if is_total(statement) else None
         claim.match = claim.match or self.quantities.stated(claim.written, labels)
         if claim.match is not None:

@@ -127,7 +127,7 @@ class Quantities:
 
         None where nothing has so many parameters.
         """
-        about = tags_of(labels[0])
+        about = next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset())
         found = [quantity for quantity in self.of(number) if _may_be(quantity, about)]
         tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
         return next(tied, None) or max(
@@ -141,7 +141,7 @@ class Quantities:
 
         None where the label names nothing, or nothing that has so many parameters.
         """
-        about = next((tags for label in labels if (tags := tags_of(label))), frozenset())
+        about = next((tags for label in labels if (tags := tags_of(label)) - KINDS), tags_of(labels[0]))
         if not about or number.high - number.low > VAGUE * abs(number.exact):
             return None
         found = [

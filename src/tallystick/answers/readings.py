@@ -18,6 +18,7 @@ LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of
 FAR = 12  # sides that are further apart, more than by a digit, are not meant as equal, unless by a factor left out
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
+NEAR_UNIT = 5  # a number of one digit is within a fifth of what it rounds
 BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that are MiB
 
 Sides: TypeAlias = "Sequence[Side]"
@@ -58,7 +59,14 @@ class Readings:
         """A chain, the units put to its numbers that lack them: "= 15.7 G FLOPs", "= 384 MB" for MiB."""
         found = [sides[0]]
         for side in sides[1:]:
-            found.append(next((one for one in _in_units(side) if self.agree(found[-1], one, asides=False)), side))
+            number = side.expression
+            if isinstance(number, Number) and number.value > 0:
+                left = self.value(found[-1].expression, asides=False)
+                lacks = left.exact / number.value  # about the unit that is left out
+                near = (unit for unit in _units(side) if abs(lacks - unit) * NEAR_UNIT <= unit)
+                others = (_with(side, Number(number.value * unit, number.unit * unit, rounded=True)) for unit in near)
+                side = next((one for one in others if self.agree(found[-1], one, asides=False)), side)  # noqa: PLW2901
+            found.append(side)
         return found
 
     def asides(self, sides: Sides) -> bool:
@@ -93,14 +101,16 @@ class Readings:
             return True  # "7,087,872 ≈ 12 × 768²": near, and said to be no more
         if isinstance(left, Operation) and "/" in left.symbols and isinstance(right, Number) and apart < right.unit:
             return True  # cut, not rounded
-        ends, begins = _last_addend(left), _first_addend(right)
-        if ends is left and begins is right and _first_factor(right) is right:
-            return False
-        if first.meets(alone(_first_factor(right), loose=loose) or self.value(_first_factor(right), asides)):
+        factor = _first_factor(right)
+        if factor is not right and first.meets(alone(factor, loose=loose) or self.value(factor, asides)):
             return True  # "a × b = c × d = e", where c is a × b
+        ends, begins = _last_addend(left), _first_addend(right)
+        if ends is left and begins is right:
+            return False
         # "a + b = c + d = e", where c is a + b and e is c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
-        links = [(ends, begins), (left, begins), (ends, right)]
-        return any(self.value(end, asides).exact == self.value(begin, asides).exact for end, begin in links)
+        last = first.exact if ends is left else self.value(ends, asides).exact
+        start = second.exact if begins is right else self.value(begins, asides).exact
+        return start in (last, first.exact) or last == second.exact
 
     def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
         """Why two sides that do not agree are not judged all the same; "" where they are."""
@@ -116,13 +126,9 @@ class Readings:
         return "its sides are too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""
 
 
-def _in_units(side: Side) -> Iterator[Side]:
-    """A side, and its number in the units that may be left out."""
-    yield side
-    number = side.expression
-    if isinstance(number, Number):
-        for unit in (*BINARY, *SHIFTS) if side.unit == "bytes" else SHIFTS:
-            yield _with(side, Number(number.value * unit, number.unit * unit, rounded=True))
+def _units(side: Side) -> Sequence[Fraction]:
+    """The units that a number may leave out."""
+    return (*BINARY, *SHIFTS) if side.unit == "bytes" else SHIFTS
 
 
 def _with(side: Side, expression: Expression) -> Side:

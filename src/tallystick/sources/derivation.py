@@ -46,7 +46,7 @@ _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 
 _OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
 _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
-_HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
+_HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _RELATION = re.compile(r"[=≈~]")
@@ -79,6 +79,7 @@ ABOUT = frozenset(  # as people read them
     ]
 )
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # such as a count has
+_KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _QUOTE = re.compile(r"[\"'`]")
 _STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
 _CELLS = re.compile(r"\s{2,}")
@@ -218,7 +219,7 @@ class _Reader:
     def __init__(self, known: set[str], *, dots: bool) -> None:
         self.known = known
         self.dots = dots
-        self.heading = ""
+        self.heading = self.section = ""
         self.how: int | None = None  # the column of the table at hand that holds the products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
@@ -243,8 +244,10 @@ class _Reader:
         if len(self.statements) > MOST_STATEMENTS:
             raise TooMany(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
         if len(self.statements) == before:
-            if _HEADING.match(line.text) or line.plain.rstrip().endswith(":"):
-                self.heading = line.plain.strip(" #*:")[:MOST_SHOWN]
+            heading = _HEADING.match(line.text) is not None
+            if heading or line.plain.rstrip().endswith((":", "\uff1a")):
+                self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
+                self.section = self.heading if heading else self.section
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
 
@@ -280,6 +283,7 @@ class _Reader:
             name,
             tuple(sides),
             clause or line.plain,
+            self.section,
         )
         self.statements.append(statement)
         if name:
@@ -384,6 +388,8 @@ class _Reader:
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
         words, colon, rest = text.rpartition(":")
+        if _KEY.fullmatch(words) and not TOTAL.search(words):
+            return  # of a config
         columns = _COLUMNS.fullmatch(text) if not colon and len(text) <= LONGEST_ROW else None
         if columns:
             words, rest = columns["label"], columns["value"]

@@ -442,8 +442,17 @@ class _Reader:
         while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
             place += 1
         named = any(len(piece.text) > 1 for piece in self.pieces[first:place])
+        if named and self._is(place, "open") and (end := self._remark(place)):
+            place = end  # "+ position embeddings (wpe) 786,432"
         if (named and self._is(place, "number")) or (counted and place == first + 1 and self._is(place, "open")):
             self.position = place  # of "A(16 × 4096) + B(4096 × 16)" the letter is a label too
+
+    def _remark(self, place: int) -> int | None:
+        """Where a remark in parentheses ends before a number; None where there is none, or a number in it."""
+        end = place + 1
+        while end - place < MOST_LOOKED_AT and self._is(end, "word") and self.pieces[end].text not in self.known:
+            end += 1
+        return end + 1 if self._is(end, "close") and self._is(end + 1, "number") else None
 
     def _is_apart(self, place: int) -> bool:
         """Whether there is a blank between two tokens: "0.6B-Base" is a name."""
