@@ -10,7 +10,7 @@ from tallystick.arithmetic import Expression
 # How people call a total, in the languages in which they count.
 TOTAL = re.compile(
     r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total)\b"
-    r"|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|\w*param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"
+    r"|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"
     r"|^\W*(?:#\s*)?(?:model )?param(?:eter)?s?(?: count)?\W*$|总的参数"
     r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和|総パラメータ"
     r"|총합|총계|합계|전체|총\s",

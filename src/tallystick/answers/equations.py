@@ -37,6 +37,7 @@ NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 
 _TIMES_LABEL = re.compile(r"\s*[*×]\s*(\d{1,4})(?!\d)")  # "× 12 layers"
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
+_LARGE = re.compile(r"\d[\d.,_' ]{5,}\d")
 _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
@@ -79,7 +80,7 @@ class Judge:
         asides = self.readings.asides(sides)
         pairs = [(left, right, self.readings.agree(left, right, asides=asides)) for left, right in pairwise(sides)]
         for number, (left, right, agree) in reversed(list(enumerate(pairs))):
-            if not agree and (why := self.readings.doubt(left, right, asides=asides)):
+            if not agree and (why := self._doubt(statement, left, right, asides)):
                 self.unread.append(Unread(statement.line, statement.text, why))
                 sides, pairs = sides[number + 1 :], pairs[number + 1 :]
                 break
@@ -96,7 +97,7 @@ class Judge:
         if (times := _TIMES_LABEL.match(statement.plain)) and not pairs:
             self._implied_product(int(times[1]), statement, claim)
         elif claim.expression is None and place:
-            judged = not pairs and is_total(statement) and _begins_line(statement)
+            judged = not pairs and is_total(statement) and _begins_line(statement) and _is_only(statement)
             if judged or claim.stated >= LEAST_REFERENCE:
                 self._implied_sum(statement, claim, judged=judged)
         if not pairs and not self._is_judged(statement):
@@ -114,6 +115,12 @@ class Judge:
             self.by_value.setdefault(claim.stated, []).append(place)
             self.mended.setdefault(claim.stated, set()).add(claim.true)
             self.said |= dict.fromkeys(self._words(claim, statement), place)
+
+    def _doubt(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
+        """Why two sides that do not agree are not judged; "" where they are."""
+        if isinstance(left.expression, Operation) and "/" in left.expression.symbols and measures(statement):
+            return "it divides bytes or operations, whose units are not followed"
+        return self.readings.doubt(left, right, asides=asides)
 
     def refuse(self, place: int, why: str) -> None:
         """Leave out a statement that cannot be computed."""
@@ -328,6 +335,7 @@ class Judge:
             and not claim.is_rounded
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
+        fits = fits or exact
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             return
         for earlier in above:
@@ -391,6 +399,11 @@ class Judge:
             return []
         lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
+
+
+def _is_only(statement: Statement) -> bool:
+    """Whether a line states one large number: "33,554,432 embedding, 20,971,520 other, 54,525,952 total" states three."""
+    return len(_LARGE.findall(statement.plain)) < 2
 
 
 def _begins_line(statement: Statement) -> bool:

@@ -72,6 +72,11 @@ _WITHOUT = re.compile(
 # What says which of a component's tensors, in which layers, and not which component.
 KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
 
+# What speaks of more than one norm.
+SEVERAL = re.compile(
+    r"\b(?:two|both|2|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두", re.IGNORECASE
+)
+
 # "(768 → 3072 → 768 + bias)" counts the biases in, and is not about them.
 _WITH = re.compile(
     r"(?:\+|&|\b(?:with|and|incl\w*|plus|mit|avec|con|y|e|et|und)\b|含|和|及|と)\s*(?:the |its )?bias\w*", re.I

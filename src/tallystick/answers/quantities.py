@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import log
 from typing import NamedTuple
 
-from tallystick.answers.labels import KINDS, tags_of
+from tallystick.answers.labels import KINDS, SEVERAL, tags_of
 from tallystick.answers.parts import kind_of
 from tallystick.answers.strand import Strand
 from tallystick.answers.strands import strands_of
@@ -49,9 +49,6 @@ _PACKED = {"gate_up": ("gate", "up"), "qkv": ("q", "k", "v"), "kv": ("k", "v")}
 
 VAGUE = Fraction(1, 20)  # a number of one digit, 7B, says less than what it is near to
 
-_SEVERAL = re.compile(
-    r"\b(?:two|both|2|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두", re.IGNORECASE
-)
 _SEGMENT = re.compile(r"token_type|segment")
 _PARTLY = re.compile(
     r"\b(?:only|approx\w*|dominant|mostly|main|matri\w+|weights?|per (?:head|token|expert))\b|[≈~]", re.IGNORECASE
@@ -333,7 +330,7 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
         score += weight * (
             2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about - wanted)
         )
-        score -= 4 * weight * ("module" in about and _SEVERAL.search(label) is not None)
+        score -= 4 * weight * ("module" in about and SEVERAL.search(label) is not None)
         score += weight * ("module" in about and _module(quantity.names[0]).lower() in label.lower())
         said = bool(wanted - KINDS)
         if said:

@@ -108,14 +108,16 @@ class Readings:
         if ends is left and begins is right:
             return False
         # "a + b = c + d = e", where c is a + b and e is c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
-        last = first.exact if ends is left else self.value(ends, asides).exact
-        start = second.exact if begins is right else self.value(begins, asides).exact
-        return start in (last, first.exact) or last == second.exact
+        last = alone(ends, loose=loose) or self.value(ends, asides)
+        start = alone(begins, loose=loose) or self.value(begins, asides)
+        return last.meets(start) or first.meets(start) or last.meets(second)
 
     def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
         """Why two sides that do not agree are not judged all the same; "" where they are."""
         if not (left.sure and right.sure):
             return "words stand among its numbers"
+        if _shapes(left.expression, right.expression):
+            return "it multiplies matrices, of which these are the shapes"
         low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         if not any(True for _ in names_in(left.expression)) and (high < LEAST_FAR or computed):
@@ -167,6 +169,14 @@ def names_in(expression: Expression) -> Iterator[str]:
 
 def _first_addend(side: Expression) -> Expression:
     return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "+" else side
+
+
+def _shapes(left: Expression, right: Expression) -> bool:
+    """Whether "(512 × 64) × (64 × 512) = 512 × 512" says which shape a product of matrices has."""
+    if not (isinstance(left, Operation) and set(left.symbols) == {"*"} and isinstance(right, Operation)):
+        return False
+    pairs = [part.parts for part in (*left.parts, right) if isinstance(part, Operation) and part.symbols == ("*",)]
+    return len(pairs) == len(left.parts) + 1 > 2 and (pairs[0][0], pairs[-2][1]) == pairs[-1]
 
 
 def _first_factor(side: Expression) -> Expression:

@@ -477,6 +477,8 @@ class _Reader:
     def _whole(self, cell: str) -> Expression | None:
         """The arithmetic that a whole cell is."""
         pieces = self._tokens(cell.lstrip("≈~ "))
+        if len(pieces) > 2 and pieces[1].kind == "open" and pieces[-1].kind == "close" and _alone(pieces):
+            return pieces[0].number  # "126,700,032 (~126.70M)"
         found = prefix(pieces, self.known)
         return found[0] if found and found[1] == len(pieces) else None
 

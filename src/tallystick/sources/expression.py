@@ -64,6 +64,8 @@ _COUNTED = {
     ),
 }
 
+_ARROWS = frozenset(["->", "=>", "-->", "→"])
+
 _JOINS = frozenset(
     [
         "and",
@@ -269,6 +271,8 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
     """
     if end - start == 1 and not start:
         return True
+    if start and pieces[start - 1].text in _ARROWS:
+        return False  # "128 -> 32 = 128 × 32"
     before = start
     while before and pieces[before - 1].kind == "word" and start - before < MOST_WORDS:
         before -= 1

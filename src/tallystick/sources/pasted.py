@@ -24,7 +24,7 @@ LARGEST_DICTIONARY = 20_000  # characters
 MOST_DICTIONARIES = 100  # of one text
 MOST_NESTED = 20
 
-_START = re.compile(r"(?:(?P<name>[A-Za-z_][\w.]*)\s*(?::[^=\n{]{0,60})?=\s*)?(?P<brace>\{)")
+_START = re.compile(r"(?:(?<![\w.])(?P<name>[A-Za-z_][\w.]{0,200}+)\s*(?::[^=\n{]{0,60})?=\s*)?(?P<brace>\{)")
 _PIECE = re.compile(r"""#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[][{}()]""")
 
 
