@@ -118,7 +118,7 @@ class Judge:
 
     def _doubt(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Why two sides that do not agree are not judged; "" where they are."""
-        if isinstance(left.expression, Operation) and "/" in left.expression.symbols and measures(statement):
+        if isinstance(left.expression, Operation) and left.expression.symbols == ("/",) and measures(statement):
             return "it divides bytes or operations, whose units are not followed"
         return self.readings.doubt(left, right, asides=asides)
 

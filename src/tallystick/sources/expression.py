@@ -271,7 +271,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
     """
     if end - start == 1 and not start:
         return True
-    if start and pieces[start - 1].text in _ARROWS:
+    if start > 1 and pieces[start - 1].text in _ARROWS and pieces[start - 2].number is not None:
         return False  # "128 -> 32 = 128 × 32"
     before = start
     while before and pieces[before - 1].kind == "word" and start - before < MOST_WORDS:
