@@ -67,6 +67,7 @@ class Judge:
     def read(self, place: int) -> None:
         """Judge a statement, and keep what it comes to."""
         self.so_far.place = place
+        self.readings.forget()
         statement = self.derivation.statements[place]
         before = self.claims[-1] if self.claims else None
         sides = self.readings.meant(statement, self._sides(statement), before)
@@ -93,7 +94,8 @@ class Judge:
         self._use_small(claim)
         claim.match = self._match(claim, statement) if pairs else None
         for number, (left, right, agree) in enumerate(pairs):
-            self._equation(statement, claim, left.expression, right.expression, agree, last=number == len(pairs) - 1)
+            one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
+            self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
         if (times := _TIMES_LABEL.match(statement.plain)) and not pairs:
             self._implied_product(int(times[1]), statement, claim)
         elif claim.expression is None and place:
@@ -115,6 +117,17 @@ class Judge:
             self.by_value.setdefault(claim.stated, []).append(place)
             self.mended.setdefault(claim.stated, set()).add(claim.true)
             self.said |= dict.fromkeys(self._words(claim, statement), place)
+
+    def _apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
+        """The one part in which two sums or products differ: of "a × b + c × d = 38.6M + 81.3M" the second."""
+        one, other = left.expression, right.expression
+        if not (isinstance(one, Operation) and isinstance(other, Operation) and one.symbols == other.symbols):
+            return one, other
+        parts = zip(one.parts, other.parts, strict=True)
+        differ = [
+            pair for pair in parts if not self.readings.agree(Side(pair[0]), Side(pair[1], right.loose), asides=asides)
+        ]
+        return differ[0] if len(differ) == 1 else (one, other)
 
     def _doubt(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Why two sides that do not agree are not judged; "" where they are."""
@@ -186,6 +199,7 @@ class Judge:
     def _put(self, values: Mapping[str, tuple[Value, Value]]) -> None:
         for name, (stated, true) in values.items():
             self.stated[name], self.true[name] = stated, true
+        self.readings.forget()
 
     def _claim(self, sides: Sides, *, asides: bool, right: bool) -> Claim:
         exact = (side for side in reversed(sides) if is_whole(side.expression) and not side.loose)
@@ -324,7 +338,7 @@ class Judge:
         above = above or self._meant(statement, judged=judged)
         sums = self.so_far.sum(above)
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
-        if "one" in tags_of(statement.label):
+        if "one" in tags_of(statement.label) or self._has_more(above):
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
         known = self.quantities is not None and claim.stated == self.quantities.total
         wrong = (
@@ -354,6 +368,10 @@ class Judge:
         """Whether the statements from the first of some to the one at hand stand line by line, as in a list or a table."""
         lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
+
+    def _has_more(self, places: Sequence[int]) -> bool:
+        """Whether statements before some could be added too."""
+        return bool(places) and any(place < places[0] for place in self.so_far.free())
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
         """The number behind "× 12 layers" is the line above, times 12."""
@@ -394,7 +412,9 @@ class Judge:
         """The statements that a number which stands alone must be the sum of: all for a total, those of a layer for a layer."""
         about = tags_of(statement.label)
         if judged and not about:
-            return list(self.so_far.free())[::-1]
+            free = list(self.so_far.free())[::-1]
+            rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
+            return rows if len(rows) > 2 else free  # a table adds up its own rows
         if "one" not in about or about - KINDS:
             return []
         lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]

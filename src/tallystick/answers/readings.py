@@ -29,6 +29,13 @@ class Readings:
 
     def __init__(self, stated: Mapping[str, Value]) -> None:
         self.stated = stated
+        self.values: dict[
+            tuple[int, bool, bool], tuple[Expression, Value]
+        ] = {}  # by the identity of what is kept in it
+
+    def forget(self) -> None:
+        """Begin another statement, or go on under other values of the variables."""
+        self.values.clear()
 
     def wrong(self, sides: Sides) -> int:
         """How many links of a chain are wrong, parentheses read as they fit best."""
@@ -87,7 +94,10 @@ class Readings:
 
     def value(self, side: Expression, asides: bool, *, loose: bool = False) -> Value:
         """The value of a side; `asides` says that parentheses after a number only comment on it."""
-        return evaluate(side, self.stated, loose=loose, asides=asides)
+        key = id(side), asides, loose
+        if key not in self.values:
+            self.values[key] = side, evaluate(side, self.stated, loose=loose, asides=asides)
+        return self.values[key][1]
 
     def agree(self, one: Side, other: Side, *, asides: bool) -> bool:
         """Whether two neighbouring sides have one value, as far as their digits say."""
