@@ -195,6 +195,8 @@ def turned():
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
         raise ImportError("as C code makes of an interrupt")
+def executed():
+    exec("os.kill(os.getpid(), signal.SIGINT)\\nfor _ in range(9): pass")
 class Dropped:
     def __del__(self): os.kill(os.getpid(), signal.SIGINT)
 def dropped(): Dropped()
@@ -210,7 +212,7 @@ def test_whatever_a_factory_raises_is_one_line(name, tmp_path):
     assert len(line) < 600
 
 
-@pytest.mark.parametrize("name", ["interrupt", "signalled", "turned", "dropped"])
+@pytest.mark.parametrize("name", ["interrupt", "signalled", "turned", "executed", "dropped"])
 def test_an_interrupt_in_a_factory_ends_the_run(name, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     assert said(run("count", f"mine:{name}", cwd=tmp_path), 130) == "tallystick: interrupted\n"

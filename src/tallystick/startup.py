@@ -49,6 +49,11 @@ def interrupted() -> bool:
     return bool(_interrupts)
 
 
+def leave(code: int) -> NoReturn:
+    """End with an exit code at once: Python ends by the signal itself where an interrupt came in an ``exec`` of words."""
+    os._exit(code)
+
+
 def _occupy(number: int) -> None:
     """Open the null device in the place of a closed standard stream: the next file to be opened would take that place."""
     try:
@@ -69,7 +74,7 @@ def _end(kind: type[BaseException], error: BaseException, _: TracebackType | Non
     try:
         os.write(2, f"tallystick: {what}\n".encode(errors="backslashreplace"))
     finally:
-        os._exit(INTERRUPTED if stopped else FAILED)
+        leave(INTERRUPTED if stopped else FAILED)
 
 
 def _unraisable(event: UnraisableHookArgs) -> None:

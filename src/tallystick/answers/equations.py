@@ -50,7 +50,9 @@ class Judge:
         self.stated = {name: exactly(value) for name, value in constants.items()}
         self.true = dict(self.stated)
         self.readings = Readings(self.stated)
-        self.former: dict[str, list[tuple[Value, Value]]] = {}  # what variables were before, as stated and as true
+        self.former: dict[
+            str, dict[tuple[Value, Value], None]
+        ] = {}  # what variables were before, as stated and as true
         self.origin: dict[str, int] = {}  # the statement that gave a variable its value
         self.so_far = Addends()
         self.claims = self.so_far.claims
@@ -107,7 +109,7 @@ class Judge:
         if statement.name:
             if statement.name in self.stated:
                 before = self.stated[statement.name], self.true[statement.name]
-                self.former.setdefault(statement.name, []).append(before)
+                self.former.setdefault(statement.name, {})[before] = None
             self.stated[statement.name] = exactly(claim.stated)
             self.true[statement.name] = exactly(claim.true)
             self.origin[statement.name] = place
@@ -181,14 +183,14 @@ class Judge:
         "With V = 50304 …" holds for a sentence; that V × d is 50257 × 768 later on says which V is meant.
         """
         names = sorted({name for side in sides for name in names_in(side.expression)} & self.former.keys())
-        if not names or len(sides) < 2 or self.readings.wrong(sides) == 0:
+        if not names or len(sides) < 2 or not self.readings.wrong(sides):
             yield
             return
         now = {name: (self.stated[name], self.true[name]) for name in names}
         choices = [[now[name], *self.former[name]] for name in names]
         for choice in islice(product(*choices), MOST_SCOPES):
             self._put(dict(zip(names, choice, strict=True)))
-            if self.readings.wrong(sides) == 0:
+            if not self.readings.wrong(sides):
                 break
         else:
             self._put(now)

@@ -29,18 +29,17 @@ class Readings:
 
     def __init__(self, stated: Mapping[str, Value]) -> None:
         self.stated = stated
-        self.values: dict[
-            tuple[int, bool, bool], tuple[Expression, Value]
-        ] = {}  # by the identity of what is kept in it
+        # By the identity of an expression, which is kept with its value.
+        self.values: dict[tuple[int, bool, bool], tuple[Expression, Value]] = {}
 
     def forget(self) -> None:
         """Begin another statement, or go on under other values of the variables."""
         self.values.clear()
 
-    def wrong(self, sides: Sides) -> int:
-        """How many links of a chain are wrong, parentheses read as they fit best."""
+    def wrong(self, sides: Sides) -> bool:
+        """Whether a link of a chain is wrong, parentheses read as they fit best."""
         asides = self.asides(sides)
-        return sum(not self.agree(left, right, asides=asides) for left, right in pairwise(sides))
+        return not all(self.agree(left, right, asides=asides) for left, right in pairwise(sides))
 
     def meant(self, statement: Statement, sides: Sides, before: Claim | None) -> Sides:
         """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288 for 12,288."""

@@ -93,7 +93,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         streams.flush()
     except BaseException as error:  # whatever it is, a user reads one line
-        return _ended(error)
+        code = _ended(error)
+        if argv is None and code == startup.INTERRUPTED:
+            startup.leave(code)
     return code
 
 
