@@ -1,10 +1,10 @@
-# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
+# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | tree | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs walkthroughs bench architectures survival experiment clean
+.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architectures survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -55,6 +55,10 @@ lint: .venv/ready
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html is the start page; to search it: python3 -m http.server -d site"
+
+# The file tree in CONTRIBUTING.md, from the first line of each file.
+tree: .venv/ready
+	$(BIN)/python docs/site/tree.py CONTRIBUTING.md
 
 walkthroughs: .venv/ready
 	$(BIN)/python tests/notebooks.py docs/walkthroughs/*.ipynb

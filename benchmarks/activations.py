@@ -18,7 +18,7 @@ import torch
 import transformers
 
 import tallystick
-from tallystick.answers.activations import logits, saved
+from tallystick.answers.memory.activations import logits, saved
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from kept import build, saved_bytes

@@ -24,7 +24,7 @@ import transformers
 
 import tallystick
 from memory_peers import CACHE, PEERS, TRAINING, WEIGHTS, Asked
-from tallystick.answers.activations import logits, saved
+from tallystick.answers.memory.activations import logits, saved
 from tallystick.presets import PRESETS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))

@@ -118,7 +118,7 @@ def _measured(shape: str, case: str, who: str, *, nanogpt: str | None, steps: in
     """Tokens per second, the share of bare products' rate, and bytes at the peak."""
     import torch
 
-    from tallystick.training.peak import Peak
+    from tallystick.training.memory_peak import Peak
 
     layers, width, _, batch, sequence = SHAPES[shape]
     precision, mode = case.split()

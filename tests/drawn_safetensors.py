@@ -12,7 +12,7 @@ import torch  # noqa: F401  # which the library imports as it opens its first fi
 from safetensors import safe_open
 
 from differential import Pair
-from tallystick.dtypes import BITS
+from tallystick.core.dtypes import BITS
 from tallystick.formats.safetensors import read_header
 from tallystick.formats.safetensors_json import DTYPES
 

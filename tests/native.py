@@ -14,8 +14,8 @@ from holding import Truth
 from measurements import measured
 from nesting import nested
 from tallystick import architectures
-from tallystick.ledger import Ledger
-from tallystick.sources.config import ledger_from_config
+from tallystick.core.ledger import Ledger
+from tallystick.sources.configs.config import ledger_from_config
 
 NATIVE = sorted(configs.CONFIGS)
 SLOW = drawing.some(NATIVE, 60)  # types of tests that build many models of each

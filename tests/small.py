@@ -8,7 +8,7 @@ import torch
 import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from tallystick.live.small import cut
+from tallystick.live.shrink_config import cut
 
 transformers.logging.set_verbosity_error()
 

@@ -5,8 +5,8 @@ import pytest
 import tallystick
 from measurements import measured
 from runnable import EAGER_ONLY, SMALL, config_of
-from tallystick.answers.activations import logits, recomputed, running_of, saved, untold
-from tallystick.answers.prefill import last_logits, prefill
+from tallystick.answers.memory.activations import logits, recomputed, running_of, saved, untold
+from tallystick.answers.memory.prefill import last_logits, prefill
 from tallystick.errors import BadInput
 
 BATCH, SEQUENCE = 2, 48

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tallystick.answers.align import Pair, align, in_common, unwrapped
-from tallystick.answers.strands import strands_of
-from tallystick.ledger import Axis, Entry
-from tallystick.sources.names import role_of
+from tallystick.answers.compare.align import Pair, align, in_common, unwrapped
+from tallystick.answers.compare.tensor_groups import strands_of
+from tallystick.core.ledger import Axis, Entry
+from tallystick.sources.roles.from_names import role_of
 
 Shapes = Mapping[str, Sequence[int]]
 

@@ -18,7 +18,7 @@ import tallystick
 from checkpoints import write, write_raw, write_sharded
 from tallystick import BadInput
 from tallystick.cli.main import main
-from tallystick.sources import fallback
+from tallystick.sources.transformers_meta import fallback
 
 Refused = Callable[..., str]
 

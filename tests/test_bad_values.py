@@ -11,7 +11,7 @@ import pytest
 import configs
 from native import NATIVE, assert_equal, count, small
 from tallystick import architectures
-from tallystick.config import optional
+from tallystick.core.config import optional
 from tallystick.errors import BadInput
 from truth import truth
 

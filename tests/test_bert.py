@@ -15,7 +15,7 @@ import tallystick
 from kin_bert import KIN, SMALL
 from native import assert_equal
 from tallystick import BadInput, architectures
-from tallystick.answers.compute import compute
+from tallystick.answers.compute.compute import compute
 from tallystick.runtimes.transformers.cache import cached
 
 DECODER = {"is_decoder": True, "pad_token_id": 1, "default_language": "en_XX"}

@@ -8,12 +8,12 @@ from itertools import product
 import pytest
 
 from tallystick import architectures
-from tallystick import nodes as nn
-from tallystick.anatomy import FeedForward, Heads
 from tallystick.architectures.aliases import ALIASES
-from tallystick.dims import Dim
-from tallystick.layout import parts, read
-from tallystick.registry import REGISTRY, alias, register_alias
+from tallystick.core import nodes as nn
+from tallystick.core.anatomy import FeedForward, Heads
+from tallystick.core.dims import Dim
+from tallystick.core.layout import parts, read
+from tallystick.core.registry import REGISTRY, alias, register_alias
 
 
 def block(kind, inside, before, after):

@@ -10,11 +10,12 @@ import pytest
 from checkpoints import write, write_sharded
 from fuzz_cost import calls_of
 from host import serving
-from tallystick import BadInput, budget, check, count
-from tallystick.budget import current, one_source
+from tallystick import BadInput, check, count
+from tallystick.core import budget
+from tallystick.core.budget import current, one_source
+from tallystick.derivations.parser import suffix, tokens
 from tallystick.formats.safetensors import read_header
 from tallystick.formats.safetensors_json import LONGEST_NAME, LONGEST_TEXT
-from tallystick.sources.expression import suffix, tokens
 
 
 def refused(source: object) -> str:

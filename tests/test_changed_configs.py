@@ -13,9 +13,9 @@ from hostile import mutations, rewritten, survives
 from native import NATIVE, small
 from nesting import nested
 from tallystick import architectures
-from tallystick.config import Key
+from tallystick.core.config import Key
 from tallystick.files.texts import read_json
-from tallystick.sources.config import ledger_from_config
+from tallystick.sources.configs.config import ledger_from_config
 
 
 def every_key(model_type: str) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import tallystick
 from shown import assert_printed, commands
 from tallystick.cli.main import main
 from tallystick.report.check import show_check
-from tallystick.report.marked_text import marked_text
+from tallystick.report.derivation.marked_text import marked_text
+from tallystick.report.derivation.number_spans import spotted
 from tallystick.report.page import check_page
-from tallystick.report.spotted import spotted
 
 ROOT = Path(__file__).parent.parent
 BY_HAND = ROOT / "examples" / "gpt2_by_hand.md"

@@ -22,7 +22,7 @@ from native import NATIVE, assert_equal, assert_nothing_is_lacking, small
 from nesting import nested
 from small import small_model
 from tallystick import BadInput, architectures
-from tallystick.sources.classes import counts
+from tallystick.sources.configs.classes import counts
 from truth import read, truth
 
 CLASSIFIERS = auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES

@@ -13,7 +13,7 @@ from drawing import drawn, some
 from measurements import measured
 from running import RUNS
 from small_decoders import SMALL, WIDTHS
-from tallystick.answers.compute import compute, visible
+from tallystick.answers.compute.compute import compute, visible
 from tallystick.answers.workload import positions
 from tallystick.cli.main import main
 

@@ -6,7 +6,7 @@ import pytest
 
 import tallystick
 from tallystick import BadInput
-from tallystick.sources.derivation import read_derivation
+from tallystick.derivations.reader import read_derivation
 
 
 def equations(text, **against):

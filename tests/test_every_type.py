@@ -8,7 +8,7 @@ from measurements import measured
 from native import NATIVE, small
 from running import RUNS
 from tallystick import architectures
-from tallystick.answers.compute import compute
+from tallystick.answers.compute.compute import compute
 
 # No cache is told of these, and why.
 UNTOLD = {

@@ -11,12 +11,12 @@ from starlette.testclient import TestClient
 import tallystick
 from tallystick.cli.main import main
 from tallystick.presets import PRESETS
-from tallystick.report.marked_text import marked_text
+from tallystick.report.derivation.marked_text import marked_text
 from tallystick.web.answers import answers
 from tallystick.web.app import app
 from tallystick.web.controls import controls
-from tallystick.web.guard import MOST_BYTES
 from tallystick.web.process import Worker
+from tallystick.web.security import MOST_BYTES
 
 ROOT = Path(__file__).parent.parent
 TOKEN = "a-token-of-the-tests"

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tallystick.pipes import LENGTH_BYTES
+from tallystick.isolation.pipes import LENGTH_BYTES
 from tallystick.web.connections import MOST
 
 SERVED = """\

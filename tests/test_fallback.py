@@ -13,7 +13,7 @@ import transformers
 
 import tallystick
 from tallystick import BadInput
-from tallystick.sources import builder
+from tallystick.sources.transformers_meta import process
 
 T5 = {"model_type": "t5", "num_layers": 1, "vocab_size": 10}
 
@@ -52,23 +52,23 @@ def test_a_type_of_the_users_own_is_built_where_it_was_added():
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGXCPU])
 def test_a_process_that_was_ended_is_started_again(number: int):
     tallystick.count(T5)
-    process = builder._running()._process
-    os.kill(process.pid, number)
-    process.wait()
+    started = process._running()._process
+    os.kill(started.pid, number)
+    started.wait()
     assert tallystick.count(T5).total
 
 
 def test_a_process_that_nobody_asked_for_long_gives_way_to_another(monkeypatch: pytest.MonkeyPatch):
     tallystick.count(T5)
-    before = builder._running()
-    monkeypatch.setattr(builder, "IDLE", 0)
+    before = process._running()
+    monkeypatch.setattr(process, "IDLE", 0)
     tallystick.count(T5)
     assert before._process.poll() is not None
-    assert builder._running() is not before
+    assert process._running() is not before
 
 
 def test_a_build_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(builder, "WAIT", 0.01)
+    monkeypatch.setattr(process, "WAIT", 0.01)
     with pytest.raises(BadInput, match=r"^the dictionary: transformers takes more than 0.01 seconds to build it$"):
         tallystick.count({**T5, "num_layers": 900})
     monkeypatch.undo()

@@ -18,7 +18,7 @@ from checkpoints import write, write_config, write_sharded
 from hostile import mutations, rewritten, survives
 from tallystick import Ledger, architectures, count, ties
 from tallystick.cli.main import main
-from tallystick.sources.adapters import adapter_notes
+from tallystick.sources.checkpoint.peft import adapter_notes
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 SIZES = {key: value for key, value in LLAMA.items() if key != "model_type"}

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import configs
 import tallystick
 from drawing import drawn, some
-from tallystick.description import ModelDescription
-from tallystick.dims import Dim, ceil, floor
-from tallystick.ledger import Entry, Ledger
+from tallystick.core.description import ModelDescription
+from tallystick.core.dims import Dim, ceil, floor
+from tallystick.core.ledger import Entry, Ledger
 from tallystick.presets import PRESETS
-from tallystick.sources.config import ledger_from_config
+from tallystick.sources.configs.config import ledger_from_config
 
 ALL = {**configs.CONFIGS, **configs.SKELETONS}
 GPT2 = "vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd"

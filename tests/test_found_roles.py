@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from tallystick import assert_tied, compute, count, ties
-from tallystick.ledger import Ledger
+from tallystick.core.ledger import Ledger
 
 VOCABULARY, WIDTH = 96, 16
 

@@ -8,7 +8,7 @@ import pytest
 
 from fuzz_cost import SUBJECTS, calls_of, costliest
 from tallystick import BadInput
-from tallystick.sources import fallback
+from tallystick.sources.transformers_meta import fallback
 
 INPUTS = 30
 LARGEST = 3000  # bytes of an input

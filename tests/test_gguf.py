@@ -27,7 +27,7 @@ from gguf_files import (
 )
 from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count
-from tallystick.dtypes import BLOCKS
+from tallystick.core.dtypes import BLOCKS
 
 ATTENTION, MLP, EMBEDDING = 2 * (2 * 256 * 256 + 2 * 64 * 256), 2 * 3 * 512 * 256, 100 * 256
 LLAMA_TOTAL = EMBEDDING + ATTENTION + MLP + 5 * 256

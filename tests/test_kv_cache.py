@@ -7,7 +7,7 @@ from configs import KIN
 from measurements import measured
 from native import default_config
 from small_decoders import CACHED, GROUPED, HYBRID, MAMBA, SMALL, WIDTHS
-from tallystick.answers.activations import running_of
+from tallystick.answers.memory.activations import running_of
 from tallystick.runtimes.transformers.cache import cached
 
 

@@ -7,11 +7,11 @@ import pytest
 
 import tallystick
 from tallystick import BadInput, Entry, Ledger
-from tallystick import nodes as nn
-from tallystick.dims import Dim, write
-from tallystick.evidence import Evidence
-from tallystick.layout import lay_out
-from tallystick.ledger import Axis
+from tallystick.core import nodes as nn
+from tallystick.core.dims import Dim, write
+from tallystick.core.evidence import Evidence
+from tallystick.core.layout import lay_out
+from tallystick.core.ledger import Axis
 
 
 def ledger_of(model, **more):

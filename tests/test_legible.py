@@ -20,15 +20,15 @@ SOURCES = ROOT / "src" / "tallystick"
 READ = {"models/tokens.py": "¡¬®ÿ"}
 # What reads texts in other languages, and prints none of their words.
 READS_WORDS = {
-    "answers/labels.py",
-    "answers/misfit.py",
-    "arithmetic.py",
-    "derivation.py",
-    "sources/derivation.py",
-    "sources/expression.py",
-    "sources/markup.py",
-    "sources/copied.py",
-    "report/spotted.py",
+    "answers/check/labels.py",
+    "answers/check/misfit.py",
+    "derivations/arithmetic.py",
+    "derivations/statements.py",
+    "derivations/reader.py",
+    "derivations/parser.py",
+    "derivations/markup.py",
+    "derivations/browser_math.py",
+    "report/derivation/number_spans.py",
 }
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"
 COMMANDS = [
@@ -79,7 +79,7 @@ def test_every_character_that_is_printed_has_a_spelling_in_ascii() -> None:
 
 
 def test_the_sources_are_searched_for_what_they_print() -> None:
-    assert "→" in _printed_by(SOURCES / "answers" / "causes.py")
+    assert "→" in _printed_by(SOURCES / "answers" / "compare" / "causes.py")
     assert "·" in _printed_by(SOURCES / "answers" / "formula.py")
 
 

@@ -17,7 +17,8 @@ import configs
 import tallystick
 from drawing import drawn
 from native import small
-from tallystick import architectures, mtp
+from tallystick import architectures
+from tallystick.core import mtp
 from truth import build
 
 # A config can ask for no shared expert: transformers then builds matrices without a row.
@@ -77,7 +78,7 @@ def stored(tmp_path):
 
 
 def architectures_of(values: dict[str, Any]) -> Any:
-    from tallystick.sources.config import ledger_from_config
+    from tallystick.sources.configs.config import ledger_from_config
 
     return ledger_from_config(values, {}, source="test", published=True).entries
 

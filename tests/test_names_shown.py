@@ -16,7 +16,7 @@ import tallystick
 from checkpoints import write
 from gguf_files import F32, gguf
 from tallystick.cli.main import main
-from tallystick.report.tensors import LAYOUTS, draw_tensors
+from tallystick.report.charts.treemap import LAYOUTS, draw_tensors
 
 # Escape, NUL, line breaks, DEL, a control of eight bits, no-break space, right-to-left override, a line separator.
 NAMES = [

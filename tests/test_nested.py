@@ -19,7 +19,7 @@ from native import assert_equal
 from nesting import nested
 from tallystick.cli.main import main
 from tallystick.errors import BadInput
-from tallystick.sources import fallback
+from tallystick.sources.transformers_meta import fallback
 from truth import read
 
 TEXT = {

@@ -10,7 +10,7 @@ import torch
 
 import tallystick
 from tallystick.cli.main import main
-from tallystick.sources.factory import ON_META
+from tallystick.sources.factory.factory import ON_META
 
 IN_MEMORY = "could not be built on the meta device"
 

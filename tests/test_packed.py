@@ -47,12 +47,12 @@ from packings import (
 )
 from tallystick import BadInput, Ledger, check, compare, compute, count, fit, memory, ties
 from tallystick.cli.main import main
-from tallystick.dtypes import BITS
+from tallystick.core.dtypes import BITS
 from tallystick.formats.safetensors_json import DTYPES
 from tallystick.formats.shards import read_checkpoint
-from tallystick.sources.packed import find_packed, quantisation_in
-from tallystick.sources.tensors import parts_of
-from tallystick.sources.values import StoredValues
+from tallystick.sources.checkpoint.values import StoredValues
+from tallystick.sources.quantized.detect import find_packed, quantisation_in
+from tallystick.sources.torch_module.live_tensors import parts_of
 
 
 def noted(ledger: Ledger, words: str) -> bool:

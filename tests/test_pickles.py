@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallystick import BadInput, budget
+from tallystick import BadInput
+from tallystick.core import budget
 from tallystick.formats.pickled.pickle_values import Name, Other
 from tallystick.formats.pickled.pickles import LARGEST, followed
 from tallystick.formats.pickled.torch_calls import KNOWN

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import tallystick
 from tallystick.cli.main import main
-from tallystick.ledger import Entry, Ledger
+from tallystick.core.ledger import Entry, Ledger
 from tallystick.presets import PRESETS
-from tallystick.report.bars import draw_comparison, draw_explanation, draw_memory
-from tallystick.report.layout import Place, in_a_row, squarified
+from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory
+from tallystick.report.charts.tiles import Place, in_a_row, squarified
+from tallystick.report.charts.treemap import draw_tensors
 from tallystick.report.mathml import typeset
 from tallystick.report.page import count_page
-from tallystick.report.tensors import draw_tensors
 
 SVG = "{http://www.w3.org/2000/svg}"
 

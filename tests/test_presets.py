@@ -12,10 +12,10 @@ import transformers
 
 import tallystick
 from tallystick import architectures
-from tallystick.dtypes import BITS
-from tallystick.ledger import Ledger
+from tallystick.core.dtypes import BITS
+from tallystick.core.ledger import Ledger
 from tallystick.presets import PRESETS, RELEASES, found
-from tallystick.sources.config import _Recipe, ledger_from_config
+from tallystick.sources.configs.config import _Recipe, ledger_from_config
 from truth import Truth, read, truth
 
 # Elements of distinct tensors, from model cards, from the sizes of published weights, and from the papers.

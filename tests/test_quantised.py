@@ -19,7 +19,7 @@ import packings
 from hostile import survives
 from tallystick import count, memory, reconcile
 from tallystick.errors import BadInput
-from tallystick.sources.excluded import Patterns
+from tallystick.sources.quantized.excluded_modules import Patterns
 from truth import build
 
 LLAMA = {**packings.LLAMA, "tie_word_embeddings": False}

@@ -119,7 +119,7 @@ def _steps(log: Path) -> list[tuple[str, Any]]:
 
 def _allowed(what: str, of: Any, temporary: Path) -> bool:
     if what == "subprocess.Popen":
-        return of[0] == sys.executable and "tallystick.sources.builder" in of[-1]
+        return of[0] == sys.executable and "tallystick.sources.transformers_meta.process" in of[-1]
     places = INSTALLED if what == "run" else (str(temporary), os.devnull)
     return what in ("run", "write") and (isinstance(of, int) or os.path.abspath(of).startswith(places))
 

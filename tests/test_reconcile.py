@@ -13,7 +13,7 @@ from torch import nn
 import tallystick
 from checkpoints import write
 from tallystick import BadInput
-from tallystick.answers.claim import read_claim
+from tallystick.answers.reconcile.claimed_count import read_claim
 from tallystick.cli.main import main
 from truth import build
 

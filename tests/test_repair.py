@@ -136,7 +136,7 @@ def test_a_full_disk_leaves_nothing_behind(folders, monkeypatch, capsys):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tallystick.sources.repair._write_file", full)
+    monkeypatch.setattr("tallystick.sources.checkpoint.repair._write_file", full)
     assert fix(*folders, "--as", "tied") == 2
     assert "No space left on device" in capsys.readouterr().err
     assert os.listdir(folders[0].parent) == ["in"]

@@ -8,7 +8,7 @@ import pytest
 
 import configs
 from native import LACKING, NATIVE, WITHOUT_TRANSFORMERS, count, small
-from tallystick.ledger import ROLES, Ledger
+from tallystick.core.ledger import ROLES, Ledger
 
 
 def role_of(ledger: Ledger, ending: str) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 from checkpoint_models import TINY, TINY_SHAPES, TINY_UNIQUE, names
 from checkpoints import write, write_config
 from tallystick import count
-from tallystick.sources.rollup import roll_up
+from tallystick.sources.checkpoint.rollup import roll_up
 
 
 def test_numbers_that_leave_holes(tmp_path: Path):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import tallystick
 from tallystick import architectures
-from tallystick.anatomy import Heads
-from tallystick.answers.compute import compute
-from tallystick.answers.memory import memory
+from tallystick.answers.compute.compute import compute
+from tallystick.answers.memory.memory import memory
 from tallystick.architectures.aliases import ALIASES
+from tallystick.core.anatomy import Heads
 from tallystick.runtimes.transformers import TRANSFORMERS
 from tallystick.runtimes.transformers.traits import TRAITS, USUAL, AttentionTraits, traits_of
 

@@ -19,12 +19,12 @@ from safetensors.torch import save_file
 
 from checkpoints import data_bytes, header_of, write, write_raw
 from hostile import mutations, rewritten, survives
-from tallystick.budget import one_source
-from tallystick.dtypes import BITS
+from tallystick.core.budget import one_source
+from tallystick.core.dtypes import BITS
 from tallystick.errors import BadInput
-from tallystick.formats.contents import StoredTensor
 from tallystick.formats.safetensors import LARGEST_HEADER, read_header
 from tallystick.formats.safetensors_json import DTYPES
+from tallystick.formats.weights_file import StoredTensor
 
 # More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=100000 draws anew in every run.
 EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.sealed import Refused, sealed
+from tallystick.isolation.sealed import Refused, sealed
 
 
 def _import(folder: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_way_out_is_refused(words: str, tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "strangers_code.py").write_text("ran = True\n")
     (tmp_path / "gone").write_text("")
     # The folder is below that of temporary files, in which sealed code may write.
-    monkeypatch.setattr("tallystick.sealed._temporary", lambda: (os.devnull,))
+    monkeypatch.setattr("tallystick.isolation.sealed._temporary", lambda: (os.devnull,))
     with sealed(), pytest.raises(Refused, match=f"^{words}"):
         WAYS[words](tmp_path)
 

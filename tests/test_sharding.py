@@ -11,11 +11,11 @@ from measurements import measured
 from runnable import config_of
 from sharded import freeze
 from tallystick import BadInput
-from tallystick.answers.formats import bytes_of
-from tallystick.answers.optimizers import state_bytes
-from tallystick.answers.sharding import Shards, checked, divided, shard
-from tallystick.answers.stages import on_stage, stages
-from tallystick.ledger import Ledger
+from tallystick.answers.memory.number_formats import bytes_of
+from tallystick.answers.memory.optimizers import state_bytes
+from tallystick.answers.memory.pipeline import on_stage, stages
+from tallystick.answers.memory.sharding import Shards, checked, divided, shard
+from tallystick.core.ledger import Ledger
 
 # Sizes that no number of ranks divides: the last rank's rows are fewer, or none.
 ODD = {

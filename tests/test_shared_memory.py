@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tallystick import assert_tied, count, ties
-from tallystick.answers.model_states import buffers
+from tallystick.answers.memory.model_states import buffers
 from tallystick.live import NotTied, TieLost, retie, watch
 
 

@@ -27,7 +27,7 @@ from torch import nn
 import tallystick
 from hostile import refusal
 from tallystick import count
-from tallystick.budget import one_source
+from tallystick.core.budget import one_source
 from tallystick.formats.pickled.pickles import followed
 from torch_forms import FORMS, save
 from weights import small

@@ -20,11 +20,11 @@ from torch import nn
 import tallystick
 from tallystick import BadInput
 from tallystick.cli.main import main
-from tallystick.live import listening, probe, survive
+from tallystick.live import captured_warnings, probe, survive
 from tallystick.live.operations import OPERATIONS, Desk, Operation, peft, surgery
 from tallystick.live.probe import READ, SCORED
 from tallystick.live.ranks import RanksFailed
-from tallystick.live.small import cut
+from tallystick.live.shrink_config import cut
 from tallystick.live.subjects import GPT2, subject_of
 from tallystick.live.survive import Survival, Survived
 from tallystick.report.survival import show_survival
@@ -440,10 +440,10 @@ def test_a_change_to_the_head_alone_that_reached_the_embedding_is_told():
 
 
 def test_long_messages_and_bars_fit_a_table():
-    row = Survived("a|b", "torch", "Do.", "refused", before="tied", said=listening.first_sentence("x" * 999))
+    row = Survived("a|b", "torch", "Do.", "refused", before="tied", said=captured_warnings.first_sentence("x" * 999))
     (line,) = [line for line in lines(Survival({}, (row,)), "markdown") if "xxx" in line]
     assert line.startswith(r"| a\|b ")
-    assert len(row.said) == listening.MOST_SAID
+    assert len(row.said) == captured_warnings.MOST_SAID
 
 
 def test_importing_live_imports_no_torch():

@@ -9,7 +9,7 @@ import pytest
 
 import tallystick
 from tallystick import BadInput
-from tallystick.answers.sweep import sweep
+from tallystick.answers.memory.sweep import sweep
 from tallystick.cli.main import main
 from tallystick.cli.options import length, lengths
 

@@ -208,7 +208,7 @@ def test_duplicates_that_nobody_meant_are_found(tmp_path):
 
 
 def test_three_equal_matrices_are_one_group(tmp_path, monkeypatch):
-    monkeypatch.setattr("tallystick.sources.values.SAMPLE", 16)
+    monkeypatch.setattr("tallystick.sources.checkpoint.values.SAMPLE", 16)
     matrix = torch.randn(6, 6)
     almost = matrix.clone()
     almost[-1, -1] += 1
@@ -218,8 +218,8 @@ def test_three_equal_matrices_are_one_group(tmp_path, monkeypatch):
 
 
 def test_tensors_larger_than_a_block_and_in_two_shards(tmp_path, monkeypatch):
-    monkeypatch.setattr("tallystick.sources.values.BLOCK", 64)
-    monkeypatch.setattr("tallystick.sources.values.SAMPLE", 16)
+    monkeypatch.setattr("tallystick.sources.checkpoint.values.BLOCK", 64)
+    monkeypatch.setattr("tallystick.sources.checkpoint.values.SAMPLE", 16)
     head = torch.randn(20, 8)
     other = head.clone()
     other[-1, -1] += 1
@@ -275,7 +275,9 @@ def test_to_dict_is_the_contract():
 
 def test_every_code_has_its_page():
     package = Path(tallystick.__file__).parent
-    code = "".join((package / name).read_text(encoding="utf-8") for name in ("answers/ties.py", "live/optimizer.py"))
+    code = "".join(
+        (package / name).read_text(encoding="utf-8") for name in ("answers/ties/ties.py", "live/optimizer.py")
+    )
     given = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', code)) - {"tied-decay"}  # that one is no problem
     pages = Path(__file__).parent.parent / "docs" / "problems"
     assert {page.stem for page in pages.glob("*.md")} == given | {"README"}

@@ -15,7 +15,7 @@ from tallystick.models.tokens import Tokenizer
 from tallystick.training import data
 from tallystick.training.data import Tokens, corpus_of
 from tallystick.training.documents import documents
-from tallystick.training.vocabulary import tokenizer_of
+from tallystick.training.tokenizer import tokenizer_of
 
 
 @pytest.fixture

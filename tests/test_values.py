@@ -17,9 +17,9 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import tallystick
-from tallystick.answers.ties import Group, Problem, Ties
-from tallystick.evidence import Compared, Evidence, worst
-from tallystick.ledger import Entry, Ledger
+from tallystick.answers.ties.ties import Group, Problem, Ties
+from tallystick.core.evidence import Compared, Evidence, worst
+from tallystick.core.ledger import Entry, Ledger
 from tallystick.live import NotTied, assert_tied, retie, watch
 from tallystick.report.table import console
 from tallystick.report.ties import show_ties
@@ -71,7 +71,7 @@ def test_names_that_a_file_leaves_out_are_no_copies(tmp_path):
     from safetensors.torch import save_file
 
     from tallystick.formats.safetensors import read_header
-    from tallystick.sources.values import StoredValues
+    from tallystick.sources.checkpoint.values import StoredValues
 
     names = ("shared.weight", "encoder.weight", "decoder.weight", "lm_head.weight")
     path = tmp_path / "model.safetensors"

@@ -21,10 +21,10 @@ from torch import nn
 
 import tallystick
 from tallystick.cli.main import main
-from tallystick.dims import evaluate
+from tallystick.core.dims import evaluate
 from tallystick.errors import BadInput
 from tallystick.models import teaching
-from tallystick.sources.fit import fit
+from tallystick.sources.factory.fit_expression import fit
 
 transformers.logging.set_verbosity_error()
 

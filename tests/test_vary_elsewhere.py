@@ -14,7 +14,7 @@ from torch import nn
 
 import tallystick
 from tallystick.errors import BadInput
-from tallystick.sources.choices import choices_of
+from tallystick.sources.factory.argument_values import choices_of
 
 
 def total(module: nn.Module) -> int:

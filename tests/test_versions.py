@@ -19,7 +19,7 @@ import on_versions
 from decoders import KINDS, ours, theirs
 from tallystick import BadInput, versions
 from tallystick.models import mlp
-from tallystick.sources import building
+from tallystick.sources.transformers_meta import build as building
 from tallystick.training import optimizers
 from tallystick.training.run import prepared
 from training import small
@@ -169,8 +169,8 @@ def build(overrides):
 
 
 def building_total(facts):
-    from tallystick.sources.module import ledger_of_facts
-    from tallystick.sources.module_facts import ModuleFacts
+    from tallystick.sources.torch_module.facts import ModuleFacts
+    from tallystick.sources.torch_module.module import ledger_of_facts
 
     return ledger_of_facts(ModuleFacts.from_json(facts)).total
 

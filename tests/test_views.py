@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tallystick import BadInput
-from tallystick.formats.views import View, joined, meets_itself, shared
+from tallystick.formats.storage_overlap import View, joined, meets_itself, shared
 
 
 def elements(view: View) -> set[int]:

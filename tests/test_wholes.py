@@ -20,8 +20,8 @@ from native import assert_equal, assert_nothing_is_lacking, count, other_values
 from nesting import dotted, nested
 from tallystick import BadInput, architectures
 from tallystick.cli.main import main
-from tallystick.registry import Sibling
-from tallystick.sources.classes import sibling_of
+from tallystick.core.registry import Sibling
+from tallystick.sources.configs.classes import sibling_of
 from truth import read
 from wholes import WHOLES, small
 

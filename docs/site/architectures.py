@@ -12,9 +12,9 @@ from typing import Any
 import tallystick
 from tallystick import architectures
 from tallystick.architectures.kit.siblings import DECODER
-from tallystick.config import REQUIRED, Key
-from tallystick.registry import Architecture
-from tallystick.sources.classes import siblings_of
+from tallystick.core.config import REQUIRED, Key
+from tallystick.core.registry import Architecture
+from tallystick.sources.configs.classes import siblings_of
 
 TOP = """\
 # Architectures

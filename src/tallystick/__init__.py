@@ -18,21 +18,21 @@ if startup.is_command():
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tallystick.core.ledger import Entry, Ledger, Tie
 from tallystick.errors import BadInput
-from tallystick.ledger import Entry, Ledger, Tie
 from tallystick.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from tallystick.answers.check import Check
-    from tallystick.answers.compare import Comparison
-    from tallystick.answers.compute import Compute
+    from tallystick.answers.check.check import Check
+    from tallystick.answers.compare.compare import Comparison
+    from tallystick.answers.compute.compute import Compute
     from tallystick.answers.fit import Fit
     from tallystick.answers.formula import Formula
-    from tallystick.answers.memory import Memory
-    from tallystick.answers.reconcile import Reconciliation
-    from tallystick.answers.ties import Ties
+    from tallystick.answers.memory.memory import Memory
+    from tallystick.answers.reconcile.reconcile import Reconciliation
+    from tallystick.answers.ties.ties import Ties
     from tallystick.live.check import assert_tied
     from tallystick.live.optimizer import check_optimizer
     from tallystick.live.retie import retie
@@ -82,7 +82,7 @@ def count(source: Any, /, *, part: str | None = None, real: bool = False, **over
     163009536
     """
     from tallystick.sources import read
-    from tallystick.sources.on_meta import in_real_memory
+    from tallystick.sources.factory.on_meta import in_real_memory
 
     with in_real_memory(real):
         return read(source, overrides, part)
@@ -102,7 +102,7 @@ def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **override
     from tallystick.answers.formula import formula as derive
 
     if vary is not None:
-        from tallystick.sources.vary import ledger_by_varying
+        from tallystick.sources.factory.sweep import ledger_by_varying
 
         return derive(ledger_by_varying(source, vary, overrides))
     return derive(source if isinstance(source, Ledger) else count(source, **overrides))
@@ -124,7 +124,7 @@ def reconcile(source: Any, claim: str | int, /, **overrides: Any) -> Reconciliat
     >>> [(step.what, step.parameters) for step in reconcile("gpt2", "163M").explanations[0].steps]
     [('with the tied head counted twice', 38597376)]
     """
-    from tallystick.answers.reconcile import reconcile as explain
+    from tallystick.answers.reconcile.reconcile import reconcile as explain
     from tallystick.presets import PRESETS
 
     ledger = source if isinstance(source, Ledger) else count(source, **overrides)
@@ -139,13 +139,13 @@ def memory(source: Any, /, *, device: Any = None, **options: Any) -> Memory:
         device: what must hold it: a name such as ``"h100"``, bytes such as ``"24GB"``, ``"auto"``, or a mapping of
             figures (see `tallystick.answers.devices.device_of`).
         **options: ``mode``, ``dtype``, ``batch``, ``sequence``, ``kv_dtype``, ``optimizer``, ``precision``,
-            ``attention``, ``recompute``, ``loss``, ``lora``, ``targets``: see `tallystick.answers.memory.memory`.
+            ``attention``, ``recompute``, ``loss``, ``lora``, ``targets``: see `tallystick.answers.memory.memory.memory`.
 
     >>> memory("palm-540b", dtype="float16").to_dict()["weights_bytes"]
     1080708562944
     """
     from tallystick.answers.devices import device_of
-    from tallystick.answers.memory import memory as measure
+    from tallystick.answers.memory.memory import memory as measure
 
     ledger = source if isinstance(source, Ledger) else count(source)
     return measure(ledger, device=None if device is None else device_of(device), **options)
@@ -176,7 +176,7 @@ def compute(
         sequence: tokens of each; by default as many as there are learned positions, or 4,096.
         device: what computes, as `memory` takes it.
         **speed: ``tokens`` of a run, a number or such as ``"300B"``, its ``mode``, ``"training"`` or ``"inference"``,
-            and ``mfu``, a share of the device's peak, or ``tokens_per_second``: see `tallystick.answers.rate.rate`.
+            and ``mfu``, a share of the device's peak, or ``tokens_per_second``: see `tallystick.answers.compute.throughput.rate`.
 
     Raises:
         BadInput: when the source cannot be read, or an option makes no sense.
@@ -184,7 +184,7 @@ def compute(
     >>> compute("gpt2", sequence=1024).forward
     291648307200
     """
-    from tallystick.answers.compute import compute as reckon
+    from tallystick.answers.compute.compute import compute as reckon
     from tallystick.answers.devices import device_of
 
     ledger = source if isinstance(source, Ledger) else count(source)
@@ -206,9 +206,9 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
     >>> ties("gpt2").groups[0].names, ties("gpt2").verdict
     (('transformer.wte.weight', 'lm_head.weight'), 'consistent')
     """
-    from tallystick.answers.ties import ties as judge
+    from tallystick.answers.ties.ties import ties as judge
     from tallystick.sources import read
-    from tallystick.sources.on_meta import in_real_memory
+    from tallystick.sources.factory.on_meta import in_real_memory
 
     if isinstance(source, Ledger):
         return judge(source)
@@ -230,7 +230,7 @@ def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:
     >>> compare("gpt2", count("gpt2", tie_word_embeddings=False)).causes[0].what
     'lm_head.weight is no longer tied to transformer.wte.weight'
     """
-    from tallystick.answers.compare import compare as explain
+    from tallystick.answers.compare.compare import compare as explain
 
     one, other = (source if isinstance(source, Ledger) else count(source, **overrides) for source in (a, b))
     return explain(one, other)
@@ -252,12 +252,12 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
     >>> wrong.correct, wrong.should_be, wrong.matches
     (False, 38597376, 'token embedding')
     """
-    from tallystick.answers.check import check as judge
-    from tallystick.answers.check import nearest
-    from tallystick.answers.keys import sizes
-    from tallystick.budget import one_source
-    from tallystick.derivation import lines_of
-    from tallystick.sources.derivation import open_text, read_derivation
+    from tallystick.answers.check.check import check as judge
+    from tallystick.answers.check.check import nearest
+    from tallystick.answers.check.symbols import sizes
+    from tallystick.core.budget import one_source
+    from tallystick.derivations.reader import open_text, read_derivation
+    from tallystick.derivations.statements import lines_of
     from tallystick.sources.stated import models
 
     ledger = against if against is None or isinstance(against, Ledger) else count(against, **overrides)

@@ -17,8 +17,8 @@ from typing import Any
 
 from tallystick import count
 from tallystick.architectures import TEACHING, find
+from tallystick.core.registry import REQUIRED
 from tallystick.errors import BadInput, nearest, shown
-from tallystick.registry import REQUIRED
 
 __all__ = ["Judgement", "Trial", "judge"]
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tallystick.core.units import parse_size
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.units import parse_size
 
 
 class Device(NamedTuple):

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from tallystick.answers.devices import Device
-from tallystick.answers.memory import Memory, memory
-from tallystick.answers.model_states import is_packed
+from tallystick.answers.memory.memory import Memory, memory
+from tallystick.answers.memory.model_states import is_packed
 from tallystick.answers.workload import positions
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
-from tallystick.ledger import Ledger
 
 MOST_RANKS = 1024
 MOST = 2**30  # sequences, or tokens of one: what still fits then is not limited by memory

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import sympy
 
-from tallystick.dims import ROUNDINGS, Dim, Expression, atoms, expression_of, keys, write
-from tallystick.ledger import Axis, Entry, Ledger
-from tallystick.numbering import template_of
+from tallystick.core.dims import ROUNDINGS, Dim, Expression, atoms, expression_of, keys, write
+from tallystick.core.ledger import Axis, Entry, Ledger
+from tallystick.core.tensor_names import template_of
 
 _OPERATORS: dict[str, Callable[[sympy.Expr, sympy.Expr], sympy.Expr]] = {
     "+": operator.add,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tallystick.answers.workload import positive
+from tallystick.core.ledger import EMBEDDING_ROLES, Entry, Ledger
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.ledger import EMBEDDING_ROLES, Entry, Ledger
 
 # What PEFT's target_modules="all-linear" leaves out, because it is the head or no nn.Linear.
 _NOT_LINEAR = EMBEDDING_ROLES | {"norm", "router", "conv"}

@@ -9,9 +9,9 @@ import re
 from collections import Counter
 from typing import NamedTuple, TypeAlias
 
-from tallystick import mtp
-from tallystick.ledger import Entry, Ledger
-from tallystick.numbering import template_of
+from tallystick.core import mtp
+from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.tensor_names import template_of
 
 # A tensor's role, what it is in its module (`kind_of`), and of these words those that hold:
 # block (in a numbered block), last (in the last one), idle (experts that one token leaves out), shared (an expert that

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tallystick.config import LARGEST
-from tallystick.dims import Expression, expression_of
+from tallystick.core.config import LARGEST
+from tallystick.core.dims import Expression, expression_of
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, shown
-from tallystick.ledger import Ledger
 
 SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is, nor the config a shorter one
 

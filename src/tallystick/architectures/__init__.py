@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tallystick.architectures.aliases import ALIASES
-from tallystick.registry import REGISTRY, Architecture, register_alias
+from tallystick.core.registry import REGISTRY, Architecture, register_alias
 
 # Files of this folder that are no type of their own.
 SHARED = {"__init__", "aliases", "teaching"}

@@ -1,8 +1,8 @@
 """Arcee's Trinity (Arcee AI 2025, "Trinity"): gated attention, norms before and behind, experts beside shared ones."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

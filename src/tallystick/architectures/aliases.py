@@ -1,6 +1,6 @@
 """Model types that are another name of a family: the same modules, where some keys may have other defaults. One line each."""
 
-from tallystick.registry import Alias, alias, optional
+from tallystick.core.registry import Alias, alias, optional
 
 ALIASES: dict[str, Alias] = {
     # CamemBERT (Martin et al. 2019, "CamemBERT: a Tasty French Language Model").

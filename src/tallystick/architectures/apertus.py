@@ -1,8 +1,8 @@
 """Apertus (Swiss AI Initiative 2025, "Apertus: Democratizing Open and Compliant LLMs for Global Language Environments")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,8 +1,8 @@
 """Arcee's AFM (Arcee AI 2025, "Arcee Foundation Model 4.5B"): Llama with a squared ReLU in place of the gate."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,8 +1,8 @@
 """Aria without its eyes (Li et al. 2024, "Aria: An Open Multimodal Native Mixture-of-Experts Model"): experts beside shared ones."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """A.X-K1 (SK Telecom 2026): DeepSeek-V3's blocks, and one more norm behind the experts."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.axk1 import feeds
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture
 from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

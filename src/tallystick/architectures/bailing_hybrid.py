@@ -1,9 +1,9 @@
 """Ling and Ring with hybrid layers (Ant Group): delta attention, and gated latent attention in each group's last layer."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kimi_linear import MLPS, delta_attention
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 OUTPUT = {"o_proj": "dense"}  # as files call it
 

@@ -1,9 +1,9 @@
 """BART's decoder (Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

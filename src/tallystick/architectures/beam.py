@@ -1,8 +1,8 @@
 """Beam (Reflection AI 2026): gated heads that see windows, norms on both sides, and experts past the first layers."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 KINDS = ("sliding_attention", "full_attention")
 

@@ -1,9 +1,9 @@
 """BERT for generation (Rothe et al. 2019, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks"), its decoder."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_lm_head
 from tallystick.architectures.kit.siblings import BARE
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 SIZES = {
     "vocab_size": 50358,

@@ -1,9 +1,9 @@
 """BERT (Devlin et al. 2018, "BERT: Pre-training of Deep Bidirectional Transformers"), with its language modelling head."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_siblings import BERT, IN_ORDER
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 FIRST_NAMES = {"weight": "gamma", "bias": "beta"}
 

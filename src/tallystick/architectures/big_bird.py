@@ -1,10 +1,10 @@
 """BigBird (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BERT's tensors, and a pooler that transformers builds too."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_siblings import UNPOOLED, with_order
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Sibling, architecture
 from tallystick.errors import shown
-from tallystick.registry import Config, Sibling, architecture
 
 KINDS = ("block_sparse", "original_full")
 IN_ORDER = {"ForPreTraining": Sibling(with_order, "`seq_relationship` beside the LM head")}  # the pooler is there

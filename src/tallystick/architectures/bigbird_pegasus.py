@@ -1,9 +1,9 @@
 """BigBird-Pegasus's decoder (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BART's, whose head is not tied."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 def _attention(c: Config) -> nn.Attention:

@@ -1,9 +1,9 @@
 """BioGPT (Luo et al. 2022, "BioGPT: Generative Pre-trained Transformer for Biomedical Text Generation and Mining")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import OFFSET, heads, layer
 from tallystick.architectures.kit.siblings import OLDER
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,8 +1,8 @@
 """BitNet b1.58 2B4T (Ma et al. 2025, "BitNet b1.58 2B4T Technical Report"), its weights as numbers of any value."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """The decoder of Blenderbot at 90M (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """BLOOM (BigScience 2022, "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.siblings import OLDER
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """BLT (Pagnoni et al. 2024, "Byte Latent Transformer"): bytes in patches that a small model cuts, and a large one between an encoder and a decoder."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.dims import Dim, expression_of
-from tallystick.registry import Config, Part, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.dims import Dim, expression_of
+from tallystick.core.registry import Config, Part, architecture, nonnegative, optional
 
 NARROW = {"vocab_size": 260, "hidden_size": 1024, "num_attention_heads": 16, "cross_attn_k": 2}
 GROUPED = {"num_key_value_heads": nonnegative(nullable=True)}  # null and 0: one for each query head

@@ -1,9 +1,9 @@
 """The GPT of the book "Build a Large Language Model (From Scratch)" (Raschka 2024), chapter 4."""
 
-from tallystick import anatomy
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import REQUIRED, Config, architecture
+from tallystick.core import anatomy
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture
 
 
 @architecture(

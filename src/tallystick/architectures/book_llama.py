@@ -1,9 +1,9 @@
 """The Llama 2, Llama 3 and Qwen3 classes in the notebooks of "Build a Large Language Model (From Scratch)"."""
 
-from tallystick import anatomy
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import REQUIRED, Config, architecture, optional
+from tallystick.core import anatomy
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture, optional
 
 
 @architecture(

@@ -1,8 +1,8 @@
 """CodeGen (Nijkamp et al. 2022, "CodeGen: An Open Large Language Model for Code"): GPT-J with one projection for all three."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

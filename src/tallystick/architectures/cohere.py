@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tallystick import anatomy
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import anatomy
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

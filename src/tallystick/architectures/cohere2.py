@@ -1,9 +1,9 @@
 """Command R7B and Command A (Cohere 2025, "Command A: An Enterprise-Ready Large Language Model"): windows, and layers without positions."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.cohere import block, norm
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.cohere import norm
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative, optional
 
 KINDS = ("full_attention", "sliding_attention")
 

@@ -1,7 +1,7 @@
 """CPM-Ant (OpenBMB 2022, "CPM-Live"): learned prompts in the embedding, and biases for segments and distances."""
 
-from tallystick import nodes as nn
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """CTRL (Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model for Controllable Generation")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.siblings import BARE, INSTEAD, product, sibling
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 CLASSIFIER = {
     "ForSequenceClassification": sibling(

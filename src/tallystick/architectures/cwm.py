@@ -1,8 +1,8 @@
 """CWM (FAIR CodeGen Team 2025, "CWM: An Open-Weights LLM for Research on Code Generation with World Models"): Llama with windows."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """data2vec for text (Baevski et al. 2022, "data2vec: A General Framework for Self-supervised Learning"): RoBERTa's tensors."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, PADDING, roberta_like
 from tallystick.architectures.kit.bert_siblings import ROBERTA
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture("data2vec-text", "Data2VecTextForCausalLM", siblings=ROBERTA, running=PADDING, **KEYS)

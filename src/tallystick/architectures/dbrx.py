@@ -1,8 +1,8 @@
 """DBRX (Mosaic Research 2024, "Introducing DBRX"): experts in every layer, each kind of their matrices stacked in one."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, Part, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, architecture
 
 
 @architecture(

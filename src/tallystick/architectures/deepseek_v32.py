@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
 from tallystick.architectures.glm4_moe_lite import some_dense
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 CHOSEN = {"index_topk": nonnegative(2048)}
 

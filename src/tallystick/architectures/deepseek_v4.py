@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative
 
 WINDOW, SPARSE, HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
 RATIOS = {0: WINDOW, 4: SPARSE, 128: HEAVY}  # how older configs say it: tokens that become one

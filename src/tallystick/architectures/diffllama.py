@@ -1,8 +1,8 @@
 """DiffLlama (Ye et al. 2024, "Differential Transformer", in Llama's form): heads in pairs, of which one is subtracted."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """dots.llm1 (Huo et al. 2025, "dots.llm1 Technical Report"): Qwen3's attention, and DeepSeek-V3's experts."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import dense_first, sigmoid_mixture
-from tallystick.registry import REQUIRED, Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture, nonnegative, optional
 
 
 @architecture(

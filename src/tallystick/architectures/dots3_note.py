@@ -1,10 +1,10 @@
 """dots3.note (Dots Studio 2026): its causal language model is the text alone, the whole has eyes and ears before it."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.dots3_note_text import dots3_note_text
 from tallystick.architectures.kit.dots3_towers import EARS, EYES, ears, eyes
 from tallystick.architectures.kit.towers import WHOLE, behind
-from tallystick.registry import Config, Sibling, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Sibling, architecture, part_of
 
 TEXT = part_of("dots3_note_text")
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
 from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative, optional
 
 INDEXED, WINDOW, FULL = "indexed_attention", "sliding_attention", "full_attention"
 SIZES = ("num_attention_heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")

@@ -1,11 +1,11 @@
 """ELECTRA (Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators"), its generator: a narrow embedding."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, transform
 from tallystick.architectures.kit.bert_siblings import SPANS, UNPOOLED
 from tallystick.architectures.kit.siblings import INSTEAD, product, sibling
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 # It tells of each token whether the generator put it there: most of what is published is of this class.
 DISCRIMINATOR = {

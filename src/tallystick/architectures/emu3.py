@@ -1,10 +1,10 @@
 """Emu3 (BAAI 2024, "Emu3: Next-Token Prediction is All You Need"): Llama's tensors, and, in the whole, what makes tokens of images."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.granite import granite
 from tallystick.architectures.kit.emu3_images import IMAGES, images
 from tallystick.architectures.kit.towers import behind, seeing
-from tallystick.registry import Config, architecture, optional, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional, part_of
 
 TEXT = part_of(
     "granite",

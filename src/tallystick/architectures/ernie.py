@@ -1,9 +1,9 @@
 """ERNIE 2.0 and 3.0 (Sun et al. 2019, "ERNIE 2.0: A Continual Pre-training Framework"): BERT's tensors, and types of tasks."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_siblings import BERT, IN_ORDER
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture("ernie", "ErnieForCausalLM", siblings=BERT | IN_ORDER, **KEYS, use_task_id=False, task_type_vocab_size=3)

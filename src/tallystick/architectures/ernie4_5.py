@@ -1,8 +1,8 @@
 """ERNIE 4.5 (Baidu ERNIE Team 2025, "ERNIE 4.5 Technical Report"), dense."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

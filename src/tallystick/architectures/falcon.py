@@ -1,9 +1,9 @@
 """Falcon (Almazrouei et al. 2023, "The Falcon Series of Open Language Models"), its first and its 40B design."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.siblings import OLDER
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
 

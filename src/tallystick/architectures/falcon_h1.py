@@ -1,9 +1,9 @@
 """Falcon-H1 (TII 2025, "Falcon-H1: A Family of Hybrid-Head Language Models"): attention and Mamba 2 side by side in each layer."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

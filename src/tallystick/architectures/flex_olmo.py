@@ -1,9 +1,9 @@
 """FlexOlmo (Shi et al. 2025, "FlexOlmo: Open Language Models for Flexible Data Use"): OLMo 2 with experts."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.olmo2 import block
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

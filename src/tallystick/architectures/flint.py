@@ -1,9 +1,9 @@
 """Flint (Recursive SI 2026): Qwen3's attention with windows and sinks, experts beside one shared."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.qwen3_moe import dense_layers
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

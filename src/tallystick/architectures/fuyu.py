@@ -1,9 +1,9 @@
 """Fuyu (Adept 2023, "Fuyu-8B: A Multimodal Architecture for AI Agents"): Persimmon, and patches projected among its tokens."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.towers import behind
 from tallystick.architectures.persimmon import persimmon
-from tallystick.registry import Config, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, part_of
 
 TEXT = part_of("persimmon", tied_above=True, own_type=True)
 

@@ -1,8 +1,8 @@
 """Gemma (Gemma Team 2024, "Gemma: Open Models Based on Gemini Research and Technology")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """Gemma 3 with its eyes (Gemma Team 2025, "Gemma 3 Technical Report"): SigLIP's tower, a projector, and the text model behind."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.gemma3_text import gemma3_text
 from tallystick.architectures.kit.towers import SIGLIP, behind, siglip
-from tallystick.registry import Config, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, part_of
 
 
 @architecture(

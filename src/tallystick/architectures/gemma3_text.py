@@ -1,8 +1,8 @@
 """Gemma 3 without its eyes (Gemma Team 2025, "Gemma 3 Technical Report")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

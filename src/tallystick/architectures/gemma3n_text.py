@@ -2,10 +2,10 @@
 
 from itertools import groupby
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, per_layer
 from tallystick.errors import BadInput
-from tallystick.registry import Config, architecture, nonnegative, per_layer
 
 FULL = 5  # every fifth layer sees all, the others a window
 

@@ -1,10 +1,10 @@
 """Gemma 4 (Gemma Team 2026): the text model, behind the towers that its config has."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.gemma4_text import gemma4_text
 from tallystick.architectures.kit.gemma4_towers import EARS, EYES, ears, eyes
 from tallystick.architectures.kit.towers import behind
-from tallystick.registry import Config, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, part_of
 
 
 @architecture(

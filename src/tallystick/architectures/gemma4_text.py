@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.gemma3n_text import borrowing
-from tallystick.config import OWN_SIZES
+from tallystick.core import nodes as nn
+from tallystick.core.config import OWN_SIZES
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative, optional
 
 NEAR, FULL = "sliding_attention", "full_attention"
 PATTERN = 6  # every sixth layer sees all, the others a window

@@ -1,10 +1,10 @@
 """Gemma 4 12B (Gemma Team 2026): the text model, and patches of images and frames of sound projected without towers."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.gemma4 import embedder
 from tallystick.architectures.gemma4_unified_text import gemma4_unified_text
 from tallystick.architectures.kit.towers import behind
-from tallystick.registry import Config, Part, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, architecture, part_of
 
 EYES = Part(
     {

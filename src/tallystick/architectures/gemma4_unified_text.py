@@ -1,8 +1,8 @@
 """Gemma 4 12B without eyes and ears (Gemma Team 2026): as `gemma4_text`, without embeddings for each layer and without experts."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.gemma4_text import KEYS, RUNNING, of_two_kinds
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """GIT (Wang et al. 2022, "GIT: A Generative Image-to-text Transformer"): CLIP's tower, and a decoder of BERT's layers."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import embeddings
 from tallystick.architectures.kit.towers import clip_block, patches
-from tallystick.registry import Config, Part, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, architecture, nonnegative
 
 EYES = Part(
     {

@@ -1,9 +1,9 @@
 """GLM-4-0414 (GLM Team 2025): GLM-4 with a norm behind each sublayer too."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.glm import half_turned
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

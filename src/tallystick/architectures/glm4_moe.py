@@ -1,9 +1,9 @@
 """GLM-4.5 and 4.6 (GLM Team 2025, "GLM-4.5: Agentic, Reasoning, and Coding Foundation Models"), without multi-token prediction."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import dense_first, sigmoid_mixture
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """GLM-4.7-Flash (Z.ai 2026), after GLM-4.5 (GLM Team 2025): latent attention, and experts beside one shared."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture
 from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 INDEXERS = ("full", "shared")  # an indexer of its own, or what the one before chose
 

@@ -1,10 +1,10 @@
 """GOT-OCR 2 (Wei et al. 2024, "General OCR Theory"): ViTDet's tower, as in Segment Anything, and Qwen2 behind it."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import behind, conv
 from tallystick.architectures.qwen2 import qwen2
-from tallystick.registry import Config, Part, architecture, nonnegative, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, architecture, nonnegative, part_of
 
 EYES = Part(
     {

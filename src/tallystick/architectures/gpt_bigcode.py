@@ -1,9 +1,9 @@
 """GPT-BigCode: SantaCoder and StarCoder (Li et al. 2023, "StarCoder: may the source be with you!"), one key for all queries."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.siblings import OLDER
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """GPT-Neo (Black et al. 2021, "GPT-Neo: Large Scale Autoregressive Language Modeling with Mesh-Tensorflow")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.siblings import OLDER
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

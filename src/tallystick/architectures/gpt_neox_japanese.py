@@ -1,8 +1,8 @@
 """GPT-NeoX Japanese (ABEJA 2022): GPT-NeoX without biases, but for one behind the last attention."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,8 +1,8 @@
 """gpt-oss (OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

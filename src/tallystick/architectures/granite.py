@@ -1,8 +1,8 @@
 """Granite 3 (Granite Team 2024, "Granite 3.0 Language Models"), dense: Llama's tensors, other multipliers."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

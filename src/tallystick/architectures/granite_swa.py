@@ -1,8 +1,8 @@
 """Granite SWASH (IBM Research 2026): Granite with windows, and a sink for each head."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 RUNNING = {"sliding_window": nonnegative(128, nullable=True), "layer_types": None}
 

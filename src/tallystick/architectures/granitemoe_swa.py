@@ -1,10 +1,10 @@
 """Granite SWASH with experts, and an MLP beside them that all tokens go through (IBM Research 2026)."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.granite_swa import RUNNING, attends
 from tallystick.architectures.granitemoeshared import shared_mlp
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

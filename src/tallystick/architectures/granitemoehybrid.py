@@ -1,11 +1,11 @@
 """Granite 4 (IBM Research 2025): Mamba 2, attention here and there; experts, if any, beside an MLP that all tokens go through."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.granitemoe import experts
 from tallystick.architectures.granitemoeshared import shared_mlp
 from tallystick.architectures.kit.mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

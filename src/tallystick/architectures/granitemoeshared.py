@@ -1,9 +1,9 @@
 """Granite 3 with experts, and an MLP beside them that all tokens go through (IBM Research 2025)."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.granitemoe import block
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

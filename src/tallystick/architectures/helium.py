@@ -1,8 +1,8 @@
 """Helium 1 (Kyutai 2025, "Helium 1: a modular and multilingual LLM")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

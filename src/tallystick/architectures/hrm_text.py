@@ -1,8 +1,8 @@
 """HRM-Text (Sapient 2026), after the Hierarchical Reasoning Model (Wang et al. 2025): two stacks that run again and again."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

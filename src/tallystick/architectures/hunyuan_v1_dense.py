@@ -1,8 +1,8 @@
 """Hunyuan 0.5B to 7B (Tencent Hunyuan 2025), dense."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import REQUIRED, Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture, optional
 
 
 @architecture(

@@ -2,9 +2,9 @@
 
 from itertools import groupby
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import REQUIRED, Config, architecture, optional, per_layer
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture, optional, per_layer
 
 
 @architecture(

@@ -1,8 +1,8 @@
 """Hy3 (Tencent Hunyuan 2026): grouped heads with norms, and experts beside one shared."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

@@ -1,12 +1,12 @@
 """Hy4 (Tencent Hunyuan 2026): DeepSeek-V3.2's attention with sinks and a gate of what it gives, and several streams."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture
 from tallystick.architectures.deepseek_v4 import hyper_connection, stream_head
 from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
 from tallystick.architectures.glm_moe_dsa import INDEXERS
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 PUBLISHED = {"sinks": "learnable_sink_param", "gate_proj": "linear_gate"}
 

@@ -1,8 +1,8 @@
 """HyperCLOVA X SEED (NAVER Cloud 2025, "HyperCLOVA X THINK Technical Report"): Granite, whose sublayers can have a second norm."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from itertools import groupby, repeat
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.inkling_text import (
     KINDS,
@@ -16,7 +15,8 @@ from tallystick.architectures.inkling_text import (
     without_tie,
 )
 from tallystick.architectures.kit.siblings import BARE
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 # What files call a part.
 FILED = {

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 KINDS = ("hybrid", "hybrid_sliding")
 

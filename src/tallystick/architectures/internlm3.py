@@ -1,9 +1,9 @@
 """InternLM3 (Shanghai AI Laboratory 2025): Llama, whose biases are all there or none."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.llama import llama
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

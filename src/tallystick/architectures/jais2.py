@@ -1,8 +1,8 @@
 """Jais 2 (Inception and MBZUAI 2025): Llama with biases, LayerNorms and a squared ReLU in place of the gate."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import mamba, rank
-from tallystick.registry import Config, architecture, int_or, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, int_or, nonnegative, optional
 
 
 @architecture(

@@ -1,10 +1,10 @@
 """Kimi Linear (Moonshot AI 2025, "Kimi Linear: An Expressive, Efficient Attention Architecture"): delta attention, and latent attention here and there."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
 from tallystick.architectures.olmo_hybrid import short_convs
-from tallystick.registry import Config, Part, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, architecture, nonnegative, optional
 
 MLPS = ("dense", "sparse")
 # What published configs keep in a part of their own, and the keys that say it otherwise.

@@ -1,8 +1,8 @@
 """Kolibri (Aleph Alpha 2026): windows, norms before and behind, experts chosen by sigmoids beside one shared."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

@@ -1,10 +1,10 @@
 """Laguna (Poolside 2026): gated attention with as many heads as each layer asks for, experts beside one shared."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.config import LARGEST
+from tallystick.core import nodes as nn
+from tallystick.core.config import LARGEST
+from tallystick.core.registry import Config, architecture, nonnegative
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative
 
 
 @architecture(

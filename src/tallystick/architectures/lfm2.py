@@ -1,10 +1,10 @@
 """LFM2 (Liquid AI 2025, "LFM2 Technical Report"): short gated convolutions, and attention here and there."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import short_conv
-from tallystick.dims import ceil, floor
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.dims import ceil, floor
+from tallystick.core.registry import Config, architecture, optional
 
 CONV = "conv"
 

@@ -1,9 +1,9 @@
 """LFM2 with experts (Liquid AI 2025, "LFM2 Technical Report"): the first layers dense."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.lfm2 import CONV, block, gated, mixer
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

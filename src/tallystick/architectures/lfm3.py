@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.lfm2 import CONV, block, conv, gated
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 SLIDING = "sliding_attention"
 

@@ -1,8 +1,8 @@
 """Llama 1, 2 and 3 (Touvron et al. 2023; Grattafiori et al. 2024), and all that is saved under its type."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,10 +1,10 @@
 """Llama 4 (Meta 2025, "The Llama 4 herd"): its causal language model is the text alone, the whole has eyes before it."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import WHOLE
 from tallystick.architectures.llama4_text import llama4_text
-from tallystick.registry import Config, Part, Sibling, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, Sibling, architecture, part_of
 
 EYES = Part(
     {

@@ -1,9 +1,9 @@
 """LongCat-Flash (Meituan LongCat Team 2025, "LongCat-Flash Technical Report"): two blocks in each layer, and experts on a short cut past the second, some of which do nothing."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import mamba as mixer
 from tallystick.architectures.kit.mamba import rank
-from tallystick.registry import Config, architecture, int_or, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, int_or, optional
 
 KEYS: dict[str, Any] = {
     "vocab_size": 50280,

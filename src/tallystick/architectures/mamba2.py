@@ -1,10 +1,10 @@
 """Mamba 2 (Dao and Gu 2024, "Transformers are SSMs"): no attention and no MLP, states for each head."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.mamba import mamba2 as mixer
 from tallystick.architectures.kit.mamba import refuse_other_heads
 from tallystick.architectures.mamba import backbone
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

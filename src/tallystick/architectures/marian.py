@@ -1,8 +1,8 @@
 """Marian's decoder (Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"): BART's, sines for positions."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder, sinusoidal
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

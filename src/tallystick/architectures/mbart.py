@@ -1,9 +1,9 @@
 """mBART's decoder (Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation"): BART's, norms before."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """Megatron-BERT (Shoeybi et al. 2019, "Megatron-LM", section 3): BERT with norms before attention and MLP, and one at the end."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_siblings import BERT, IN_ORDER
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 SIZES = {
     "vocab_size": 29056,

@@ -1,8 +1,8 @@
 """Mellum 2 (JetBrains 2026): Qwen3 with experts in the layers that are listed, and windows."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

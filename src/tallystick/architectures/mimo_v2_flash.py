@@ -1,8 +1,8 @@
 """MiMo-V2-Flash (Xiaomi 2026, "MiMo-V2-Flash Technical Report"): most layers see a window, by more heads and with sinks."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 KINDS = ("full_attention", "sliding_attention")
 

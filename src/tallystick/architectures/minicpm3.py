@@ -1,9 +1,9 @@
 """MiniCPM3 (Hu et al. 2024, "MiniCPM: Unveiling the Potential of Small Language Models with Scalable Training Strategies"): latent attention, and streams that are scaled by constants."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

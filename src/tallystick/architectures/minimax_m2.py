@@ -1,8 +1,8 @@
 """MiniMax-M2 (MiniMax 2025): experts chosen by sigmoids, in every layer."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture
 
 KINDS = ("full_attention", "minimax_m3_sparse")
 OLDER = {

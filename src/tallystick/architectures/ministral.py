@@ -1,8 +1,8 @@
 """Ministral 8B (Mistral AI 2024, "Un Ministral, des Ministraux"): Mistral, with windows in some layers."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import REQUIRED, Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture, nonnegative
 
 
 @architecture(

@@ -1,8 +1,8 @@
 """Ministral 3 without its eyes (Mistral AI 2025): Mistral whose queries are scaled by their position."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

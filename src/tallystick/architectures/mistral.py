@@ -1,8 +1,8 @@
 """Mistral (Jiang et al. 2023, "Mistral 7B")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

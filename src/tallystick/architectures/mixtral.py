@@ -1,8 +1,8 @@
 """Mixtral (Jiang et al. 2024, "Mixtral of Experts")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -3,10 +3,10 @@
 Its causal language model is the text alone; the whole has eyes before it.
 """
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import behind, conv, seeing
-from tallystick.registry import Config, Part, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, architecture
 
 EYES = Part(
     {

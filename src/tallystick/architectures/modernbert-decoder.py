@@ -1,9 +1,9 @@
 """ModernBERT as a decoder (Weller et al. 2025, "Seq vs Seq: An Open Suite of Paired Encoders and Decoders")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.siblings import BARE, INSTEAD, product, sibling
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 def _classifier(c: Config) -> dict[str, nn.Node]:

@@ -1,9 +1,9 @@
 """Moshi's temporal transformer (Défossez et al. 2024, "Moshi: a speech-text foundation model for real-time dialogue")."""
 
-from tallystick import anatomy
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import anatomy
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -1,10 +1,10 @@
 """MOSS-Transcribe-Diarize (OpenMOSS 2026): Whisper's encoder, an adaptor, and Qwen3 behind them."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import layer
 from tallystick.architectures.kit.towers import behind, conv
 from tallystick.architectures.qwen3 import qwen3
-from tallystick.registry import Config, Part, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, architecture, part_of
 
 EARS = Part(
     {

@@ -1,9 +1,9 @@
 """MPT (MosaicML 2023, "Introducing MPT-7B"): ALiBi, and no bias anywhere."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.siblings import OLDER
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,10 +1,10 @@
 """MVP's decoder (Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for Natural Language Generation"): BART's, without prompts."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole
 from tallystick.architectures.kit.siblings import product
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 PROMPTS = {"use_prompt": False, "prompt_length": 100, "prompt_mid_dim": 800}
 

@@ -1,9 +1,9 @@
 """nanochat (Karpathy 2025, "nanochat: the best ChatGPT that $100 can buy"): norms without scales, a squared ReLU."""
 
-from tallystick import anatomy
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import anatomy
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,7 +1,7 @@
 """nanoGPT (Karpathy 2022): GPT-2 with plain linear layers, biases by choice, and a vocabulary padded to 64s."""
 
-from tallystick import nodes as nn
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

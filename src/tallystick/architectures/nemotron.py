@@ -1,8 +1,8 @@
 """Nemotron-4 and Minitron (Parmar et al. 2024, "Nemotron-4 15B Technical Report"): a squared ReLU, scales around 1."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import REQUIRED, Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture, optional
 
 
 @architecture(

@@ -1,10 +1,10 @@
 """Nemotron-H and Nemotron 3 (NVIDIA 2025, "Nemotron-H"): layers that each hold one thing: Mamba 2, attention, an MLP or experts."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import mamba2
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative, optional
 
 PATTERN = {"M": kit.LINEAR, "*": kit.FULL, "E": "moe", "-": "mlp"}  # how published configs write the layers
 

@@ -1,8 +1,8 @@
 """OLMo (Groeneveld et al. 2024, "OLMo: Accelerating the Science of Language Models"): norms without scales."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """OLMo 3 (OLMo Team 2025, "Olmo 3"): OLMo 2 with windows."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.olmo2 import block
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import short_conv
-from tallystick.dims import floor
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.dims import floor
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

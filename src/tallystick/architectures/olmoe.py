@@ -1,8 +1,8 @@
 """OLMoE (Muennighoff et al. 2024, "OLMoE: Open Mixture-of-Experts Language Models")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

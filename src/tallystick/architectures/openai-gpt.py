@@ -1,7 +1,7 @@
 """GPT, the first (Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training"): norms behind, none at the end."""
 
-from tallystick import nodes as nn
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,7 +1,7 @@
 """OPT (Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models")."""
 
-from tallystick import nodes as nn
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 # The first two rows stand for no position: padding once began there.
 OFFSET = 2

@@ -4,9 +4,9 @@ Google released no checkpoint, so the tensors' names are ours. The paper gives i
 of a scale; only without one does its table 1 come out, 540.35B and not 540.36B. `norm_scale` adds them.
 """
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import REQUIRED, Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """Pegasus's decoder (Zhang et al. 2019, "PEGASUS: Pre-training with Extracted Gap-sentences"): BART's, norms before, sines for positions."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder, sinusoidal
 from tallystick.architectures.kit.encoder_decoder import whole
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

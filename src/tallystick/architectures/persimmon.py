@@ -1,8 +1,8 @@
 """Persimmon (Elsen et al. 2023, "Releasing Persimmon-8B"): queries, keys and values in one, and a squared ReLU."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

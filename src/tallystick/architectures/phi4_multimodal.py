@@ -2,12 +2,12 @@
 
 import math
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import SIGLIP, conv, siglip
 from tallystick.architectures.phi3 import layer
-from tallystick.dims import ceil
-from tallystick.registry import Config, Part, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.dims import ceil
+from tallystick.core.registry import Config, Part, architecture, nonnegative, optional
 
 EYES = Part(
     {

@@ -1,7 +1,7 @@
 """ProphetNet's decoder (Qi et al. 2020, "ProphetNet: Predicting Future N-gram"): several tokens ahead, each with a vector of its own."""
 
-from tallystick import nodes as nn
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

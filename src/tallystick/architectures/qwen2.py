@@ -1,8 +1,8 @@
 """Qwen2 and Qwen2.5 (Yang et al. 2024, "Qwen2 Technical Report")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

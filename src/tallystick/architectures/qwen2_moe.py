@@ -1,9 +1,9 @@
 """Qwen1.5-MoE and Qwen2-57B-A14B (Yang et al. 2024, "Qwen2 Technical Report"): experts beside one shared."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.qwen3_moe import dense_layers
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

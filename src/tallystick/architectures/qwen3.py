@@ -1,8 +1,8 @@
 """Qwen3 (Yang et al. 2025, "Qwen3 Technical Report"), dense."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,10 +1,10 @@
 """Qwen3.5 (Qwen Team 2026), dense: its causal language model is the text alone, the whole has eyes before it."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import behind, conv, seeing
 from tallystick.architectures.qwen3_5_text import qwen3_5_text
-from tallystick.registry import Config, Part, Sibling, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, Sibling, architecture, part_of
 
 EYES = Part(
     {

@@ -1,9 +1,9 @@
 """Qwen3.5 with experts (Qwen Team 2026): its causal language model is the text alone, the whole has Qwen3.5's eyes before it."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.qwen3_5 import whole
 from tallystick.architectures.qwen3_5_moe_text import qwen3_5_moe_text
-from tallystick.registry import Config, architecture, part_of
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, part_of
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """Qwen3.5 with experts, without its eyes (Qwen Team 2026): delta nets, gated attention, experts beside one shared."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.qwen2_moe import beside_shared
 from tallystick.architectures.qwen3_5_text import four_readers
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

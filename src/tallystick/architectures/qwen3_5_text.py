@@ -1,9 +1,9 @@
 """Qwen3.5 without its eyes (Qwen Team 2026), dense: gated delta nets, and gated attention in every fourth layer."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.qwen3_next import delta_decoder, delta_widths
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

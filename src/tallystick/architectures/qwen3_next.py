@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.qwen2_moe import beside_shared
 from tallystick.architectures.qwen3_moe import dense_layers
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 KINDS = ("linear_attention", "full_attention")
 

@@ -1,10 +1,10 @@
 """RecurrentGemma (Google DeepMind 2024, "RecurrentGemma: Moving Past Transformers for Efficient Open Language Models"): Griffin's layers."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import short_conv
-from tallystick.dims import floor
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.dims import floor
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 RECURRENT = "recurrent"
 TIMES = 100  # how often transformers repeats the pattern

@@ -1,10 +1,10 @@
 """Reformer (Kitaev et al. 2020, "Reformer: The Efficient Transformer"): hashed attention, two streams, positions on two axes."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.siblings import BARE, INSTEAD, sibling, two_products
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative, optional
 
 KINDS = {"lsh": ("query_key", "value"), "local": ("query", "key", "value")}  # and their projections
 LISTED = ["local", "lsh"] * 3

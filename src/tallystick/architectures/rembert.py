@@ -1,9 +1,9 @@
 """RemBERT (Chung et al. 2020, "Rethinking Embedding Coupling in Pre-trained Language Models"): a narrow embedding, a wide head."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, transform
 from tallystick.architectures.kit.bert_siblings import BERT
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 SIZES = {
     "vocab_size": 250300,

@@ -1,6 +1,5 @@
 """RoBERTa with norms before attention and MLP (Ott et al. 2019, "fairseq": its encoder-normalize-before)."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import (
     KEYS,
     PADDING,
@@ -11,7 +10,8 @@ from tallystick.architectures.kit.bert import (
     with_lm_head,
 )
 from tallystick.architectures.kit.bert_siblings import ROBERTA
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """RoBERTa (Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, PADDING, roberta_like
 from tallystick.architectures.kit.bert_siblings import ROBERTA
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture("roberta", "RobertaForCausalLM", siblings=ROBERTA, running=PADDING, **KEYS | {"vocab_size": 50265})

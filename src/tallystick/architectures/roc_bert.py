@@ -1,9 +1,9 @@
 """RoCBert (Su et al. 2022, "RoCBert: Robust Chinese Bert"): BERT, whose tokens also have a sound and a shape."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_siblings import BERT
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

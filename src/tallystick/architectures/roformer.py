@@ -1,10 +1,10 @@
 """RoFormer (Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding"): positions in a frozen table."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_siblings import UNPOOLED
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

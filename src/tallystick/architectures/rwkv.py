@@ -1,7 +1,7 @@
 """RWKV 4 (Peng et al. 2023, "RWKV: Reinventing RNNs for the Transformer Era"): a state for each channel, and no attention."""
 
-from tallystick import nodes as nn
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,8 +1,8 @@
 """Seed-OSS (ByteDance Seed 2025, "Seed-OSS Open-Source Models")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

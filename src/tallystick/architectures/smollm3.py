@@ -1,8 +1,8 @@
 """SmolLM3 (Hugging Face 2025, "SmolLM3: smol, multilingual, long-context reasoner"): every fourth layer without positions."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """Solar Open (Upstage 2026, "Solar Open Technical Report"): Llama's attention, and DeepSeek-V3's experts in every layer."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 
 @architecture(

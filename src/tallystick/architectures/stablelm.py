@@ -1,8 +1,8 @@
 """StableLM 3B and 2 (Bellagente et al. 2024, "Stable LM 2 1.6B Technical Report")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

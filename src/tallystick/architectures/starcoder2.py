@@ -1,8 +1,8 @@
 """StarCoder2 (Lozhkov et al. 2024, "StarCoder 2 and The Stack v2: The Next Generation")."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 
 @architecture(

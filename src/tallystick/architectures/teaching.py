@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from tallystick import nodes as nn
-from tallystick.registry import REQUIRED, Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import REQUIRED, Config, architecture, optional
 
 
 @architecture(

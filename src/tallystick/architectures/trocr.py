@@ -1,8 +1,8 @@
 """TrOCR's decoder (Li et al. 2021, "TrOCR: Transformer-based Optical Character Recognition"): BART's, beside an encoder of any width."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder, learned
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

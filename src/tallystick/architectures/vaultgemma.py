@@ -1,9 +1,9 @@
 """VaultGemma (Google 2025, "VaultGemma: A Differentially Private Gemma Model"): Gemma 2 without the norms behind its sublayers."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.gemma2 import RUNNING, attends
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

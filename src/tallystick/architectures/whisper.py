@@ -1,8 +1,8 @@
 """Whisper's decoder (Radford et al. 2022, "Robust Speech Recognition via Large-Scale Weak Supervision"): BART's, keys without a bias."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import beside_encoder
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

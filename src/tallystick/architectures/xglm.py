@@ -1,8 +1,8 @@
 """XGLM (Lin et al. 2021, "Few-shot Learning with Multilingual Language Models"): sinusoidal positions, which are not stored."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.bart import attention, heads, layer
-from tallystick.registry import Config, architecture
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 
 
 @architecture(

@@ -2,10 +2,10 @@
 
 from itertools import pairwise
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.siblings import BARE, INSTEAD, SUMMARY, labels_of_each, sibling, spans, summary
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture
 
 CLASSES = {
     **BARE,

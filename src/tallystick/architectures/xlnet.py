@@ -1,6 +1,5 @@
 """XLNet (Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining"): relative positions, projections of three dimensions."""
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.siblings import (
     BARE,
     INSTEAD,
@@ -11,7 +10,8 @@ from tallystick.architectures.kit.siblings import (
     spans,
     summary,
 )
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 CLASSES = {
     **BARE,

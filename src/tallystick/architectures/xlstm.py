@@ -1,10 +1,10 @@
 """xLSTM (Beck et al. 2025, "xLSTM 7B: A Recurrent LLM for Fast and Efficient Inference"): a matrix of memory for each head."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.dims import floor
+from tallystick.core import nodes as nn
+from tallystick.core.dims import floor
+from tallystick.core.registry import Config, architecture, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, optional
 
 MODES = ("single", "fused")
 FINEST = 64  # of a factor that is a fraction with so small a denominator, the formula shows it

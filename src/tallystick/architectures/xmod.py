@@ -3,7 +3,6 @@
 import re
 from fractions import Fraction
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.bert import (
     KEYS,
@@ -15,8 +14,9 @@ from tallystick.architectures.kit.bert import (
     with_lm_head,
 )
 from tallystick.architectures.kit.bert_siblings import ROBERTA
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture
 
 _NAME = re.compile(r"[\w-]+")
 

@@ -1,9 +1,9 @@
 """Youtu-LLM (Tencent Youtu Lab 2025, "Youtu-LLM: Unlocking the Native Agentic Potential for Lightweight Large Language Models"): latent attention before plain MLPs."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
-from tallystick.registry import Config, architecture, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, optional
 
 
 @architecture(

@@ -1,9 +1,9 @@
 """Zamba (Zyphra 2024, "Zamba: A Compact 7B SSM Hybrid Model"): Mamba, and one block of attention that several layers run."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import mamba_keeps, rank, refuse_other_heads, short_conv
-from tallystick.registry import Config, architecture, int_or, nonnegative, optional
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, int_or, nonnegative, optional
 
 HYBRID = "hybrid"
 

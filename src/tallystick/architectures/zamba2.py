@@ -1,11 +1,11 @@
 """Zamba2 (Zyphra 2024, "The Zamba2 Suite"): Mamba 2, and a few blocks of attention that layers run in turns, each with adapters of its own."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import mamba2
 from tallystick.architectures.zamba import HYBRID, shared, wide_attention, wide_heads
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, architecture, nonnegative, optional
 
 # The layers of the published 2.7B, which are the default whatever num_hidden_layers says.
 HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)

@@ -1,8 +1,8 @@
 """ZAYA1 (Anthony et al. 2025, "Training Foundation Models on a Full-Stack AMD Platform"): attention behind short convolutions."""
 
-from tallystick import nodes as nn
 from tallystick.architectures import kit
-from tallystick.registry import Config, architecture, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, architecture, nonnegative
 
 KINDS = ("hybrid", "hybrid_sliding")
 CCA = "Figliolia et al. 2025, Compressed Convolutional Attention"

@@ -18,7 +18,7 @@ from tallystick import __version__, startup
 from tallystick.cli import folder, streams
 from tallystick.errors import BadInput
 from tallystick.legible import ERRORS
-from tallystick.sources.on_meta import in_real_memory
+from tallystick.sources.factory.on_meta import in_real_memory
 from tallystick.unforeseen import line_of, traceback_of
 
 # Each a module of this package, in the order in which help lists them.

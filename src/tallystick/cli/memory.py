@@ -18,8 +18,8 @@ from tallystick.cli.options import (
     settings_of,
     whole,
 )
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted
-from tallystick.ledger import Ledger
 
 EXAMPLES = """\
 examples:
@@ -127,10 +127,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def _sweep(ledger: Ledger, device: Any, options: argparse.Namespace) -> int:
     from tallystick.answers.devices import device_of
-    from tallystick.answers.sweep import sweep
+    from tallystick.answers.memory.sweep import sweep
 
     if options.plot:
-        from tallystick.report.plot import kind_of
+        from tallystick.report.charts.plot import kind_of
 
         kind_of(options.plot)  # before the work
     sequences, options.sequence = lengths(options.sequence) if options.sequence else [], None
@@ -145,7 +145,7 @@ def _sweep(ledger: Ledger, device: Any, options: argparse.Namespace) -> int:
     held_by = None if device is None else device_of(device)
     answer = sweep(ledger, sequences, device=held_by, **run_of(options))
     if options.plot:
-        from tallystick.report.plot import save
+        from tallystick.report.charts.plot import save
 
         save(answer, options.plot)
     if options.format == "json":

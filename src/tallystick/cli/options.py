@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tallystick.config import LARGEST
+from tallystick.core.config import LARGEST
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.extras import needing
 

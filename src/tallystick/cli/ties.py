@@ -37,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
         raise BadInput(f"{options.source} is not on this machine: --fix copies a folder that is", code="unsupported")
     answer = ties(options.source, **settings_of(options.settings))
     if options.fix is not None:
-        from tallystick.sources.repair import repair
+        from tallystick.sources.checkpoint.repair import repair
 
         for line in repair(Path(options.source), Path(options.fix), answer.problems, as_=options.as_):
             print(visible(line))  # noqa: T201

@@ -77,8 +77,8 @@ def _run(options: argparse.Namespace) -> int:
         follower.end()
     if follower.plan is None:  # another rank tells
         return 0
-    from tallystick.report.curves import save_curves
-    from tallystick.sources.runs import LOG
+    from tallystick.report.charts.curves import save_curves
+    from tallystick.sources.run_folder import LOG
     from tallystick.training.log import read_log
 
     save_curves(read_log(Path(config.out) / LOG), outcome.to_dict(), Path(config.out))

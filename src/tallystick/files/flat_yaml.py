@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tallystick.budget import current
+from tallystick.core.budget import current
 from tallystick.errors import BadInput, quoted
 from tallystick.files.remote import Location
 from tallystick.files.texts import read_text

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from tallystick.core.evidence import Fetched
 from tallystick.errors import BadInput
-from tallystick.evidence import Fetched
 from tallystick.files.allowance import MOST_REQUESTS, Allowance
 
 if TYPE_CHECKING:

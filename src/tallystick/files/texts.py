@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tallystick.budget import current, one_source
+from tallystick.core.budget import current, one_source
 from tallystick.errors import BadInput, quoted
 from tallystick.files.local import open_regular, refuse_pointer
 from tallystick.files.remote import Location

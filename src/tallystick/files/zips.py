@@ -12,7 +12,7 @@ from io import BufferedReader
 from operator import attrgetter
 from typing import NamedTuple
 
-from tallystick.budget import current
+from tallystick.core.budget import current
 from tallystick.errors import BadInput, quoted
 from tallystick.files.local import read_all_of
 

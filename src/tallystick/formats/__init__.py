@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, cast
 
 from tallystick.files.local import OpenFile, opened
 from tallystick.files.remote import Location
-from tallystick.formats.contents import Contents
+from tallystick.formats.weights_file import Contents
 
 
 class Reader(Protocol):

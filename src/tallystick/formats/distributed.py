@@ -14,15 +14,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tallystick.dtypes import BITS
+from tallystick.core.dtypes import BITS
 from tallystick.errors import BadInput, quoted
 from tallystick.files.local import OpenFile, here, open_regular
-from tallystick.formats.contents import NOWHERE, Contents, Header, StoredTensor, check_shape
 from tallystick.formats.pickled.pickle_values import Make, Other
 from tallystick.formats.pickled.pickles import LARGEST, followed
 from tallystick.formats.pickled.state_dicts import tensors_in
 from tallystick.formats.pickled.torch_calls import names_alone, ordered_dict, other
 from tallystick.formats.pickled.torch_tensors import dtype_of, is_size, sizes_of
+from tallystick.formats.weights_file import NOWHERE, Contents, Header, StoredTensor, check_shape
 
 KIND = "distributed"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tallystick.config import CONFIG
+from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput, code_of, quoted
 from tallystick.files.remote import AnyLocation, Location
 from tallystick.formats import INDEXES, OTHERS, SAFETENSORS

@@ -16,14 +16,14 @@ from operator import attrgetter
 from sys import getsizeof
 from typing import Any, Literal, NamedTuple
 
-from tallystick.budget import current
-from tallystick.dtypes import BITS, BLOCKS, Block
+from tallystick.core.budget import current
+from tallystick.core.dtypes import BITS, BLOCKS, Block
 from tallystick.errors import BadInput, quoted
 from tallystick.files.local import OpenFile, opened, read_all_of
 from tallystick.files.remote import Location, NotThere, at_once
-from tallystick.formats.contents import Contents, Header, StoredTensor, check_shape
 from tallystick.formats.gguf_names import buffers_among, experts_used, role_of, tied_output
 from tallystick.formats.gguf_types import LIST, SCALARS, TENSOR_TYPES, TEXT, UINT32
+from tallystick.formats.weights_file import Contents, Header, StoredTensor, check_shape
 
 KIND = "gguf"
 MAGIC = b"GGUF"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from tallystick.numbering import LONGEST_TOLD
+from tallystick.core.tensor_names import LONGEST_TOLD
 
 EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
 

@@ -9,7 +9,7 @@ import json
 import math
 import re
 
-from tallystick.budget import current
+from tallystick.core.budget import current
 from tallystick.errors import BadInput, quoted, shown
 
 DEEPEST = 127

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput
 from tallystick.files.local import OpenFile
-from tallystick.formats.contents import Contents, Header, StoredTensor
+from tallystick.formats.weights_file import Contents, Header, StoredTensor
 
 KIND = "llama2c"
 HEADER = struct.Struct("<7i")

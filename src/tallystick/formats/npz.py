@@ -6,12 +6,12 @@ import math
 import re
 from io import BufferedReader
 
-from tallystick.budget import current
-from tallystick.dtypes import BITS
+from tallystick.core.budget import current
+from tallystick.core.dtypes import BITS
 from tallystick.errors import BadInput, quoted
 from tallystick.files import zips
 from tallystick.files.local import OpenFile, here
-from tallystick.formats.contents import NOWHERE, Contents, Header, StoredTensor, check_shape
+from tallystick.formats.weights_file import NOWHERE, Contents, Header, StoredTensor, check_shape
 
 KIND = "npz"
 LONGEST_HEADER = 10_000  # bytes: numpy's own limit

@@ -13,12 +13,12 @@ from io import StringIO
 from operator import itemgetter
 from typing import BinaryIO
 
-from tallystick.budget import current
+from tallystick.core.budget import current
 from tallystick.errors import BadInput, quoted
 from tallystick.files.local import OpenFile, opened, read_all_of
 from tallystick.files.remote import Location
-from tallystick.formats.contents import Contents, Header, StoredTensor
 from tallystick.formats.safetensors_json import DTYPES, METADATA, Text, scan_header
+from tallystick.formats.weights_file import Contents, Header, StoredTensor
 
 KIND = "safetensors"
 LENGTH_BYTES = 8

@@ -15,11 +15,11 @@ from itertools import accumulate
 from operator import itemgetter, mul
 from typing import NamedTuple
 
-from tallystick.budget import current
-from tallystick.dtypes import BITS
+from tallystick.core.budget import current
+from tallystick.core.dtypes import BITS
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.formats.contents import MOST_DIMENSIONS, Header, StoredTensor
 from tallystick.formats.json_scan import SPACE, STRING, Scan, string_of
+from tallystick.formats.weights_file import MOST_DIMENSIONS, Header, StoredTensor
 
 _LARGEST_SIZE = 2**64 - 1  # what a size, an offset and the bits of a tensor may be
 LONGEST_NAME = 1 << 16  # characters, as GGUF allows bytes; the format's own library has no limit

@@ -7,13 +7,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tallystick.budget import current
+from tallystick.core.budget import current
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.files.local import exists, here
 from tallystick.files.remote import Location, NotThere, at_once
 from tallystick.files.texts import json_within
 from tallystick.formats import INDEXES, OTHERS, SAFETENSORS, read_weights
-from tallystick.formats.contents import Contents, Header
+from tallystick.formats.weights_file import Contents, Header
 
 _NAMED, _FILE = 120, 400  # bytes that Python takes for a name, without its letters, and for a file
 

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader, BytesIO
 from typing import Any, NamedTuple
 
-from tallystick.dtypes import size_in_bytes
+from tallystick.core.dtypes import size_in_bytes
 from tallystick.errors import BadInput, quoted
 from tallystick.files import zips
 from tallystick.files.local import OpenFile
 from tallystick.files.remote import Location, Remote
-from tallystick.formats.contents import NOWHERE, Contents, Header, Sharing, StoredTensor, Weight
 from tallystick.formats.pickled.deepspeed import partitioned
 from tallystick.formats.pickled.pickle_values import Name
 from tallystick.formats.pickled.pickles import LARGEST, followed
@@ -29,7 +28,8 @@ from tallystick.formats.pickled.torch_calls import KNOWN
 from tallystick.formats.pickled.torch_names import DTYPES, SHARED_BYTES
 from tallystick.formats.pickled.torch_tensors import SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
 from tallystick.formats.pickled.whole_modules import opened
-from tallystick.formats.views import View, joined, shared
+from tallystick.formats.storage_overlap import View, joined, shared
+from tallystick.formats.weights_file import NOWHERE, Contents, Header, Sharing, StoredTensor, Weight
 
 KIND = "torch"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tallystick.core.evidence import worst
 from tallystick.errors import BadInput
-from tallystick.evidence import worst
-from tallystick.live.advice import cost, remedy
-from tallystick.live.meant import meant_groups
+from tallystick.live.expected_ties import meant_groups
 from tallystick.live.relation import compared, meaning
-from tallystick.sources.places import known_name, places_of
+from tallystick.live.tie_problems import cost, remedy
+from tallystick.sources.torch_module.named_parameters import known_name, places_of
 
 if TYPE_CHECKING:
     from torch import nn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tallystick.extras import needing
-from tallystick.live.keeper import check_model
+from tallystick.live.callback_base import check_model
 
 try:
     from lightning.pytorch import Callback

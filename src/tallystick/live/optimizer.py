@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tallystick.live.relation import sharing
-from tallystick.sources.places import Places, places_of
+from tallystick.sources.torch_module.named_parameters import Places, places_of
 
 if TYPE_CHECKING:
     import torch

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tallystick.live.name_map import renamed
 from tallystick.live.relation import relation_of, worst
-from tallystick.live.renamed import renamed
-from tallystick.sources.places import places_of, stand_ins
+from tallystick.sources.torch_module.named_parameters import places_of, stand_ins
 
 if TYPE_CHECKING:
     import torch

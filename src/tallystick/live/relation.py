@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from tallystick import evidence
-from tallystick.evidence import Compared
-from tallystick.sources.live_values import compare
-from tallystick.sources.places import Place, Places
-from tallystick.sources.storages import Storages
-from tallystick.sources.tensors import identity_of
+from tallystick.core import evidence
+from tallystick.core.evidence import Compared
+from tallystick.sources.torch_module.live_tensors import identity_of
+from tallystick.sources.torch_module.named_parameters import Place, Places
+from tallystick.sources.torch_module.storages import Storages
+from tallystick.sources.torch_module.values import compare
 
 if TYPE_CHECKING:
     import torch

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tallystick.core.evidence import Compared, worst
 from tallystick.errors import BadInput
-from tallystick.evidence import Compared, worst
-from tallystick.live.meant import meant_groups
+from tallystick.live.expected_ties import meant_groups
 from tallystick.live.relation import compared, differences, same
-from tallystick.sources.places import Places, assign, known_name, places_of, registered_by
-from tallystick.sources.tensors import is_lazy
+from tallystick.sources.torch_module.live_tensors import is_lazy
+from tallystick.sources.torch_module.named_parameters import Places, assign, known_name, places_of, registered_by
 
 if TYPE_CHECKING:
     import torch

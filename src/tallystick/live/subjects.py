@@ -7,18 +7,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallystick.budget import one_source
-from tallystick.config import CONFIG
+from tallystick.core.budget import one_source
+from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput
 from tallystick.formats import is_weights
 from tallystick.live import probe
-from tallystick.live.listening import first_sentence, listening
-from tallystick.live.meant import meant_groups
-from tallystick.live.small import small_model
-from tallystick.sources import factory
+from tallystick.live.captured_warnings import first_sentence, listening
+from tallystick.live.expected_ties import meant_groups
+from tallystick.live.shrink_config import small_model
+from tallystick.sources.factory import factory
 from tallystick.sources.locate import config_in, locate
-from tallystick.sources.module import ledger_from_module
-from tallystick.sources.places import places_of
+from tallystick.sources.torch_module.module import ledger_from_module
+from tallystick.sources.torch_module.named_parameters import places_of
 
 if TYPE_CHECKING:
     from torch import nn

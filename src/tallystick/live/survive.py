@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from tallystick.errors import BadInput
 from tallystick.extras import needed
 from tallystick.live import probe
-from tallystick.live.advice import remedy
-from tallystick.live.listening import first_sentence, listening
+from tallystick.live.captured_warnings import first_sentence, listening
 from tallystick.live.operations import OPERATIONS, Desk, NotApplicable, Operation
 from tallystick.live.ranks import Ranks, RanksFailed, ranks
 from tallystick.live.relation import WORSE
 from tallystick.live.retie import retie
 from tallystick.live.subjects import SUBJECTS, Subject, subject_of
-from tallystick.sources.module import ledger_from_module
-from tallystick.sources.places import places_of
+from tallystick.live.tie_problems import remedy
+from tallystick.sources.torch_module.module import ledger_from_module
+from tallystick.sources.torch_module.named_parameters import places_of
 
 if TYPE_CHECKING:
     from torch import nn

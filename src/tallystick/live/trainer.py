@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.extras import needing
-from tallystick.live.keeper import check_folder, check_model
+from tallystick.live.callback_base import check_folder, check_model
 
 with needing("tallystick.live.trainer"):
     from transformers import TrainerCallback

@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from tallystick.core.evidence import Compared, worst
 from tallystick.errors import BadInput
-from tallystick.evidence import Compared, worst
-from tallystick.live.advice import cost, remedy
-from tallystick.live.meant import meant_groups
+from tallystick.live.expected_ties import meant_groups
+from tallystick.live.name_map import renamed
 from tallystick.live.relation import WORSE, compared, meaning, relation_of, sharing
-from tallystick.live.renamed import renamed
-from tallystick.sources.places import places_of, stand_ins
+from tallystick.live.tie_problems import cost, remedy
+from tallystick.sources.torch_module.named_parameters import places_of, stand_ins
 
 if TYPE_CHECKING:
     from torch import nn

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import torch
 
-from tallystick.config import CONFIG
+from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.formats.folder import TORCH_INDEX, TORCH_SINGLE, find_safetensors, names_in
-from tallystick.models import llama2c, nanogpt, pickles, stored
-from tallystick.models.assembly import assembled
+from tallystick.models import lazy_tensors, llama2c, nanogpt, pickles
 from tallystick.models.config import DecoderConfig
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of
-from tallystick.models.stored import Held
+from tallystick.models.lazy_tensors import Held
+from tallystick.models.load_weights import assembled
 from tallystick.models.surgery import set_dropout
+from tallystick.sources.checkpoint.tokenizer import TOKENIZER, rows_needed
 from tallystick.sources.locate import locate_weights
-from tallystick.sources.tokenizer import TOKENIZER, rows_needed
 
 
 def load_pretrained(
@@ -93,7 +93,7 @@ def _from_folder(folder: Path, weights: Path) -> tuple[DecoderConfig, Mapping[st
             code="mismatch",
         )
     safe = weights.name.endswith((".safetensors", ".safetensors.index.json"))
-    return config, (stored if safe else pickles).held_by(weights)
+    return config, (lazy_tensors if safe else pickles).held_by(weights)
 
 
 def _config_in(folder: Path) -> DecoderConfig:

@@ -27,10 +27,10 @@ from tallystick.models.loss import linear_cross_entropy
 from tallystick.models.mlp import Experts
 from tallystick.models.norm import RMSNorm, norm
 from tallystick.models.rotary import check_rope, rotation
-from tallystick.models.tied import looked_up, one_gradient
+from tallystick.models.tied_gradient import looked_up, one_gradient
 
 if TYPE_CHECKING:
-    from tallystick.ledger import Ledger
+    from tallystick.core.ledger import Ledger
 
 
 class Decoder(nn.Module):
@@ -223,7 +223,7 @@ class Decoder(nn.Module):
 
     def ledger(self) -> Ledger:
         """Every parameter, as `tallystick.count` gives it."""
-        from tallystick.sources.module import ledger_from_module
+        from tallystick.sources.torch_module.module import ledger_from_module
 
         return ledger_from_module(self)
 

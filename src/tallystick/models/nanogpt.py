@@ -8,8 +8,8 @@ from typing import Any
 
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import config_of
+from tallystick.models.lazy_tensors import Held
 from tallystick.models.pickles import tensors_of
-from tallystick.models.stored import Held
 
 _ARGUMENTS = ("n_layer", "n_head", "n_embd", "block_size", "vocab_size", "bias", "dropout")
 _COMPILED = "_orig_mod."  # torch.compile's, before every name

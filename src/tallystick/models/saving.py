@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tallystick.config import CONFIG
+from tallystick.core.config import CONFIG
+from tallystick.core.units import parse_size
 from tallystick.errors import BadInput, shown
 from tallystick.files.atomic import written_whole
 from tallystick.formats.folder import INDEX, SINGLE
@@ -22,9 +23,8 @@ from tallystick.formats.safetensors import header_bytes
 from tallystick.models.conversion import drawn, written_by
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import DROPOUTS, config_of, find
+from tallystick.models.lazy_tensors import raw
 from tallystick.models.names import Stored
-from tallystick.models.stored import raw
-from tallystick.units import parse_size
 
 _METADATA = {"format": "pt"}  # older versions of transformers refuse a file that does not say it
 _WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # what an older checkpoint left

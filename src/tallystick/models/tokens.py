@@ -17,7 +17,7 @@ from tallystick.errors import BadInput, quoted
 from tallystick.extras import needing
 from tallystick.files.atomic import write_file
 from tallystick.files.texts import read_json, read_text
-from tallystick.sources.tokenizer import TOKENIZER
+from tallystick.sources.checkpoint.tokenizer import TOKENIZER
 
 BYTES = "bytes"
 END = "<|endoftext|>"

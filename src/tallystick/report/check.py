@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.answers.check import Check
-from tallystick.answers.claims import Equation
-from tallystick.report.margin import show_lines
-from tallystick.report.marks import correction, shown, written
+from tallystick.answers.check.check import Check
+from tallystick.answers.check.claims import Equation
+from tallystick.report.derivation.margin import show_lines
+from tallystick.report.derivation.marks import correction, shown, written
 from tallystick.report.table import Column, Table, draw
 
 WIDEST = 64  # characters of a line of the text in a table

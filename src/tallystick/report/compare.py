@@ -7,8 +7,8 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.answers.causes import Cause
-from tallystick.answers.compare import Comparison, Row
+from tallystick.answers.compare.causes import Cause
+from tallystick.answers.compare.compare import Comparison, Row
 from tallystick.report.numbers import in_bytes
 from tallystick.report.table import Column, Table, draw
 

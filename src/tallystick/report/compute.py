@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.answers.compute import Compute
-from tallystick.answers.rate import Rate
+from tallystick.answers.compute.compute import Compute
+from tallystick.answers.compute.throughput import Rate
 from tallystick.report.numbers import exact, in_flops, percent, rough
 from tallystick.report.table import Column, Table, draw
 

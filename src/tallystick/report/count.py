@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.ledger import Ledger, Tie
+from tallystick.core.ledger import Ledger, Tie
 from tallystick.report.numbers import exact, in_bytes, percent, rough
 from tallystick.report.table import Column, Table, draw
 

@@ -7,8 +7,8 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from tallystick.extras import needed
+from tallystick.report.charts.plot import STYLE
 from tallystick.report.numbers import in_bytes
-from tallystick.report.plot import STYLE
 
 if TYPE_CHECKING:
     from tallystick.training.experiment import Experiment, Variant

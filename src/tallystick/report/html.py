@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
+from tallystick.core.ledger import Ledger
 from tallystick.errors import visible
-from tallystick.ledger import Ledger
 from tallystick.report.numbers import exact, percent, rough
 
 _ROW = (

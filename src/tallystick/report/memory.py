@@ -7,9 +7,9 @@ from rich.text import Text
 
 from tallystick.answers.devices import Device
 from tallystick.answers.fit import Fit
-from tallystick.answers.lines import Line
-from tallystick.answers.memory import Memory
-from tallystick.answers.sweep import Sweep
+from tallystick.answers.memory.lines import Line
+from tallystick.answers.memory.memory import Memory
+from tallystick.answers.memory.sweep import Sweep
 from tallystick.report.numbers import exact, giga, in_giga, percent
 from tallystick.report.table import Column, Table, draw
 

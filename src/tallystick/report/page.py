@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from tallystick.answers.check import Check
-from tallystick.answers.compare import Comparison
-from tallystick.answers.compute import Compute
+from tallystick.answers.check.check import Check
+from tallystick.answers.compare.compare import Comparison
+from tallystick.answers.compute.compute import Compute
 from tallystick.answers.formula import Formula, formula
-from tallystick.answers.memory import Memory
-from tallystick.answers.reconcile import Reconciliation
-from tallystick.ledger import Ledger
-from tallystick.report.bars import draw_comparison, draw_explanation, draw_memory
+from tallystick.answers.memory.memory import Memory
+from tallystick.answers.reconcile.reconcile import Reconciliation
+from tallystick.core.ledger import Ledger
+from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory
+from tallystick.report.charts.treemap import draw_tensors
 from tallystick.report.check import show_check
 from tallystick.report.compare import show_compare
 from tallystick.report.compute import show_compute
 from tallystick.report.count import show_count
+from tallystick.report.derivation.marked_text import marked_text
 from tallystick.report.formula import show_formula
-from tallystick.report.marked_text import marked_text
 from tallystick.report.mathml import typeset
 from tallystick.report.memory import show_memory
 from tallystick.report.reconcile import show_reconciliation
 from tallystick.report.sheet import section
-from tallystick.report.tensors import draw_tensors
 
 STYLE_SHEET = Path(__file__).parent / "page.css"
 WIDTH = 960  # pixels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.answers.reconcile import Explanation, Reconciliation
+from tallystick.answers.reconcile.reconcile import Explanation, Reconciliation
 from tallystick.report.numbers import exact
 from tallystick.report.table import Column, Table, draw
 

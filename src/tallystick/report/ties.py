@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.answers.ties import Ties
+from tallystick.answers.ties.ties import Ties
 from tallystick.report.numbers import exact
 from tallystick.report.table import Column, Table, draw
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tallystick.anatomy import Attending, Heads, Part, Recurrence, Recurring
+from tallystick.core.anatomy import Attending, Heads, Part, Recurrence, Recurring
 
 
 class Load(NamedTuple):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tallystick.budget import one_source
-from tallystick.config import CONFIG
+from tallystick.core.budget import one_source
+from tallystick.core.config import CONFIG
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted, shown
-from tallystick.ledger import Ledger
 from tallystick.sources.locate import Located, locate, values_in
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def read(source: Any, overrides: Mapping[str, Any], part: str | None = None, *, 
         if part is None:
             ledger = _ledger(found, overrides, keep=keep)
         else:
-            from tallystick.sources.language import ledger_of_language
+            from tallystick.sources.text_model import ledger_of_language
 
             ledger = ledger_of_language(found, overrides)
         if found.place is not None and not isinstance(found.place, Path):
@@ -43,13 +43,13 @@ def _ledger(found: Located, overrides: Mapping[str, Any], *, keep: bool) -> Ledg
     if found.place is not None:
         return _of_file(found.place, overrides, found.name)
     if found.kind == "factory":
-        from tallystick.sources.factory import ledger_from_factory
+        from tallystick.sources.factory.factory import ledger_from_factory
 
         return ledger_from_factory(found.name, overrides)
     if found.kind == "module":
         if overrides:
             raise BadInput(f"a live module has no config to set {', '.join(overrides)} in", code="unknown-key")
-        from tallystick.sources.module import ledger_from_module
+        from tallystick.sources.torch_module.module import ledger_from_module
 
         return ledger_from_module(found.given, keep=keep)
     if found.kind == "other":
@@ -57,7 +57,7 @@ def _ledger(found: Located, overrides: Mapping[str, Any], *, keep: bool) -> Ledg
             f"cannot count {shown(found.given)}: expected a name, a path, a dictionary, a config or an nn.Module",
             code="bad-value",
         )
-    from tallystick.sources.quantised import ledger_of_config
+    from tallystick.sources.quantized.from_config import ledger_of_config
 
     if found.kind == "config":
         return ledger_of_config(found.given, overrides, source=found.name)
@@ -71,7 +71,7 @@ def _of_folder(found: Located, overrides: Mapping[str, Any]) -> Ledger:
     assert found.place is not None  # noqa: S101  # a folder has one
     ledger = _weights_or_config(found.place, overrides, found.name)
     if isinstance(found.place, Path):
-        from tallystick.sources.tokenizer import row_notes
+        from tallystick.sources.checkpoint.tokenizer import row_notes
 
         ledger = ledger.with_notes(*row_notes(found.place, ledger))
     return ledger
@@ -80,8 +80,8 @@ def _of_folder(found: Located, overrides: Mapping[str, Any]) -> Ledger:
 def _weights_or_config(folder: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     """A folder of weights or of a config: weights before the config beside them; `name` is what the user named."""
     from tallystick.formats.folder import names_in
-    from tallystick.sources.absent import ledger_without_weights, weights_in
-    from tallystick.sources.own_configs import NAMES as OWN_CONFIGS
+    from tallystick.sources.checkpoint.missing_weights import ledger_without_weights, weights_in
+    from tallystick.sources.configs.other_configs import NAMES as OWN_CONFIGS
 
     names = names_in(folder)
     if _PIPELINE in names:
@@ -89,7 +89,7 @@ def _weights_or_config(folder: Location, overrides: Mapping[str, Any], name: str
             f"{name} is a pipeline of diffusers, and not one model{_inside(folder, names)}", code="unsupported"
         )
     if CONFIG not in names and not OWN_CONFIGS.isdisjoint(names):
-        from tallystick.sources.own_folders import ledger_from_own_folder
+        from tallystick.sources.checkpoint.other_folders import ledger_from_own_folder
 
         if own := ledger_from_own_folder(folder, names, overrides, source=name):
             return own
@@ -97,7 +97,7 @@ def _weights_or_config(folder: Location, overrides: Mapping[str, Any], name: str
     if found.absent:
         return ledger_without_weights(folder / CONFIG, found.absent, overrides, source=name)
     if found.path is not None:
-        from tallystick.sources.checkpoint import ledger_from_checkpoint
+        from tallystick.sources.checkpoint.checkpoint import ledger_from_checkpoint
 
         return ledger_from_checkpoint(found.path, overrides, source=name, shards=found.shards)
     if CONFIG not in names:
@@ -121,10 +121,10 @@ def _of_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
     from tallystick.formats import is_weights
 
     if is_weights(path.name):
-        from tallystick.sources.checkpoint import ledger_from_checkpoint
+        from tallystick.sources.checkpoint.checkpoint import ledger_from_checkpoint
 
         return ledger_from_checkpoint(path, overrides, source=name)
-    from tallystick.sources.quantised import ledger_of_config
+    from tallystick.sources.quantized.from_config import ledger_of_config
 
     return ledger_of_config(values_in(path), overrides, source=name)
 

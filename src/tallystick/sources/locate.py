@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from tallystick.config import CONFIG
+from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.files.remote import Location
 from tallystick.formats import NOT_READ, is_weights
@@ -70,7 +70,7 @@ def config_in(found: Located) -> Stated | None:
     if found.kind in ("preset", "config"):
         return Stated(found.given, found.name)
     if found.kind == "factory":
-        from tallystick.sources.factory import find
+        from tallystick.sources.factory.factory import find
 
         target = find(found.name)  # GPT_CONFIG_124M, as books define it
         return Stated(target, found.name) if isinstance(target, Mapping) else None
@@ -83,7 +83,7 @@ def config_in(found: Located) -> Stated | None:
 def values_in(path: Location) -> Any:
     """What the file of a config holds: JSON, TOML, flat YAML, or a dictionary of Python as people paste it."""
     from tallystick.files.texts import keep_json, read_text, read_toml
-    from tallystick.sources.pasted import config_of
+    from tallystick.sources.configs.pasted import config_of
 
     if path.name.endswith(_YAML):
         from tallystick.files.flat_yaml import read_flat_yaml
@@ -111,7 +111,7 @@ def locate_weights(source: str | os.PathLike[str]) -> Path:
     except ValueError as error:  # an embedded null byte
         raise BadInput(f"{quoted(name)} is no path: {error}", code="bad-value") from None
     if exists:
-        from tallystick.sources.runs import model_in
+        from tallystick.sources.run_folder import model_in
 
         return model_in(path)
     if "://" in name:
@@ -129,7 +129,7 @@ def locate_weights(source: str | os.PathLike[str]) -> Path:
 def _config_of(folder: Location) -> Location:
     """The config in a folder, of Hugging Face's kind before any other."""
     from tallystick.formats.folder import names_in
-    from tallystick.sources.own_configs import NAMES
+    from tallystick.sources.configs.other_configs import NAMES
 
     own = [] if (names := names_in(folder)) and CONFIG in names else sorted(NAMES.intersection(names))
     return folder / (own[0] if own else CONFIG)
@@ -173,7 +173,7 @@ def _by_word(word: str) -> Located:
 def _by_path(path: Path) -> Located:
     if not os.path.isdir(path):
         return _placed(path, str(path), is_folder=False)
-    from tallystick.sources.runs import model_in
+    from tallystick.sources.run_folder import model_in
 
     return _placed(model := model_in(path), str(model), is_folder=True)
 

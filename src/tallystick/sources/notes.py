@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tallystick.core.ledger import Entry, Ledger, total_of
 from tallystick.errors import grouped, quoted
-from tallystick.formats.contents import Weight
-from tallystick.ledger import Entry, Ledger, total_of
+from tallystick.formats.weights_file import Weight
 
 NO_HEAD = "no LM head is stored: it is tied to the token embedding, or there is none; a config would tell"
 

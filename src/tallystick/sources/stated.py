@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
-from tallystick.ledger import Ledger
-from tallystick.sources.pasted import dictionaries
-from tallystick.sources.quantised import ledger_of_config
+from tallystick.sources.configs.pasted import dictionaries
+from tallystick.sources.quantized.from_config import ledger_of_config
 
 
 def models(text: str) -> list[Ledger]:

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from tallystick.errors import BadInput, quoted
 from tallystick.formats.safetensors import read_header
-from tallystick.sources.runs import MODEL, PROGRESS
+from tallystick.sources.run_folder import MODEL, PROGRESS
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import Corpus
 from tallystick.training.optimizers import kept_by

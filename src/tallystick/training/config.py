@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from tallystick.config import LARGEST
+from tallystick.core.config import LARGEST
 from tallystick.errors import BadInput, nearest, quoted, shown
 
 MOST_SEEDS = 1 << 32

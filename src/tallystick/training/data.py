@@ -27,7 +27,7 @@ from tallystick.models.tokens import Tokenizer
 from tallystick.training.documents import Document, documents
 from tallystick.training.texts import refuse_changed, texts_of
 from tallystick.training.token_files import HEADER, MAGIC, SPLITS, WHOLE, Split, listing_of, mapped
-from tallystick.training.vocabulary import tokenizer_of
+from tallystick.training.tokenizer import tokenizer_of
 
 SHARD = 100_000_000  # tokens in one file
 

@@ -19,7 +19,7 @@ from torch import nn
 from tallystick.errors import BadInput
 from tallystick.models.decoder import Decoder
 from tallystick.sources import read
-from tallystick.sources.runs import LOG
+from tallystick.sources.run_folder import LOG
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import corpus_of
 from tallystick.training.lock import locked

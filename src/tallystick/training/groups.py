@@ -13,8 +13,8 @@ from torch import nn
 
 from tallystick.errors import BadInput
 from tallystick.live.relation import sharing
-from tallystick.sources.names import role_of
-from tallystick.sources.places import places_of
+from tallystick.sources.roles.from_names import role_of
+from tallystick.sources.torch_module.named_parameters import places_of
 
 VOCABULARY = ("token_embedding", "head")
 

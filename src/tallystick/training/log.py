@@ -19,7 +19,7 @@ from tallystick.errors import BadInput, quoted
 from tallystick.files.atomic import write_file
 from tallystick.files.local import open_regular
 from tallystick.files.texts import read_text
-from tallystick.sources.runs import LOG
+from tallystick.sources.run_folder import LOG
 from tallystick.training.config import TrainConfig
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from tallystick.answers.compute import compute
-from tallystick.answers.memory import Memory, memory
+from tallystick.answers.compute.compute import compute
+from tallystick.answers.memory.memory import Memory, memory
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
-from tallystick.ledger import Ledger
 from tallystick.sources import read
 from tallystick.training.config import TrainConfig
 from tallystick.training.run import SHORTEST, Run

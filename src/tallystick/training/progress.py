@@ -10,7 +10,7 @@ from typing import Any
 
 from tallystick.errors import BadInput, shown
 from tallystick.files.texts import read_json
-from tallystick.sources.runs import PROGRESS
+from tallystick.sources.run_folder import PROGRESS
 from tallystick.training.config import TrainConfig
 from tallystick.training.data import Corpus
 

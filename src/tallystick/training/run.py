@@ -26,7 +26,7 @@ from tallystick.models.compiling import compiled
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import generate
 from tallystick.models.sampling import Sampling
-from tallystick.sources.runs import LOG
+from tallystick.sources.run_folder import LOG
 from tallystick.training.checkpoint import (
     clear,
     latest,
@@ -42,9 +42,9 @@ from tallystick.training.data import Corpus, Tokens, corpus_of
 from tallystick.training.groups import Groups
 from tallystick.training.lock import locked
 from tallystick.training.log import damage_in
+from tallystick.training.memory_peak import Peak
 from tallystick.training.model import config_of_model, decoder_of
 from tallystick.training.optimizers import optimizers_of, refuse_missing
-from tallystick.training.peak import Peak
 from tallystick.training.progress import Progress
 from tallystick.training.ranks import Ranks, ranks_of
 from tallystick.training.schedule import rate

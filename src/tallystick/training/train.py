@@ -13,7 +13,7 @@ from tallystick.errors import BadInput
 from tallystick.files.atomic import written_whole
 from tallystick.models.decoder import Decoder
 from tallystick.models.saving import write_decoder
-from tallystick.sources.runs import MODEL
+from tallystick.sources.run_folder import MODEL
 from tallystick.training.config import TrainConfig
 from tallystick.training.log import logging, refuse_missing
 from tallystick.training.plan import Plan, plan_of

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tallystick.errors import BadInput
-from tallystick.report.tensors import LAYOUTS
+from tallystick.report.charts.treemap import LAYOUTS
 from tallystick.unforeseen import line_of
-from tallystick.web.asked import Asked
 from tallystick.web.controls import controls
-from tallystick.web.lines import command, python
+from tallystick.web.request import Asked
+from tallystick.web.snippets import command, python
 
 BY = ("role", "layer", "tensor")
 # What the page may say of how a model is run: options of `memory`, by their types.
@@ -91,7 +91,7 @@ def _compute(asked: Asked) -> dict[str, Any]:
 
 
 def _compare(asked: Asked) -> dict[str, Any]:
-    from tallystick.answers.compare import compare
+    from tallystick.answers.compare.compare import compare
     from tallystick.report.page import compare_section
 
     answer = compare(asked.ledger(), asked.ledger("other", "other_set"))

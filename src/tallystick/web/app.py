@@ -16,9 +16,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from tallystick.report.page import STYLE_SHEET
-from tallystick.web.guard import TOO_LARGE, TOO_SLOW, Guard, TooLarge, TooSlow
+from tallystick.web.bootstrap import start
 from tallystick.web.process import SECONDS, Worker
-from tallystick.web.start import start
+from tallystick.web.security import TOO_LARGE, TOO_SLOW, Guard, TooLarge, TooSlow
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tallystick.ledger import Ledger
+from tallystick.core.ledger import Ledger
 
 # How configs call what people know by one word. What has no word here is moved too, under its own name.
 WORDS = {

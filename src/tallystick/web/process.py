@@ -10,7 +10,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 
-from tallystick.pipes import LENGTH_BYTES
+from tallystick.isolation.pipes import LENGTH_BYTES
 
 SECONDS = 20.0  # for one answer; building a foreign model type with transformers takes some
 MOST_WAITING = 8  # requests; the page sends one at a time

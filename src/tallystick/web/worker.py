@@ -8,11 +8,11 @@ import sys
 from typing import Any, BinaryIO
 
 from tallystick.errors import BadInput
-from tallystick.limits import limit_memory, no_core_dump
-from tallystick.pipes import receive, send_encoded, take_over
+from tallystick.isolation.limits import limit_memory, no_core_dump
+from tallystick.isolation.pipes import receive, send_encoded, take_over
 from tallystick.unforeseen import line_of
 from tallystick.web.answers import answers
-from tallystick.web.asked import forget
+from tallystick.web.request import forget
 
 MEMORY = 2_000_000_000  # bytes, on Linux; torch, transformers and a large header take some 600 MB
 MOST_REPLY = 50_000_000  # bytes; the answer to the largest header has a third of that

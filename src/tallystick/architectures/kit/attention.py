@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, TypeVar
 
-from tallystick import nodes as nn
-from tallystick.config import LARGEST
+from tallystick.core import nodes as nn
+from tallystick.core.config import LARGEST
+from tallystick.core.registry import Config, nonnegative
 from tallystick.errors import shown
-from tallystick.registry import Config, nonnegative
 
 T = TypeVar("T")
 

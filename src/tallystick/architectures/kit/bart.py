@@ -4,8 +4,8 @@ transformers' causal language model of such a type is this decoder alone. Its at
 only where somebody hands in what an encoder gave.
 """
 
-from tallystick import nodes as nn
-from tallystick.registry import Config
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config
 
 # The first two rows of a table of positions stand for none: padding once began there.
 OFFSET = 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tallystick import nodes as nn
-from tallystick.registry import Config, nonnegative
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, nonnegative
 
 # BERT's own keys and defaults; most of its descendants change one or two.
 KEYS: dict[str, Any] = {

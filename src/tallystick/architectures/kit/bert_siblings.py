@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.siblings import (
     BARE,
     INSTEAD,
@@ -13,7 +12,8 @@ from tallystick.architectures.kit.siblings import (
     two_products,
     with_body,
 )
-from tallystick.registry import Config, Sibling
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Sibling
 
 
 def _pooler(c: Config) -> dict[str, nn.Node]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures.dots3_note_text import UNSET, stated_sizes
 from tallystick.architectures.kit.attention import rounded
 from tallystick.architectures.kit.experts import mixture
@@ -10,9 +9,10 @@ from tallystick.architectures.kit.frames import listable
 from tallystick.architectures.kit.layers import FEED_FORWARD, as_published, in_turns, listed
 from tallystick.architectures.kit.mlp import gated_mlp
 from tallystick.architectures.kit.towers import conv
-from tallystick.dims import ceil
+from tallystick.core import nodes as nn
+from tallystick.core.dims import ceil
+from tallystick.core.registry import Config, Part, optional
 from tallystick.errors import shown
-from tallystick.registry import Config, Part, optional
 
 EYES = Part(
     {

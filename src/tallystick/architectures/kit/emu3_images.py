@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.towers import conv
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, nonnegative
 from tallystick.errors import shown
-from tallystick.registry import Config, Part, nonnegative
 
 IMAGES = Part(
     {

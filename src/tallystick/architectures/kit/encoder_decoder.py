@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.siblings import INSTEAD, bare, product, two_products, under
-from tallystick.registry import Config, Sibling
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Sibling
 
 ALIASES = {"num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"}
 IRREGULAR = "those of the encoder take the tokens that it reads"

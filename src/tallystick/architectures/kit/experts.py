@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tallystick import nodes as nn
-from tallystick.registry import Config
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config
 
 
 def router(reads: int, runs: nn.Routing | None, experts: int, *, bias: bool = False, **more: Any) -> nn.Router:

@@ -2,10 +2,10 @@
 
 from collections.abc import Container
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.attention import in_runs
-from tallystick.config import MOST_LISTED
-from tallystick.registry import Config
+from tallystick.core import nodes as nn
+from tallystick.core.config import MOST_LISTED
+from tallystick.core.registry import Config
 
 
 def pre_norm(self_attn: nn.Attention, mlp: nn.Module, norm: nn.Module) -> nn.Module:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.attention import rounded
 from tallystick.architectures.kit.towers import conv
-from tallystick.registry import Config, Part
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part
 
 EYES = Part(
     {

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.frames import listable
-from tallystick.registry import Config
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config
 
 LINEAR, FULL = "linear_attention", "full_attention"
 FORMER = {"mamba": LINEAR, "attention": FULL}  # names of before, which transformers still reads

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tallystick import nodes as nn
-from tallystick.dims import Dim, ceil, expression_of, write
+from tallystick.core import nodes as nn
+from tallystick.core.dims import Dim, ceil, expression_of, write
+from tallystick.core.registry import Config, nonnegative
 from tallystick.errors import shown
-from tallystick.registry import Config, nonnegative
 
 
 def rank(c: Config, by: str) -> int:

@@ -1,6 +1,6 @@
 """What each position goes through on its own: with a gate or without."""
 
-from tallystick import nodes as nn
+from tallystick.core import nodes as nn
 
 SILU = {"hidden_act": "silu"}  # what most gates are activated by
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tallystick import nodes as nn
-from tallystick.registry import Config, Sibling
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Sibling
 
 LABELS = {"num_labels": 2}
 INSTEAD = "in place of the LM head"

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tallystick import nodes as nn
 from tallystick.architectures.kit.attention import rounded
 from tallystick.architectures.kit.mlp import plain_mlp
 from tallystick.architectures.kit.siblings import bare
-from tallystick.registry import Config, Part, Sibling
+from tallystick.core import nodes as nn
+from tallystick.core.registry import Config, Part, Sibling
 
 SIGLIP = Part(
     {

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any
 
-from tallystick.budget import Budget, current
+from tallystick.core.budget import Budget, current
 from tallystick.errors import BadInput, quoted
 from tallystick.formats.pickled.pickle_values import (
     Items,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tallystick.budget import current
+from tallystick.core.budget import current
 from tallystick.errors import BadInput, quoted
 from tallystick.formats.pickled.pickle_values import Key
 

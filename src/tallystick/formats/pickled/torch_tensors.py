@@ -9,10 +9,10 @@ import math
 from typing import Any, NamedTuple, TypeGuard
 
 from tallystick.errors import BadInput, quoted
-from tallystick.formats.contents import check_shape
 from tallystick.formats.pickled.pickle_values import Name, Other
 from tallystick.formats.pickled.torch_names import DTYPES, SHARED_BYTES, STORAGES
-from tallystick.formats.views import joined
+from tallystick.formats.storage_overlap import joined
+from tallystick.formats.weights_file import check_shape
 
 _REAL = ("float", "bfloat", "complex")  # how dtypes begin that have gradients
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tallystick.budget import current
+from tallystick.core.budget import current
 from tallystick.errors import BadInput
 from tallystick.formats.pickled.pickle_values import Other
 from tallystick.formats.pickled.strangers import Stranger

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick import architectures
-from tallystick.budget import one_source
-from tallystick.config import Config, merged
+from tallystick.core.budget import one_source
+from tallystick.core.config import Config, merged
+from tallystick.core.registry import Architecture
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.models.config import DecoderConfig
 from tallystick.models.names import Rule
-from tallystick.registry import Architecture
 from tallystick.sources.locate import Stated, config_in, locate
 
 Reader = Callable[[Config], DecoderConfig]
@@ -86,7 +86,7 @@ def config_of(source: Any, **settings: Any) -> DecoderConfig:
         BadInput: for a model type that is no decoder of ours, a key that nothing reads, and values that contradict
             each other.
     """
-    from tallystick.sources.resolve import resolve
+    from tallystick.sources.configs.resolve import resolve
 
     values, where = _values(source)
     asked = resolve(values, settings, where)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from itertools import cycle, islice
 from typing import Any
 
-from tallystick.anatomy import Windows
 from tallystick.architectures.kit import head_dim
-from tallystick.config import Config, optional
+from tallystick.core.anatomy import Windows
+from tallystick.core.config import Config, optional
 from tallystick.models.config import DecoderConfig, Rope
 from tallystick.models.names import Rule
 

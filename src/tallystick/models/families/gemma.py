@@ -1,6 +1,6 @@
 """Gemma: scaled embeddings, and norms whose scales are kept around zero."""
 
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import KEYS, RULES, llama_like

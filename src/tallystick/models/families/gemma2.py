@@ -1,7 +1,7 @@
 """Gemma 2."""
 
 from tallystick.architectures.kit import windows_of
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, each_layer, llama_like

@@ -1,6 +1,6 @@
 """GPT-2."""
 
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.names import Rule

@@ -1,6 +1,6 @@
 """Mistral: Llama with a window."""
 
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import KEYS, RULES, each_layer, llama_like

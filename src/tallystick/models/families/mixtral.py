@@ -1,6 +1,6 @@
 """Mixtral: Mistral with experts."""
 
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig, Experts
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, NORMS, each_layer, llama_like

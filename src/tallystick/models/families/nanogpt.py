@@ -1,6 +1,6 @@
 """nanoGPT's model: GPT-2 with plain linear layers, the exact GELU, and biases by choice."""
 
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families.gpt2 import RULES

@@ -1,6 +1,6 @@
 """OLMo 2: what a sublayer gives is normalised, not what it reads; queries and keys over all heads at once."""
 
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, llama_like

@@ -1,6 +1,6 @@
 """PaLM, whose tensors' names are ours: no checkpoint was released."""
 
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.names import Rule

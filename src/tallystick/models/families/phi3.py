@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig, Rope
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, NORMS, each_layer, llama_like, rope_of

@@ -1,7 +1,7 @@
 """Qwen2 and Qwen2.5: Llama with biases on queries, keys and values."""
 
 from tallystick.architectures.kit import late_windows
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import KEYS, RULES, each_layer, llama_like

@@ -1,7 +1,7 @@
 """Qwen3: Llama with a norm on each head of queries and keys."""
 
 from tallystick.architectures.kit import late_windows
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import KEYS, RULES, each_layer, llama_like

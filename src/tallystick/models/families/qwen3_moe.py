@@ -1,7 +1,7 @@
 """Qwen3 with experts."""
 
 from tallystick.architectures.qwen3_moe import dense_layers
-from tallystick.config import Config
+from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig, Experts
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import KEYS, RULES, each_layer, llama_like

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tallystick.anatomy import Attending, Heads, Part, Recurring
+from tallystick.core.anatomy import Attending, Heads, Part, Recurring
 from tallystick.runtimes import Cached, Carried, Load
-from tallystick.runtimes.transformers.again import block_again, scores_again
 from tallystick.runtimes.transformers.cache import cached, carried
 from tallystick.runtimes.transformers.prefill import alive
+from tallystick.runtimes.transformers.recompute import block_again, scores_again
 from tallystick.runtimes.transformers.rules import Step
 from tallystick.runtimes.transformers.saved import saved
 from tallystick.runtimes.transformers.traits import AttentionTraits, traits_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tallystick.anatomy import Attending, Recurrence, Recurring
+from tallystick.core.anatomy import Attending, Recurrence, Recurring
 from tallystick.runtimes import Cached, Carried
 from tallystick.runtimes.transformers.traits import USUAL, AttentionTraits
 

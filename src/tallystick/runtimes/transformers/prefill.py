@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallystick.anatomy import ChunkedScan, FeedForward, Norm, Part, Reading, Routing
+from tallystick.core.anatomy import ChunkedScan, FeedForward, Norm, Part, Reading, Routing
 from tallystick.runtimes.transformers.rules import (
     FLOAT,
     INDEX,

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tallystick.anatomy import Attending, ChunkedScan, Dropout, FeedForward, Norm, Part, Projection, Reading, Routing
+from tallystick.core.anatomy import (
+    Attending,
+    ChunkedScan,
+    Dropout,
+    FeedForward,
+    Norm,
+    Part,
+    Projection,
+    Reading,
+    Routing,
+)
 from tallystick.runtimes.transformers.traits import USUAL, AttentionTraits
 
 FLOAT, INDEX, MASK = 4, 8, 1  # bytes of a float32, of an index (int64), of an element of a mask (bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tallystick.anatomy import ChunkedScan, Part, Reading
+from tallystick.core.anatomy import ChunkedScan, Part, Reading
 from tallystick.runtimes.transformers.rules import (
     INDEX,
     MASK,

@@ -1,0 +1,1 @@
+"""A derivation judged against a model, statement by statement."""

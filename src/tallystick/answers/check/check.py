@@ -1,0 +1,145 @@
+"""A derivation judged: which of its equations are wrong, what each number is in the model, what the whole leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf, log2
+from typing import Any
+
+from tallystick.answers.check.claims import Equation, as_number
+from tallystick.answers.check.coverage import Omission, omissions
+from tallystick.answers.check.equations import Judge
+from tallystick.answers.check.quantities import Quantities
+from tallystick.answers.check.terms import Term
+from tallystick.answers.check.total import whole
+from tallystick.answers.reconcile.claimed_count import MOST
+from tallystick.answers.reconcile.conventions import listed
+from tallystick.answers.reconcile.reconcile import reconcile
+from tallystick.core.budget import OverBudget
+from tallystick.core.ledger import Ledger
+from tallystick.derivations.statements import Derivation, Unread
+from tallystick.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is right and wrong in a derivation.
+
+    ``total_claimed + arithmetic + rounding + unexplained`` and the parameters of the `omissions` sum to `total_true`.
+    """
+
+    source: str
+    against: str | None
+    equations: tuple[Equation, ...]
+    omissions: tuple[Omission, ...]
+    total_line: int | None
+    total_claimed: int | float | None  # None where the text states no total
+    total_true: int | None  # None where there is no model
+    arithmetic: int | float = 0  # what mends the errors of arithmetic in the total
+    rounding: int | float = 0  # what a total that is rounded as written lacks
+    unexplained: int | float = 0
+    unread: tuple[Unread, ...] = ()
+    convention: str | None = None  # the way of counting under which the total, its arithmetic corrected, is the model's
+    lines: tuple[str, ...] = field(default=(), repr=False)  # of the text, as written; no part of the JSON
+
+    @property
+    def correct(self) -> bool:
+        """Whether every equation is right and the total is the model's."""
+        return all(equation.correct for equation in self.equations) and not (
+            self.arithmetic or self.unexplained or self.omissions
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of ``tallystick check``: keys are a contract, added to and never renamed."""
+        return {
+            "source": self.source,
+            "against": self.against,
+            "correct": self.correct,
+            "equations": [{**vars(equation), "names": list(equation.names)} for equation in self.equations],
+            "omissions": [omission.to_dict() for omission in self.omissions],
+            "total_line": self.total_line,
+            "total_claimed": self.total_claimed,
+            "total_true": self.total_true,
+            "arithmetic": self.arithmetic,
+            "rounding": self.rounding,
+            "unexplained": self.unexplained,
+            "unread": [unread._asdict() for unread in self.unread],
+            "convention": self.convention,
+        }
+
+
+def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str, int]) -> Check:
+    """Judge every equation of a derivation, and its total.
+
+    Args:
+        derivation: the statements of a text.
+        ledger: the model that it is about; None judges the arithmetic alone.
+        constants: the values of a config's keys, under each name that the text may use.
+    """
+    judge = Judge(derivation, Quantities(ledger) if ledger is not None else None, constants)
+    for place, statement in enumerate(derivation.statements):
+        try:
+            judge.read(place)
+        except OverBudget as error:
+            raise BadInput(f"{derivation.source}, line {statement.line}: {error}", code=error.code) from None
+        except BadInput as error:
+            judge.refuse(place, str(error))
+    if judge.refused and not judge.equations:
+        raise BadInput(f"{derivation.source}, line {judge.refused[0][0]}: {judge.refused[0][1]}", code="too-large")
+    return _answer(judge, ledger)
+
+
+def nearest(answers: Sequence[Check]) -> Check:
+    """Of the same derivation judged against several models, the answer whose total is nearest to its model's."""
+
+    def away(answer: Check) -> float:
+        if not answer.total_claimed or not answer.total_true:
+            return inf
+        return abs(log2(answer.total_claimed) - log2(answer.total_true))
+
+    return min(answers, key=away)
+
+
+def _answer(judge: Judge, ledger: Ledger | None) -> Check:
+    """What the equations come to as a whole."""
+    statements = judge.derivation.statements
+    place = whole(judge)
+    claim = None if place is None else judge.claims[place]
+    missing: tuple[Omission, ...] = ()
+    arithmetic = rounding = unexplained = Fraction(0)
+    if claim is not None:
+        off = claim.true - claim.stated
+        arithmetic = -claim.error
+        rounding = off - arithmetic
+        if ledger is not None and judge.quantities is not None:
+            term = claim.term or Term(claim.true)
+            if abs(ledger.total - term.value) <= term.spread:  # rounded terms, and nothing left out
+                rounding = ledger.total - claim.stated - arithmetic
+            else:
+                missing = omissions(term, judge.quantities) or ()
+                unexplained = ledger.total - claim.true - sum(omission.parameters for omission in missing)
+    return Check(
+        source=judge.derivation.source,
+        against=None if ledger is None else ledger.source,
+        equations=tuple(judge.equations),
+        omissions=missing,
+        total_line=None if place is None else statements[place].line,
+        total_claimed=None if claim is None else as_number(claim.stated),
+        total_true=None if ledger is None else ledger.total,
+        arithmetic=as_number(arithmetic),
+        rounding=as_number(rounding),
+        unexplained=as_number(unexplained),
+        unread=tuple(sorted(judge.unread)),
+        convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger),
+        lines=judge.derivation.lines,
+    )
+
+
+def _convention(total: Fraction, ledger: Ledger) -> str | None:
+    """Under which way of counting the model has this total: "with the tied head counted twice"."""
+    if total.denominator != 1 or total <= 0 or total == ledger.total or total > MOST:
+        return None
+    found = reconcile(ledger, int(total))
+    return listed([step.what for step in found.explanations[0].steps]) if found.explained else None

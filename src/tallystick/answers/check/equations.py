@@ -1,0 +1,443 @@
+"""Each equation of a derivation judged, with what the lines before it have defined, computed, and got wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from itertools import islice, pairwise, product
+
+from tallystick.answers.check.addends import Addends
+from tallystick.answers.check.claims import Claim, Equation, as_number, is_total, is_whole, measures
+from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.misfit import misfit
+from tallystick.answers.check.quantities import Quantities, Quantity
+from tallystick.answers.check.readings import LEAST_FAR, LEAST_REFERENCE, LITTLE, Readings, Sides, names_in
+from tallystick.answers.check.terms import Term, labelled, term_of, total
+from tallystick.answers.check.terms import times as times_of
+from tallystick.derivations.arithmetic import (
+    Expression,
+    Name,
+    Number,
+    Operation,
+    Undefined,
+    Value,
+    alone,
+    evaluate,
+    exactly,
+)
+from tallystick.derivations.statements import Derivation, Side, Statement, Unread
+
+MOST_BEGUN = 12  # characters of a label that are looked for where a line begins
+MOST_COUNTED = 999  # of something that is its label
+MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
+MOST_BETWEEN = 2  # lines from one addend to the next: a rule, or a blank line, may stand between them
+NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
+
+_TIMES_LABEL = re.compile(r"\s*[*×]\s*(\d{1,4})(?!\d)")  # "× 12 layers"
+_SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
+_LARGE = re.compile(r"\d[\d.,_' ]{5,}\d")
+_COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
+
+
+class Judge:
+    """Statements in their order, with what the earlier ones have defined and computed."""
+
+    def __init__(self, derivation: Derivation, quantities: Quantities | None, constants: Mapping[str, int]) -> None:
+        self.derivation = derivation
+        self.quantities = quantities
+        self.stated = {name: exactly(value) for name, value in constants.items()}
+        self.true = dict(self.stated)
+        self.readings = Readings(self.stated)
+        self.former: dict[
+            str, dict[tuple[Value, Value], None]
+        ] = {}  # what variables were before, as stated and as true
+        self.origin: dict[str, int] = {}  # the statement that gave a variable its value
+        self.so_far = Addends()
+        self.claims = self.so_far.claims
+        self.by_value: dict[Fraction, list[int]] = {}
+        self.mended: dict[Fraction, set[Fraction]] = {}  # what should stand where a number does
+        self.said: dict[tuple[Fraction, object], int] = {}
+        self.equations: list[Equation] = []
+        self.unread = list(derivation.unread)
+        self.refused: list[tuple[int, str]] = []
+        self.matched: set[Quantity | None] = set()
+
+    # -- one statement ----------------------------------------------------------------------------
+
+    def read(self, place: int) -> None:
+        """Judge a statement, and keep what it comes to."""
+        self.so_far.place = place
+        self.readings.forget()
+        statement = self.derivation.statements[place]
+        before = self.claims[-1] if self.claims else None
+        sides = self.readings.meant(statement, self._sides(statement), before)
+        if not sides:
+            self.claims.append(None)
+            return
+        with self._scope(sides):
+            self._judge(place, statement, sides)
+
+    def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
+        asides = self.readings.asides(sides)
+        pairs = [(left, right, self.readings.agree(left, right, asides=asides)) for left, right in pairwise(sides)]
+        for number, (left, right, agree) in reversed(list(enumerate(pairs))):
+            if not agree and (why := self._doubt(statement, left, right, asides)):
+                self.unread.append(Unread(statement.line, statement.text, why))
+                sides, pairs = sides[number + 1 :], pairs[number + 1 :]
+                break
+        claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
+        claim.defines = bool(statement.name) and claim.expression is None
+        claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
+        claim.adds = not claim.defines and claim.stated.denominator == 1 and not measures(statement)
+        self.claims.append(claim)
+        claim.term = self._term(claim, statement)
+        self._use_small(claim)
+        claim.match = self._match(claim, statement) if pairs else None
+        for number, (left, right, agree) in enumerate(pairs):
+            one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
+            self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
+        if (times := _TIMES_LABEL.match(statement.plain)) and not pairs:
+            self._implied_product(int(times[1]), statement, claim)
+        elif claim.expression is None and place:
+            judged = not pairs and is_total(statement) and _begins_line(statement) and _is_only(statement)
+            if judged or claim.stated >= LEAST_REFERENCE:
+                self._implied_sum(statement, claim, judged=judged)
+        if not pairs and not self._is_judged(statement):
+            self._alone(statement, claim)
+        if statement.name:
+            if statement.name in self.stated:
+                before = self.stated[statement.name], self.true[statement.name]
+                self.former.setdefault(statement.name, {})[before] = None
+            self.stated[statement.name] = exactly(claim.stated)
+            self.true[statement.name] = exactly(claim.true)
+            self.origin[statement.name] = place
+        if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
+            self.so_far.use(place - 1)  # a table's row for one layer, and for all
+        if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
+            self.by_value.setdefault(claim.stated, []).append(place)
+            self.mended.setdefault(claim.stated, set()).add(claim.true)
+            self.said |= dict.fromkeys(self._words(claim, statement), place)
+
+    def _apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
+        """The one part in which two sums or products differ: of "a × b + c × d = 38.6M + 81.3M" the second."""
+        one, other = left.expression, right.expression
+        if not (isinstance(one, Operation) and isinstance(other, Operation) and one.symbols == other.symbols):
+            return one, other
+        parts = zip(one.parts, other.parts, strict=True)
+        differ = [
+            pair for pair in parts if not self.readings.agree(Side(pair[0]), Side(pair[1], right.loose), asides=asides)
+        ]
+        return differ[0] if len(differ) == 1 else (one, other)
+
+    def _doubt(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
+        """Why two sides that do not agree are not judged; "" where they are."""
+        if isinstance(left.expression, Operation) and left.expression.symbols == ("/",) and measures(statement):
+            return "it divides bytes or operations, whose units are not followed"
+        return self.readings.doubt(left, right, asides=asides)
+
+    def refuse(self, place: int, why: str) -> None:
+        """Leave out a statement that cannot be computed."""
+        statement = self.derivation.statements[place]
+        self.claims[place:] = [None]
+        self.refused.append((statement.line, why))
+        self.unread.append(Unread(statement.line, statement.text, why))
+
+    def _sides(self, statement: Statement) -> list[Side]:
+        """The sides that have a value. A variable that gets a new plain number is not one of them: it is defined anew."""
+        found = []
+        for side in statement.sides:
+            try:
+                evaluate(side.expression, self.stated)
+            except Undefined:  # 5 / 0
+                self.unread.append(Unread(statement.line, statement.text))
+                continue
+            found.append(side)
+        if len(found) > 1 and self.readings.wrong(found[:2]) and self._counts(statement, *found[:2]):
+            found = found[1:]
+        first = found[0].expression if len(found) > 1 else None
+        if isinstance(first, Name):
+            origin = self.origin.get(first.name)
+            claim = None if origin is None else self.claims[origin]
+            anew = claim is None or claim.defines or isinstance(found[1].expression, Operation)
+            config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24", and not another model's
+            if (origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew:
+                return found[1:]
+        return found
+
+    def _counts(self, statement: Statement, first: Side, second: Side) -> bool:
+        """Whether a chain begins with a number of something, which is its label: "12 blocks = 12 × 7,087,872"."""
+        count = first.expression
+        if not isinstance(count, Number) or count.value > MOST_COUNTED:
+            return False
+        word = re.escape(statement.label.rpartition(" ")[2])
+        behind_word = word[-1:].isalpha() and re.search(rf"{word} \d", statement.plain) is not None
+        far = abs(self.readings.value(second.expression, asides=False).exact) >= LEAST_FAR
+        return behind_word or far or _COUNTED.match(statement.clause) is not None
+
+    @contextmanager
+    def _scope(self, sides: Sides) -> Iterator[None]:
+        """While a chain is judged: the value of each variable that it goes by, which may be one that the text gave it before.
+
+        "With V = 50304 …" holds for a sentence; that V × d is 50257 × 768 later on says which V is meant.
+        """
+        names = sorted({name for side in sides for name in names_in(side.expression)} & self.former.keys())
+        if not names or len(sides) < 2 or not self.readings.wrong(sides):
+            yield
+            return
+        now = {name: (self.stated[name], self.true[name]) for name in names}
+        choices = [[now[name], *self.former[name]] for name in names]
+        for choice in islice(product(*choices), MOST_SCOPES):
+            self._put(dict(zip(names, choice, strict=True)))
+            if not self.readings.wrong(sides):
+                break
+        else:
+            self._put(now)
+        chosen = {name: (self.stated[name], self.true[name]) for name in names}
+        yield
+        self._put({name: pair for name, pair in now.items() if (self.stated[name], self.true[name]) == chosen[name]})
+
+    def _put(self, values: Mapping[str, tuple[Value, Value]]) -> None:
+        for name, (stated, true) in values.items():
+            self.stated[name], self.true[name] = stated, true
+        self.readings.forget()
+
+    def _claim(self, sides: Sides, *, asides: bool, right: bool) -> Claim:
+        exact = (side for side in reversed(sides) if is_whole(side.expression) and not side.loose)
+        chosen = next(exact, sides[-1])
+        side = chosen.expression
+        stated = self.readings.value(side, asides).exact
+        computed = next((one.expression for one in sides if isinstance(one.expression, Operation)), None)
+        true = evaluate(computed or side, self.true, asides=asides, replaced=self._mended).exact
+        carried = self.readings.value(computed or side, asides).exact - true
+        if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
+            true = stated  # the result is the model's: a number on the other side is mistyped
+        return Claim(stated, true, computed, side, asides, rounded=chosen.loose, right=right, carried=carried)
+
+    def _mended(self, number: Number) -> Value | None:
+        """What a number that is the wrong result of an earlier line should be."""
+        mended = self.mended.get(number.value, set())
+        return exactly(next(iter(mended))) if len(mended) == 1 and not number.rounded else None
+
+    def _equation(
+        self,
+        statement: Statement,
+        claim: Claim,
+        left: Expression,
+        right: Expression,
+        agree: bool,
+        *,
+        last: bool,
+    ) -> None:
+        one, other = self.readings.value(left, claim.asides).exact, self.readings.value(right, claim.asides).exact
+        computed = isinstance(right, Operation) and isinstance(left, Number)  # "38,597,376 = 50257 × 768"
+        mistyped = isinstance(left, Operation) and claim.true == other
+        right_one = other if computed or mistyped else one
+        self.equations.append(
+            Equation(
+                statement.line,
+                statement.last,
+                statement.text,
+                as_number(one),
+                as_number(other),
+                agree,
+                None if agree else as_number(right_one),
+                as_number(claim.carried if last and agree else Fraction(0)),
+                claim.match.what if claim.match else None,
+                claim.match.names if claim.match else (),
+                self._misfit(claim, statement) if last else None,
+                statement.plain,
+            )
+        )
+
+    def _misfit(self, claim: Claim, statement: Statement) -> str | None:
+        """What the label names, where that has not this number."""
+        if self.quantities is None or claim.defines or claim.expression is None:
+            return None
+        # A total under a heading is of what the heading names.
+        said = statement.heading if is_total(statement) and not tags_of(statement.label) else statement.label
+        found = misfit(said, claim.true, self.quantities)
+        return found.sentence if found else None
+
+    def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
+        """What the number is in the model: exactly, or as far as the rounding of what it is computed from says."""
+        if self.quantities is None or claim.defines or (claim.expression is None and claim.stated < LEAST_REFERENCE):
+            return None
+        labels = statement.labels
+        found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
+        spread = claim.term.spread if claim.term else Fraction(0)
+        if found is None and (spread or claim.is_rounded):
+            width = max(spread, (claim.written.high - claim.written.low) / 2)
+            found = self.quantities.stated(Value(claim.true, claim.true - width, claim.true + width), labels)
+        self.matched.add(found)
+        return found
+
+    # -- terms ------------------------------------------------------------------------------------
+
+    def _term(self, claim: Claim, statement: Statement) -> Term:
+        def value(node: Expression) -> Value:
+            return evaluate(node, self.true, asides=claim.asides, replaced=self._mended)
+
+        if claim.expression is None:
+            before = self._said_before(claim, statement)
+            if before is not None:
+                self.so_far.use(before)
+            found = (self.so_far.at(before).term if before is not None else None) or Term(claim.true)
+        else:
+            found = term_of(claim.expression, value, self._refers, asides=claim.asides)
+        if found.value != claim.true:  # the result is right, and a number in the product is not
+            found = Term(claim.true)
+        return labelled(found, (statement.label or statement.name, *statement.labels[1:]), statement.line)
+
+    def _refers(self, node: Number | Name) -> Term | None:
+        """The term of the earlier line whose result a number is, or that defined a variable."""
+        if isinstance(node, Name):
+            place = self.origin.get(node.name)
+        else:
+            places = self.by_value.get(node.value, []) if not node.rounded else []
+            while len(places) > 1 and self.so_far.at(places[0]).used:
+                places.pop(0)  # the same number on several lines: each is meant once, and the last one after that
+            place = places[0] if places else None
+            if place is None and not node.rounded and node.value >= LEAST_REFERENCE:
+                above = self.so_far.summed(exactly(node.value))
+                for earlier in above:
+                    self.so_far.use(earlier)
+                return total(self.so_far.terms(above)) if above else None
+        if place is None or self.so_far.at(place).defines:
+            return None
+        self.so_far.use(place)
+        return self.so_far.at(place).term
+
+    def _use_small(self, claim: Claim) -> None:
+        """Go on from the earlier lines whose small results a sum adds: "128 + 32,768" of a small model's norms."""
+        if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
+            small = {part.value for part in claim.expression.parts if isinstance(part, Number)}
+            for value in (one for one in small if one < LEAST_REFERENCE):
+                place = next((one for one in self.so_far.free() if self.so_far.at(one).stated == value), None)
+                self.so_far.use(*(() if place is None else (place,)))
+
+    def _said_before(self, claim: Claim, statement: Statement) -> int | None:
+        """The earlier line that a number with no computation restates: the same under the same words."""
+        found = (self.said[key] for key in self._words(claim, statement) if key in self.said)
+        lines = self.derivation.statements
+        # Two equal rows under one heading are two: the norms of a layer.
+        apart = (place for place in found if lines[place].heading != statement.heading)
+        return next(apart, None)
+
+    def _words(self, claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:
+        """A number with its label, and with what the label is about."""
+        words: list[object] = [statement.label.lower(), tags_of(statement.label) or None]
+        return [(claim.stated, word) for word in words if word is not None]
+
+    def _implied_sum(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
+        """A number that stands alone is the sum of the last lines above it, where that fits.
+
+        A total that is `judged` must be the sum of all of them: near to it, and not equal, it is wrong.
+        """
+        above = self.so_far.summed(claim.written)
+        fits = bool(above)
+        above = above or self._meant(statement, judged=judged)
+        sums = self.so_far.sum(above)
+        near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
+        if "one" in tags_of(statement.label) or self._has_more(above):
+            near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
+        known = self.quantities is not None and claim.stated == self.quantities.total
+        wrong = (
+            near
+            and not known
+            and self._lists(above)
+            and not any(self.so_far.at(one).is_rounded for one in above)
+            and not claim.is_rounded
+        )
+        exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
+        fits = fits or exact
+        if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
+            return
+        for earlier in above:
+            self.so_far.use(earlier)
+        claim.term = labelled(total(self.so_far.terms(above)), (statement.label,), statement.line)
+        claim.true, claim.right = claim.term.value, fits
+        claim.match = self._match(claim, statement)
+        # Where only the corrected lines add up to it, the slip above is not carried on.
+        goes_on = sums.meets(claim.written)
+        found = claim.true if fits and not goes_on else sums.exact
+        if fits and goes_on:
+            claim.carried = sum((self.so_far.at(one).error for one in above), Fraction(0))
+        self._equation(statement, claim, Number(found), claim.side, fits, last=True)
+
+    def _lists(self, places: Sequence[int]) -> bool:
+        """Whether the statements from the first of some to the one at hand stand line by line, as in a list or a table."""
+        lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
+        return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
+
+    def _has_more(self, places: Sequence[int]) -> bool:
+        """Whether statements before some could be added too."""
+        return bool(places) and any(place < places[0] for place in self.so_far.free())
+
+    def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
+        """The number behind "× 12 layers" is the line above, times 12."""
+        place = next((place for place in self.so_far.free() if self.so_far.at(place).stated * times), None)
+        if place is None:
+            return
+        one = self.so_far.at(place)
+        if abs(one.stated * times - claim.stated) > LITTLE * claim.stated:
+            return
+        self.so_far.use(place)
+        factor = Number(Fraction(times))
+        product = Operation(("*",), (factor, one.side))
+        claim.term = labelled(
+            times_of(Term(Fraction(times)), one.term or Term(one.true)), (statement.label,), statement.line
+        )
+        claim.true, claim.right = (
+            one.true * times,
+            self.readings.agree(Side(product), Side(claim.side, claim.rounded), asides=False),
+        )
+        claim.match = self._match(claim, statement)
+        self._equation(statement, claim, product, claim.side, claim.right, last=True)
+
+    def _is_judged(self, statement: Statement) -> bool:
+        return bool(self.equations) and self.equations[-1].line == statement.line
+
+    def _alone(self, statement: Statement, claim: Claim) -> None:
+        """A labelled number that stands alone is right where the model has that number of what the label names."""
+        if self.quantities is None or claim.defines or measures(statement):
+            return
+        labels = statement.labels
+        claim.match = self.quantities.whole_model(claim.written) if is_total(statement) else None
+        claim.match = claim.match or self.quantities.stated(claim.written, labels)
+        if claim.match is not None:
+            self.matched.add(claim.match)
+            self._equation(statement, claim, Number(Fraction(claim.match.parameters)), claim.side, True, last=True)
+
+    def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
+        """The statements that a number which stands alone must be the sum of: all for a total, those of a layer for a layer."""
+        about = tags_of(statement.label)
+        if judged and not about:
+            free = list(self.so_far.free())[::-1]
+            rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
+            return rows if len(rows) > 2 else free  # a table adds up its own rows
+        if "one" not in about or about - KINDS:
+            return []
+        lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
+        return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
+
+
+def _is_only(statement: Statement) -> bool:
+    """Whether a line states one large number: "33,554,432 embedding, 20,971,520 other, 54,525,952 total" states three."""
+    return len(_LARGE.findall(statement.plain)) < 2
+
+
+def _begins_line(statement: Statement) -> bool:
+    """Whether its label is what its line begins with, as in a list or a table: not in the middle of a sentence."""
+    return statement.plain.lstrip("|#*+-• ").startswith(statement.label[:MOST_BEGUN])
+
+
+def _factors(term: Term | None) -> tuple[int, ...]:
+    """What is multiplied in a term, or in the product that is nearly all of it: the bias of a projection is little."""
+    if term is None:
+        return ()
+    largest = max(term.leaves, key=lambda leaf: abs(leaf.value))
+    if abs(term.value - largest.value) > LITTLE * abs(term.value):
+        return ()
+    return tuple(sorted(factor for factor in largest.factors if factor != 1))

@@ -1,0 +1,85 @@
+"""What a label names, where its number is something else: which size was used wrongly.
+
+>>> from tallystick import count
+>>> said = misfit("MLP per layer", Fraction(2 * 4096 * 11008), Quantities(count("llama-2-7b")))
+>>> said.sentence
+'MLP of one layer has 135,266,304: two matrices are counted, and there are three (gate, up, down)'
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import NamedTuple
+
+from tallystick.answers.check.quantities import Quantities, Quantity
+
+_PLAIN_WORDS = re.compile(
+    r"\b(?:self|multi.?head(?:ed)?|attention|mlp|ffn?|feed.?forward|experts?|positions?|positional|embeddings?|token|params|parameters"
+    r"|w_?[qkvo]|[qkvo]|[qkvo]_proj|quer(?:y|ies)|keys?|values?|(?:gate|up|down)(?:_proj)?|projections?|lm.?head|output"
+    r"|total|the|all|per|each|in|of|one|layers?|blocks?)\b",
+    re.IGNORECASE,
+)
+
+
+class Misfit(NamedTuple):
+    """What a label names in the model, with its parameters, and why the text's number differs, where that shows."""
+
+    what: str
+    parameters: int
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """Both in words."""
+        return f"{self.what} has {self.parameters:,}" + (f": {self.why}" if self.why else "")
+
+
+def misfit(label: str, number: Fraction, quantities: Quantities) -> Misfit | None:
+    """What the label names, where that has not this number of parameters; None where it names nothing for sure."""
+    meant = quantities.meant(label, number)
+    if meant is None or any(_same(meant, other) for other in quantities.of(number)):
+        return None
+    why = _why(meant, number, quantities)
+    off = abs(number - meant.parameters) > _LITTLE * meant.parameters
+    part = any(not other.component or other.component & meant.component for other in quantities.of(number))
+    if why or (off and not part and _nothing_else(label)):
+        return Misfit(meant.what, meant.parameters, why)
+    return None
+
+
+def _nothing_else(label: str) -> bool:
+    """Whether a label says attention and no part of it: with any other word it may name less, or more."""
+    return not _PLAIN_WORDS.sub("", label).strip(" -:()*_")
+
+
+def _same(meant: Quantity, other: Quantity) -> bool:
+    """Whether a quantity is what is meant, all kinds of its tensors or some: attention, without biases."""
+    return other.component == meant.component and other.one_layer == meant.one_layer
+
+
+def _why(meant: Quantity, number: Fraction, quantities: Quantities) -> str:
+    others = (other for other in quantities.of(number) if other.component == meant.component)
+    if (other := next(others, None)) is not None:
+        return "that is one layer" if other.one_layer else "that is all layers together"
+    if "mlp" in meant.tags and abs(3 * number - 2 * meant.parameters) <= _LITTLE * meant.parameters:
+        return "two matrices are counted, and there are three (gate, up, down)"
+    if "mlp" in meant.tags and abs(2 * number - 3 * meant.parameters) <= _LITTLE * meant.parameters:
+        return "three matrices are counted, and there are two (up, down)"
+    full = 4 * _largest_projection(meant, quantities)
+    if "attention" in meant.tags and full > meant.parameters and abs(number - full) <= _LITTLE * full:
+        return "keys and values are counted as wide as queries, and have fewer heads"
+    return ""
+
+
+_LITTLE = Fraction(1, 100)  # biases and norms, which may be counted with it or not
+
+
+def _largest_projection(attention: Quantity, quantities: Quantities) -> int:
+    """The query projection, in as many layers."""
+    sizes = (
+        other.parameters
+        for other in quantities.all
+        if other.component == {"attention", "q"} and other.one_layer == attention.one_layer
+    )
+    return max(sizes, default=0)

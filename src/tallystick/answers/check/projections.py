@@ -1,0 +1,108 @@
+"""Which projection of its attention or MLP each tensor is: by its name, and else by the sizes of its module's matrices.
+
+A name such as fc1 or w1 means one thing here and another there. Of three matrices of one size the one that lies the other
+way round, or else the last, projects down. Of two, the first is gate and up in one where it holds twice as much.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from tallystick.answers.compare.tensor_group import Strand
+from tallystick.core.ledger import EMBEDDING_ROLES
+
+# A projection and those that together are the same.
+FUSED = {"qkv": ("q", "k", "v"), "kv": ("k", "v"), "kv_b": ("k_b", "v_b"), "gate_up": ("gate", "up")}
+
+# What libraries write before and after the word for a projection: c_q, to_q, attn_q, q_proj, q_lin, ffn_up_exps.
+_BEFORE = r"(?:(?:c|w|to|attn|ffn|proj|lin|linear|fc)_)?"
+_AFTER = r"(?:_?(?:proj|projection|lin|linear|layer|w|exps|shexp|blocks))?"
+
+_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "attention": (
+        ("qkv", r"c_attn|w?_?qkv\w*|query_key_value|in_proj|to_qkv|attn_qkv|w_pack"),
+        ("kv_b", rf"{_BEFORE}w?kv_b{_AFTER}"),
+        ("k_b", rf"{_BEFORE}w?k_b{_AFTER}"),
+        ("v_b", rf"{_BEFORE}w?v_b{_AFTER}"),
+        ("kv", rf"{_BEFORE}(w?kv|key_value){_AFTER}"),
+        ("q", rf"{_BEFORE}(w?qs?|query|queries){_AFTER}"),
+        ("k", rf"{_BEFORE}(w?ks?|keys?){_AFTER}"),
+        ("v", rf"{_BEFORE}(w?vs?|values?){_AFTER}"),
+        ("o", rf"{_BEFORE}(w?o|out|output){_AFTER}|c_proj|proj|dense"),
+    ),
+    "mlp": (
+        ("gate_up", rf"{_BEFORE}gate_up{_AFTER}|w13"),
+        ("gate", rf"{_BEFORE}gate{_AFTER}"),
+        ("up", rf"{_BEFORE}up{_AFTER}|c_fc|fc_in|dense_h_to_4h"),
+        ("down", rf"{_BEFORE}down{_AFTER}|c_proj|fc_out|dense_4h_to_h"),
+    ),
+    "norm": (("q", r"(q|query)_?(layer)?norm"), ("k", r"(k|key)_?(layer)?norm")),
+}
+_WORDS["experts"] = _WORDS["mlp"]
+_DENSE = {"intermediate": "up", "output": "down"}  # BERT's intermediate.dense and output.dense
+_NUMBERED = {"w1": "gate", "w3": "up", "v1": "up", "w2": "down"}  # Llama's and DBRX's, where no sizes tell
+_OF_NO_STREAM = re.compile(r"(^|\.)indexer\.")  # DeepSeek's, which pick what attention sees
+
+
+def projected(strands: Iterable[Strand]) -> list[Strand]:
+    """Strands, each with the projection that it is."""
+    strands = list(strands)
+    by_size = _by_size(strands)
+    return [
+        strand._replace(
+            slot=_by_name(strand) or by_size.get((strand.role, strand.trunk, strand.word)) or _usual(strand)
+        )
+        for strand in strands
+    ]
+
+
+def _by_name(strand: Strand) -> str | None:
+    if _OF_NO_STREAM.search(strand.name):
+        return None
+    if strand.role == "mlp" and strand.word == "dense":
+        return _DENSE.get(strand.trunk.rpartition(".")[2])
+    words = _WORDS.get(strand.role, ())
+    return next((slot for slot, pattern in words if re.fullmatch(pattern, strand.word, re.IGNORECASE)), None)
+
+
+def _usual(strand: Strand) -> str | None:
+    """Where neither its name nor its size decides; embeddings and heads are known by their role alone."""
+    if strand.role in EMBEDDING_ROLES:
+        return ""
+    return _NUMBERED.get(strand.word.lower()) if strand.role in ("mlp", "experts") else None
+
+
+def _by_size(strands: Iterable[Strand]) -> dict[tuple[str, str, str], str]:
+    """What the matrices of MLPs are whose names leave it open, by role, module and word; biases are what their matrices are."""
+    modules: dict[tuple[str, str], dict[str, list[Strand]]] = defaultdict(lambda: defaultdict(list))
+    for strand in strands:
+        if strand.role in ("mlp", "experts") and strand.kind == "matrix" and not strand.buffer:
+            modules[strand.role, strand.trunk][strand.word].append(strand)
+    return {
+        (*module, word): slot
+        for module, matrices in modules.items()
+        if not any(_by_name(ones[0]) for ones in matrices.values()) or len(matrices) == 3
+        for word, slot in zip(matrices, _of_module(list(matrices.values())), strict=False)
+    }
+
+
+def _of_module(matrices: Sequence[Sequence[Strand]]) -> Sequence[str]:
+    """The projections of an MLP's two or three matrices, in their order; none where the sizes are no MLP's."""
+    sizes = [sum(strand.size * strand.copies for strand in ones) for ones in matrices]
+    if len(sizes) == 2 and sizes[0] == 2 * sizes[1]:
+        return ("gate_up", "down")
+    if len(sizes) == 2 and sizes[1] == 2 * sizes[0]:
+        return ("down", "gate_up")
+    if len(sizes) == 2 and sizes[0] == sizes[1]:
+        return ("up", "down")
+    if len(sizes) != 3 or len(set(sizes)) != 1:
+        return ()
+    inner = [ones[0].inner for ones in matrices]
+    odd = [place for place in range(3) if inner.count(inner[place]) == 1]
+    if len(odd) != 1 and [ones[0].word.lower() for ones in matrices] == ["w1", "w2", "w3"]:
+        return ("gate", "down", "up")
+    down = odd[0] if len(odd) == 1 else 2
+    rest = iter(("gate", "up"))
+    return ["down" if place == down else next(rest) for place in range(3)]

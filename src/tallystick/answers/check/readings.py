@@ -1,0 +1,212 @@
+"""How a chain of a derivation is meant: what its parentheses say, which units it leaves out, whether its sides agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import TypeAlias
+
+from tallystick.answers.check.claims import Claim
+from tallystick.derivations.arithmetic import (
+    Expression,
+    Name,
+    Number,
+    Operation,
+    Value,
+    alone,
+    evaluate,
+    scaled,
+    ungrouped,
+)
+from tallystick.derivations.statements import Side, Statement
+
+SCALED = (10**6, 10**9, 10**3)  # units that numbers may leave out, millions before others
+LITTLE = Fraction(1, 100)  # by so much two numbers that are written out may differ, and be about the same
+LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
+
+FAR = 12  # sides that are further apart, more than by a digit, are not meant as equal, unless by a factor left out
+LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
+SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
+NEAR_UNIT = 5  # a number of one digit is within a fifth of what it rounds
+BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that are MiB
+
+Sides: TypeAlias = "Sequence[Side]"
+
+
+class Readings:
+    """The readings of chains, under the values that the variables have."""
+
+    def __init__(self, stated: Mapping[str, Value]) -> None:
+        self.stated = stated
+        # By the identity of an expression, which is kept with its value.
+        self.values: dict[tuple[int, bool, bool], tuple[Expression, Value]] = {}
+
+    def forget(self) -> None:
+        """Begin another statement, or go on under other values of the variables."""
+        self.values.clear()
+
+    def wrong(self, sides: Sides) -> bool:
+        """Whether a link of a chain is wrong, parentheses read as they fit best."""
+        asides = self.asides(sides)
+        return not all(self.agree(left, right, asides=asides) for left, right in pairwise(sides))
+
+    def meant(self, statement: Statement, sides: Sides, before: Claim | None) -> Sides:
+        """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288 for 12,288."""
+        if len(sides) < 2 or not self.wrong(sides):
+            return sides
+        last = sides[-1].expression
+        others: list[Sides] = [[_with(side, ungrouped(side.expression)) for side in sides]]
+        if isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE:
+            for scale in SCALED:
+                lacking = (
+                    scaled(one.expression, scale) if _may_lack(one.expression) else one.expression for one in sides
+                )
+                others.append([_with(one, expression) for one, expression in zip(sides, lacking, strict=True)])
+        if statement.clause.lstrip().startswith("+") and before is not None:
+            goes_on = Operation(("+",), (Number(before.stated), sides[0].expression))  # "a + b = c. + d = e"
+            others.append([_with(sides[0], goes_on), *sides[1:]])
+        if symbolic(sides[0].expression) and len(sides) > 2:
+            others.append(sides[1:])  # the words of the formula are others than its numbers
+        others.append(self._shifted(sides))
+        return next((one for one in others if not self.wrong(one)), sides)
+
+    def _shifted(self, sides: Sides) -> Sides:
+        """A chain, the units put to its numbers that lack them: "= 15.7 G FLOPs", "= 384 MB" for MiB."""
+        found = [sides[0]]
+        for side in sides[1:]:
+            number = side.expression
+            if isinstance(number, Number) and number.value > 0:
+                left = self.value(found[-1].expression, asides=False)
+                lacks = left.exact / number.value  # about the unit that is left out
+                near = (unit for unit in _units(side) if abs(lacks - unit) * NEAR_UNIT <= unit)
+                others = (_with(side, Number(number.value * unit, number.unit * unit, rounded=True)) for unit in near)
+                side = next((one for one in others if self.agree(found[-1], one, asides=False)), side)  # noqa: PLW2901
+            found.append(side)
+        return found
+
+    def asides(self, sides: Sides) -> bool:
+        """Whether parentheses after a number only comment on it: the reading under which less is wrong."""
+        if not any(_has_aside(side.expression) for side in sides):
+            return False
+
+        def wrong(asides: bool) -> tuple[int, Fraction]:
+            pairs = list(pairwise(sides))
+            apart = [
+                abs(self.value(left.expression, asides).exact - self.value(right.expression, asides).exact)
+                for left, right in pairs
+            ]
+            agree = [self.agree(left, right, asides=asides) for left, right in pairs]
+            return agree.count(False), sum(apart, Fraction(0))
+
+        return wrong(True) <= wrong(False)
+
+    def value(self, side: Expression, asides: bool, *, loose: bool = False) -> Value:
+        """The value of a side; `asides` says that parentheses after a number only comment on it."""
+        key = id(side), asides, loose
+        if key not in self.values:
+            self.values[key] = side, evaluate(side, self.stated, loose=loose, asides=asides)
+        return self.values[key][1]
+
+    def agree(self, one: Side, other: Side, *, asides: bool) -> bool:
+        """Whether two neighbouring sides have one value, as far as their digits say."""
+        left, right, loose = one.expression, other.expression, other.loose
+        first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
+        second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
+        if first.meets(second):
+            return True
+        apart = abs(first.exact - second.exact)
+        if loose and isinstance(left, Number) and isinstance(right, Operation) and apart <= LITTLE * abs(first.exact):
+            return True  # "7,087,872 ≈ 12 × 768²": near, and said to be no more
+        if isinstance(left, Operation) and "/" in left.symbols and isinstance(right, Number) and apart < right.unit:
+            return True  # cut, not rounded
+        factor = _first_factor(right)
+        if factor is not right and first.meets(alone(factor, loose=loose) or self.value(factor, asides)):
+            return True  # "a × b = c × d = e", where c is a × b
+        ends, begins = _last_addend(left), _first_addend(right)
+        if ends is left and begins is right:
+            return False
+        # "a + b = c + d = e", where c is a + b and e is c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
+        last = alone(ends, loose=loose) or self.value(ends, asides)
+        start = alone(begins, loose=loose) or self.value(begins, asides)
+        return last.meets(start) or first.meets(start) or last.meets(second)
+
+    def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
+        """Why two sides that do not agree are not judged all the same; "" where they are."""
+        if not (left.sure and right.sure):
+            return "words stand among its numbers"
+        if _shapes(left.expression, right.expression):
+            return "it multiplies matrices, of which these are the shapes"
+        low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
+        computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
+        if not any(True for _ in names_in(left.expression)) and (high < LEAST_FAR or computed):
+            return ""  # "92 × 4 × 4 = 32" says nothing but numbers
+        ratio = high / low if low else 0
+        factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
+        left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
+        return "its sides are too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""
+
+
+def _units(side: Side) -> Sequence[Fraction]:
+    """The units that a number may leave out."""
+    return (*BINARY, *SHIFTS) if side.unit == "bytes" else SHIFTS
+
+
+def _with(side: Side, expression: Expression) -> Side:
+    return side._replace(expression=expression)
+
+
+def _may_lack(side: Expression) -> bool:
+    """Whether a unit may be left out in it: in a sum, and in a product with decimals; 12 × 768 × 12 is no number of millions."""
+    if not isinstance(side, Operation):
+        return False
+    return side.symbols[0] in "+-" or any(isinstance(part, Number) and part.unit < 1 for part in side.parts)
+
+
+def symbolic(side: Expression) -> bool:
+    """Whether a side has variables, and no number but small ones."""
+    names = any(True for _ in names_in(side))
+    return names and all(number.value < LEAST_REFERENCE for number in _numbers(side))
+
+
+def _numbers(expression: Expression) -> Iterator[Number]:
+    if isinstance(expression, Number):
+        yield expression
+    elif isinstance(expression, Operation):
+        for part in expression.parts:
+            yield from _numbers(part)
+
+
+def names_in(expression: Expression) -> Iterator[str]:
+    """The variables of an expression."""
+    if isinstance(expression, Name):
+        yield expression.name
+    elif isinstance(expression, Operation):
+        for part in expression.parts:
+            yield from names_in(part)
+
+
+def _first_addend(side: Expression) -> Expression:
+    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "+" else side
+
+
+def _shapes(left: Expression, right: Expression) -> bool:
+    """Whether "(512 × 64) × (64 × 512) = 512 × 512" says which shape a product of matrices has."""
+    if not (isinstance(left, Operation) and set(left.symbols) == {"*"} and isinstance(right, Operation)):
+        return False
+    pairs = [part.parts for part in (*left.parts, right) if isinstance(part, Operation) and part.symbols == ("*",)]
+    return len(pairs) == len(left.parts) + 1 > 2 and (pairs[0][0], pairs[-2][1]) == pairs[-1]
+
+
+def _first_factor(side: Expression) -> Expression:
+    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "*" else side
+
+
+def _last_addend(side: Expression) -> Expression:
+    return side.parts[-1] if isinstance(side, Operation) and side.symbols[-1] == "+" else side
+
+
+def _has_aside(expression: Expression) -> bool:
+    return isinstance(expression, Operation) and (
+        "(" in expression.symbols or any(_has_aside(part) for part in expression.parts)
+    )

@@ -1,0 +1,33 @@
+"""The sizes of a model under each name that texts and configs have for them."""
+
+from __future__ import annotations
+
+from tallystick.core.ledger import Ledger
+
+_SAME = (
+    ("n_embd", "hidden_size", "emb_dim", "d_model", "n_embed"),
+    ("n_layer", "n_layers", "num_hidden_layers", "num_layers"),
+    ("n_head", "n_heads", "num_attention_heads", "num_heads"),
+    ("num_key_value_heads", "n_kv_heads", "num_kv_heads"),
+    ("vocab_size", "n_vocab"),
+    ("n_positions", "n_ctx", "block_size", "context_length", "max_position_embeddings"),
+    ("intermediate_size", "n_inner", "d_ff", "ffn_dim"),
+)
+TEXT = "text_config_"  # how the symbols of a language model inside of a config begin
+
+
+def sizes(ledger: Ledger) -> dict[str, int]:
+    """The config's keys that are in the shapes, with their values, and what else each of them is called.
+
+    >>> from tallystick import count
+    >>> sizes(count("gpt2"))["d_model"]
+    768
+    """
+    symbols = ledger.model.symbols
+    found = {name: int(value) for name, value in symbols.items()}
+    # Of a model that also sees, texts mean its language by the plain words.
+    found |= {name.removeprefix(TEXT): value for name, value in found.items() if name.startswith(TEXT)} | found
+    for names in _SAME:
+        for value in [found[name] for name in names if name in found][:1]:
+            found |= {name: value for name in names if name not in found}
+    return found

@@ -1,0 +1,153 @@
+"""What a total adds: its terms, down through the lines that it refers to, each with its value and the words around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value
+
+MOST_TERMS = 500  # of one sum, all its levels together
+MOST_LEVELS = 40
+MOST_FACTORS = 12
+MOST_LABELS = 4
+LEAST_RATIO = 16  # 12 × 2,359,296 is about what 2,359,296 is about; 768 × 3072 is not about where 3072 came from
+
+
+class Term(NamedTuple):
+    """A part of a sum. `parts` are the terms that it is the sum of itself, none where it is one product."""
+
+    value: Fraction
+    spread: Fraction = Fraction(0)  # half of what the rounding of its numbers leaves open
+    factors: tuple[int, ...] = ()  # whole numbers that are multiplied; () where that is not all
+    labels: tuple[str, ...] = ()  # the words before it, nearest first
+    line: int = 0
+    parts: tuple[Term, ...] = ()
+    size: int = 1
+    levels: int = 1
+
+    @property
+    def leaves(self) -> tuple[Term, ...]:
+        """What it adds one level down: itself where it is one product."""
+        return self.parts or (self,)
+
+
+def term_of(
+    expression: Expression,
+    value: Callable[[Expression], Value],
+    refers: Callable[[Number | Name], Term | None],
+    *,
+    asides: bool,
+) -> Term:
+    """The term that an expression is.
+
+    Args:
+        expression: with a value, else `Undefined` is raised.
+        value: gives the value of any part of it.
+        refers: the term of an earlier line that a number or name stands for, or None.
+        asides: whether parentheses after a number only comment on it.
+    """
+
+    def term(node: Expression) -> Term:
+        if not isinstance(node, Operation):
+            return refers(node) or _leaf(value(node))
+        first = factor(node, 0) if node.symbols[0] in "*/(" else term(node.parts[0])
+        if node.symbols[0] in "+-":
+            signs = [1, *(1 if symbol == "+" else -1 for symbol in node.symbols)]
+            return total(
+                part if sign == 1 else times(part, _leaf(value(Number(Fraction(-1)))))
+                for sign, part in zip(signs, [first, *map(term, node.parts[1:])], strict=True)
+            )
+        if node.symbols[0] == "^":
+            power = value(node.parts[1]).exact
+            if 1 < power <= 4 and power.denominator == 1 and not first.parts:
+                return first._replace(value=value(node).exact, factors=first.factors * int(power))
+            return _leaf(value(node))
+        for symbol, part in zip(node.symbols, node.parts[1:], strict=True):
+            if symbol == "/":
+                first = _scaled(first, 1 / value(part).exact)
+            elif symbol == "*" or not asides:
+                first = times(first, factor(node, node.parts.index(part)))
+        return first
+
+    def factor(node: Operation, place: int) -> Term:
+        """A factor: 3072 of 768 × 3072 is a size, though an earlier line came to 3,072."""
+        part = node.parts[place]
+        if not isinstance(part, Number):
+            return term(part)
+        others = [value(other).exact for number, other in enumerate(node.parts) if number != place]
+        return term(part) if part.value >= LEAST_RATIO * max(others) else _leaf(value(part))
+
+    return term(expression)
+
+
+def total(terms: Iterable[Term]) -> Term:
+    """The sum of some terms."""
+    parts = [leaf for term in terms for leaf in ((term,) if term.labels else term.leaves)]
+    return _bounded(
+        Term(
+            sum((part.value for part in parts), Fraction(0)),
+            sum((part.spread for part in parts), Fraction(0)),
+            parts=tuple(part for part in parts if part.value),
+        )
+    )
+
+
+def times(one: Term, other: Term) -> Term:
+    """The product of two terms, multiplied out: (50257 + 1024) × 768 are two products."""
+    if one.parts or other.parts:
+        if one.size * other.size > MOST_TERMS:
+            parts: tuple[Term, ...] = ()
+        else:
+            parts = tuple(times(left, right) for left in one.leaves for right in other.leaves)
+    else:
+        parts = ()
+    labels = tuple(
+        label
+        for term, by in ((one, other), (other, one))
+        if abs(term.value) >= LEAST_RATIO * abs(by.value)
+        for label in term.labels
+    )
+    factors = one.factors + other.factors if one.factors and other.factors else ()
+    return _bounded(
+        Term(
+            one.value * other.value,
+            one.spread * abs(other.value) + other.spread * abs(one.value) + one.spread * other.spread,
+            factors if len(factors) <= MOST_FACTORS else (),
+            labels[:MOST_LABELS],
+            one.line or other.line,
+            parts,
+        )
+    )
+
+
+def labelled(term: Term, labels: Sequence[str], line: int) -> Term:
+    """A term with the words before its line put to those that it has, and its line where it had none."""
+    return term._replace(
+        labels=(term.labels + tuple(label for label in labels if label))[:MOST_LABELS],
+        line=term.line or line,
+        parts=tuple(labelled(part, labels, line) for part in term.parts),
+    )
+
+
+def _leaf(value: Value) -> Term:
+    whole = value.exact.denominator == 1 and value.low == value.high and value.exact >= 0
+    return Term(value.exact, (value.high - value.low) / 2, (int(value.exact),) if whole else ())
+
+
+def _scaled(term: Term, by: Fraction) -> Term:
+    return term._replace(
+        value=term.value * by,
+        spread=term.spread * by,
+        factors=(),
+        parts=tuple(_scaled(part, by) for part in term.parts),
+    )
+
+
+def _bounded(term: Term) -> Term:
+    size = 1 + sum(part.size for part in term.parts)
+    levels = 1 + max((part.levels for part in term.parts), default=0)
+    if size > MOST_TERMS or levels > MOST_LEVELS:
+        return term._replace(size=1, levels=1, parts=())
+    return term._replace(size=size, levels=levels)

@@ -1,0 +1,1 @@
+"""Why two models differ in size: causes that sum exactly to the difference."""

@@ -1,0 +1,343 @@
+"""Each difference between two models in words: what kind it is, which dimension, and by how many parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from tallystick.answers.check.projections import FUSED
+from tallystick.answers.compare.align import ADAPTER, Pair, without
+from tallystick.answers.compare.tensor_group import Strand
+from tallystick.core.ledger import EMBEDDING_ROLES, Axis
+
+TIES = ("tie-lost", "tie-gained")
+
+# What has no counterpart, by its name where that tells.
+_NOUNS = tuple(
+    (re.compile(pattern), word, said)
+    for pattern, word, said in (
+        (r"\.modules_to_save\.", "adapters", "copies that modules_to_save made"),
+        (r"[._]lora_", "adapters", "LoRA matrices"),
+        (ADAPTER.pattern, "adapters", "adapters"),
+        (
+            r"(^|[._])(absmax|nested_absmax|quant_map|SCB|g_idx|q?zeros|q?scales?|weight_scale\w*|weight_zero_point|qweight"
+            r"|weight_packed|weight_qdata|weight_shape|scale_inv|input_scale)$",
+            "packed",
+            "scales of packed weights",
+        ),
+        (
+            r"(^|[._])(mask|masked_bias|causal_mask|tril|inv_freq|position_ids)$",
+            "buffers",
+            "masks and tables counted as parameters",
+        ),
+    )
+)
+
+# Vocabularies are padded for the sake of tensor cores and of sharding: to 64 more often than to any other.
+PADDINGS = (64, 128, 256, 512, 32, 16, 8)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One reason why two models differ: `cause` is a stable word, `what` says it, `parameters` is what it adds."""
+
+    cause: str
+    what: str
+    parameters: int
+    names: tuple[str, ...]  # tensors, with * for the numbers of layers and experts
+    keys: tuple[str, ...] = ()  # the config keys that make it, where the configs tell
+
+
+def tie_cause(
+    tied: Mapping[str, str], parameters: int, *, lost: bool, keys: tuple[str, ...] = (), unlike: str = ""
+) -> Cause:
+    """Ties that only one of the models has: each name with the one that holds its storage.
+
+    Args:
+        tied: the names with their holders.
+        parameters: what the second model has more.
+        lost: whether the first model has the ties, and not the second.
+        keys: the config keys that say so.
+        unlike: what the first model is called, where nothing says that both were meant to be tied.
+    """
+    word = "tie-lost" if lost else "tie-gained"
+    if unlike:
+        verb, more = ("is not", f" as it is in {unlike}") if lost else ("is", f", which it is not in {unlike}")
+    else:
+        verb, more = ("is no longer" if lost else "is now"), ""
+    what = "; ".join(f"{name} {verb} tied to {holder}{more}" for name, holder in tied.items())
+    return Cause(word, what, parameters, tuple(dict.fromkeys(name for tie in tied.items() for name in tie)), keys)
+
+
+def padded(old: int, new: int) -> str:
+    """What to add to a vocabulary's change where it is a padding.
+
+    >>> padded(50257, 50304), padded(50257, 50258)
+    (' (padded to a multiple of 64)', '')
+    """
+    multiple = next((by for by in PADDINGS if 0 < new - old < by and new % by == 0), None)
+    return f" (padded to a multiple of {multiple})" if multiple else ""
+
+
+def in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """The largest first; of equal ones, ties."""
+    return tuple(sorted(causes, key=lambda cause: (-abs(cause.parameters), cause.cause not in TIES)))
+
+
+class Side(NamedTuple):
+    """What must be known of a whole model to put one difference in words."""
+
+    label: str
+    width: int  # of the stream between the layers; 0 where nothing tells
+    layers: tuple[Axis, ...]  # that some tensor stands in, as few runs as there are gaps
+    stacks: frozenset[str]  # names before the number of a layer that the other model has too
+    experts: bool  # whether it has any, or a router to them
+    meant: frozenset[str]  # names that are meant to be tied, whether they are or not
+    twice: Mapping[str, str]  # names of what it stores twice, with the words for that
+
+    @classmethod
+    def of(cls, label: str, strands: Sequence[Strand], paired: Iterable[Strand], meant: Iterable[str] = ()) -> Side:
+        """Read it from all strands, from those that have a counterpart, and from what the model says of its ties."""
+        own = [strand for strand in strands if not strand.buffer and not ADAPTER.search(strand.name)]
+        norms = [strand.shape[0] for strand in own if strand.role == "norm" and len(strand.shape) == 1]
+        tables = [strand.shape[-1] for strand in own if strand.role == "token_embedding" and strand.shape]
+        stacks = frozenset(strand.stack for strand in paired if strand.layered and not strand.buffer)
+        layers = {strand.layers for strand in own if strand.layered and strand.stack in stacks}
+        experts = any(strand.role in ("experts", "router") for strand in own)
+        width = max(norms, default=0) or max(tables, default=0)
+        return cls(label, width, _joined(layers), stacks, experts, frozenset(meant), _twice(own, label))
+
+    @property
+    def depth(self) -> int:
+        """How many layers."""
+        return sum(layers.length for layers in self.layers)
+
+
+def _twice(strands: Sequence[Strand], label: str) -> dict[str, str]:
+    """Projections that one model holds both fused and split, each with how to say so of it."""
+    modules: dict[tuple[object, ...], dict[str, list[Strand]]] = {}
+    for strand in strands:
+        if strand.slot and not strand.shared:
+            module = (strand.role, strand.trunk, strand.kind, strand.layers)
+            modules.setdefault(module, {}).setdefault(strand.slot, []).append(strand)
+    said: dict[str, str] = {}
+    for slots in modules.values():
+        for whole, split in FUSED.items():
+            if whole not in slots or not all(piece in slots for piece in split):
+                continue
+            one, pieces = slots[whole], [strand for piece in split for strand in slots[piece]]
+            if sum(s.size * s.each for s in one) == sum(s.size * s.each for s in pieces):
+                words = [" and ".join(dict.fromkeys(s.word for s in strands)) for strands in (pieces, one)]
+                said |= dict.fromkeys((s.name for s in pieces), f"{words[0]} in {label}, which hold {words[1]} again")
+                said |= dict.fromkeys((s.name for s in one), f"{words[1]} in {label}, which holds {words[0]} again")
+    return said
+
+
+def _joined(runs: Iterable[Axis]) -> tuple[Axis, ...]:
+    """Runs of numbers without those that overlap or touch."""
+    joined: list[Axis] = []
+    for start, length in sorted(runs):
+        if joined and start <= sum(joined[-1]):
+            first = joined[-1].start
+            joined[-1] = Axis(first, max(sum(joined[-1]), start + length) - first)
+        else:
+            joined.append(Axis(start, length))
+    return tuple(joined)
+
+
+def causes_of(pairs: Sequence[Pair], a: Side, b: Side) -> list[Cause]:
+    """All differences, those of one kind and one wording added up."""
+    counterparts = {one.name: pair.b[0].title for pair in pairs if pair.b for one in pair.a}
+    sums: dict[tuple[str, str], tuple[int, dict[str, None]]] = {}
+    for pair in pairs:
+        for cause in _both(pair, a, b, counterparts) if pair.a and pair.b else _alone(pair, a, b):
+            parameters, names = sums.get((cause.cause, cause.what), (0, {}))
+            sums[cause.cause, cause.what] = (parameters + cause.parameters, {**names, **dict.fromkeys(cause.names)})
+    return [Cause(word, what, parameters, tuple(names)) for (word, what), (parameters, names) in sums.items()]
+
+
+# -- a strand that both have ----------------------------------------------------------------------
+
+
+def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iterator[Cause]:
+    one, other = pair.a[0], pair.b[0]
+    gap = _count(pair.b) - _count(pair.a)
+    names = tuple(strand.title for strand in pair.b)
+    if one.buffer != other.buffer:
+        side = b.label if one.buffer else a.label
+        yield Cause("buffers", f"buffers counted as parameters in {side}", gap, names)
+    elif one.shared != other.shared and gap:
+        holder = counterparts.get(one.holder, one.holder) if one.shared else other.holder
+        meant = other.name in b.meant if one.shared else one.name in a.meant
+        unlike = "" if meant else a.label
+        yield tie_cause({other.title: holder.replace("{}", "*")}, gap, lost=one.shared, unlike=unlike)
+    elif not gap and (said := _stored_otherwise(pair, a.label, b.label)):
+        yield Cause("projections-fused", said, 0, (*(strand.title for strand in pair.a), *names))
+    elif gap and _packed(one) != _packed(other):
+        packed = b.label if _packed(other) else a.label
+        dtype = (other if _packed(other) else one).dtype
+        yield Cause("packed", f"packed quantised weights in {packed}, several values in one {dtype}", gap, names)
+    elif gap:
+        yield from _dimensions(pair, a, b)
+
+
+def _count(strands: Iterable[Strand]) -> int:
+    return sum(strand.parameters for strand in strands)
+
+
+def _packed(strand: Strand) -> bool:
+    return "int" in strand.dtype
+
+
+def _stored_otherwise(pair: Pair, label_a: str, label_b: str) -> str | None:
+    """That two sides of a pair are the same, where it does not show in their shapes: fused, stacked, or both."""
+    stacked = [strand.role == "experts" and strand.each == 1 for strand in (pair.a[0], pair.b[0])]
+    if len(pair.a) == len(pair.b) == 1 and stacked[0] == stacked[1]:
+        return None
+    many, few = (pair.a, pair.b) if len(pair.a) > len(pair.b) else (pair.b, pair.a)
+    same = " and ".join(", ".join(strand.word for strand in strands) for strands in (many, few))
+    how = f"{'fused' if few is pair.b else 'split'} in {label_b}" if len(many) > len(few) else ""
+    if stacked[0] != stacked[1]:
+        where = label_a if stacked[0] else label_b
+        how = f"fused and stacked in {label_b}" if how == f"fused in {where}" else f"{how}, stacked in {where}"
+    return f"{same} are the same, {how.removeprefix(', ') or f'cut otherwise in {label_b}'}"
+
+
+class _Dimension(NamedTuple):
+    word: str
+    said: str  # such as "MLP width"
+    size: int
+
+
+def _dimensions(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
+    """One dimension after the other changed from a's size to b's: what each adds."""
+    mine, others = _named(pair.a, a.width), _named(pair.b, b.width)
+    names = tuple(strand.title for strand in pair.b)
+    layers = pair.a[0].layers.length
+    sizes = [dim.size for dim in mine]
+    whole = prod(sizes) * layers == _count(pair.a) and prod(dim.size for dim in others) * layers == _count(pair.b)
+    if not whole or [dim.said for dim in mine] != [dim.said for dim in others]:
+        yield _reshaped(pair, names)
+        return
+    for place, (old, new) in enumerate(zip(mine, others, strict=True)):
+        before = prod(sizes)
+        sizes[place] = new.size
+        if old.size == new.size:
+            continue
+        word, what = old.word, f"{old.said} {old.size:,} → {new.size:,}"
+        if word == "vocabulary":
+            what += padded(old.size, new.size)
+        if a.width != b.width and old.size * b.width == new.size * a.width:  # 4d → 4d' is no change of its own
+            word, what = "width", f"width {a.width:,} → {b.width:,}"
+        yield Cause(word, what, (prod(sizes) - before) * layers, names)
+
+
+def _reshaped(pair: Pair, names: tuple[str, ...]) -> Cause:
+    """A strand whose dimensions are not those of its counterpart."""
+    gap = _count(pair.b) - _count(pair.a)
+    shapes = (" + ".join("×".join(map(str, strand.shape)) for strand in strands) for strands in (pair.a, pair.b))
+    return Cause(pair.a[0].role, f"{pair.a[0].role} of another shape: {' → '.join(shapes)}", gap, names)
+
+
+def _named(strands: Sequence[Strand], width: int) -> list[_Dimension]:
+    """The dimensions of a strand, or of several that together are one, in an order that does not depend on transposition."""
+    first = strands[0]
+    word, said = _across(strands)
+    dims = []
+    if first.role == "experts":
+        dims = [_Dimension("experts", "experts", first.experts)]
+    elif first.each > 1:
+        dims = [_Dimension(first.role, f"copies of {first.word}", first.each)]
+    if len(first.inner) not in (1, 2):
+        return [*dims, *(_Dimension(first.role, f"dimension {place}", size) for place, size in enumerate(first.inner))]
+    if len(first.inner) == 1:
+        along, rest = 0, []
+    elif first.role in EMBEDDING_ROLES or width == first.inner[1]:
+        along, rest = 0, [_Dimension("width", "width", first.inner[1])]
+    elif width == first.inner[0]:
+        along, rest = 1, [_Dimension("width", "width", first.inner[0])]
+    else:
+        along, rest = 0, [_Dimension(word, f"{said}, columns", first.inner[1])]
+    across = sum(strand.inner[along] for strand in strands)
+    if _slot(strands) == "gate_up" and across % 2 == 0:  # one width, whether gate and up are two matrices or one
+        across //= 2
+        rest = [*rest, _Dimension(word, "gate and up", 2)]
+    return [*dims, _Dimension(word, said, across), *rest]
+
+
+def _slot(strands: Sequence[Strand]) -> str | None:
+    """The projection that a strand is, or that several are together."""
+    pieces = tuple(strand.slot for strand in strands)
+    return pieces[0] if len(strands) == 1 else next((whole for whole, split in FUSED.items() if split == pieces), None)
+
+
+def _across(strands: Sequence[Strand]) -> tuple[str, str]:
+    """What the dimension that is not the width is, by role."""
+    role, slot = strands[0].role, _slot(strands)
+    if role == "attention":
+        return {
+            "qkv": ("kv-heads", "queries, keys and values"),
+            "kv": ("kv-heads", "keys and values"),
+            "k": ("kv-heads", "keys and values"),
+            "v": ("kv-heads", "keys and values"),
+        }.get(slot or "", ("heads", "queries"))
+    return {
+        "token_embedding": ("vocabulary", "vocabulary"),
+        "head": ("vocabulary", "vocabulary"),
+        "position_embedding": ("positions", "positions"),
+        "mlp": ("mlp-width", "MLP width"),
+        "experts": ("experts", "expert width"),
+        "router": ("experts", "experts"),
+        "norm": ("norms", "norm width"),
+    }.get(role, (role, f"{role} size"))
+
+
+# -- a strand that only one has -------------------------------------------------------------------
+
+
+def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
+    [strand] = pair.a or pair.b
+    side, there, sign = (a, b, -1) if pair.a else (b, a, 1)
+    if not strand.parameters:
+        return
+    beside = [strand]
+    if strand.layered and strand.stack in side.stacks and not ADAPTER.search(strand.name):
+        above = without(strand, there.layers)  # in layers that the other model has not
+        beside = without(strand, [one.layers for one in above])
+        for one in above:
+            yield Cause("layers", f"layers {a.depth:,} → {b.depth:,}", sign * one.parameters, (strand.title,))
+    for one in beside:
+        word, said = _noun(one)
+        if twice := side.twice.get(one.name):
+            yield Cause("stored-twice", twice, sign * one.parameters, (one.title,))
+            continue
+        if one.role == "mlp" and there.experts and not side.experts:
+            word, said = "experts", "one MLP in place of experts"
+        yield Cause(word, f"{said} only in {side.label}", sign * one.parameters, (strand.title,))
+
+
+def _noun(strand: Strand) -> tuple[str, str]:
+    """A word for what has no counterpart."""
+    for pattern, word, said in _NOUNS:
+        if pattern.search(strand.name):
+            return word, said
+    if strand.kind == "shift":
+        return "norms", "shifts of norms"
+    if strand.kind == "bias" and strand.role != "other":
+        return "biases", "biases"
+    if strand.role == "mlp" and strand.slot == "gate":
+        return "mlp-gate", "a gate in the MLP"
+    return {
+        "token_embedding": ("embeddings", "token embedding"),
+        "position_embedding": ("positions", "learned positions"),
+        "head": ("head", "a head of its own"),
+        "norm": ("norms", "norms"),
+        "experts": ("experts", "experts"),
+        "router": ("experts", "routers"),
+        "attention": ("attention", "attention tensors"),
+        "mlp": ("mlp", "MLP tensors"),
+        "other": ("other", "tensors without a counterpart"),
+    }.get(strand.role, (strand.role, f"{strand.role} tensors"))

@@ -1,0 +1,201 @@
+"""Why one model has more parameters than another: causes that sum exactly to the gap.
+
+Two configs of one family are walked from one to the other, key by key. Any other two models are laid beside each other,
+tensor by tensor, and what differs is put in words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tallystick.answers.compare.align import Pair, align, in_common
+from tallystick.answers.compare.causes import Cause, Side, causes_of, in_order
+from tallystick.answers.compare.config_walk import walk
+from tallystick.answers.compare.tensor_group import Strand
+from tallystick.answers.compare.tensor_groups import strands_of
+from tallystick.core.description import Recipe
+from tallystick.core.ledger import Ledger
+from tallystick.errors import BadInput
+
+MOST_SAID = 3  # examples of tensors that were aligned by structure
+
+
+@dataclass(frozen=True)
+class Row:
+    """Tensors that differ, of all layers at once; None where a model has no counterpart."""
+
+    name_a: str | None
+    name_b: str | None
+    shape_a: tuple[int, ...] | None  # of one tensor; of the first, where several are one in the other model
+    shape_b: tuple[int, ...] | None
+    parameters: int  # b's less a's
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`gap` is b's unique parameters less a's; the causes' `parameters` sum to it."""
+
+    source_a: str
+    source_b: str
+    total_a: int
+    total_b: int
+    gap: int
+    bytes_a: int
+    bytes_b: int
+    sentence: str
+    causes: tuple[Cause, ...]
+    aligned: tuple[str, ...]  # how the two were laid beside each other
+    tensors: tuple[Row, ...]
+
+    @property
+    def different(self) -> bool:
+        """Whether any parameter is more or less: not for another dtype, nor for the same in other tensors."""
+        return any(cause.parameters for cause in self.causes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of ``tallystick compare``: keys are a contract, added to and never renamed."""
+        causes = [{**asdict(cause), "names": list(cause.names), "keys": list(cause.keys)} for cause in self.causes]
+        tensors = [
+            {**asdict(row), "shape_a": row.shape_a and list(row.shape_a), "shape_b": row.shape_b and list(row.shape_b)}
+            for row in self.tensors
+        ]
+        return {**asdict(self), "causes": causes, "aligned": list(self.aligned), "tensors": tensors}
+
+
+def compare(a: Ledger, b: Ledger) -> Comparison:
+    """What b has more than a, and why.
+
+    Raises:
+        BadInput: when the two have nothing in common.
+    """
+    label_a, label_b = (a.source, b.source) if a.source != b.source else (f"A ({a.source})", f"B ({b.source})")
+    strands_a, strands_b = strands_of(a.rolled), strands_of(b.rolled)
+    pairs = align(strands_a, strands_b)
+    recipe_a, recipe_b = _recipe(a), _recipe(b)
+    if recipe_a and recipe_b and recipe_a.family == recipe_b.family:
+        causes = walk(recipe_a, recipe_b.values)
+        aligned: tuple[str, ...] = (f"two configs of {recipe_a.family}, from A's values to B's one key at a time",)
+    else:
+        if pairs and not in_common(pairs):
+            raise BadInput(
+                f"{label_a} ({a.total:,} parameters) and {label_b} ({b.total:,}) have nothing in common: no tensor of one"
+                " has a counterpart in the other by its name, or by what it is for",
+                code="no-answer",
+            )
+        side_a = Side.of(label_a, strands_a, [strand for pair in pairs if pair.b for strand in pair.a], _meant(a))
+        side_b = Side.of(label_b, strands_b, [strand for pair in pairs if pair.a for strand in pair.b], _meant(b))
+        causes = causes_of(pairs, side_a, side_b)
+        aligned = _how(pairs)
+    gap = b.total - a.total
+    causes += _dtypes(a, b)
+    ordered = in_order(causes)
+    return Comparison(
+        source_a=a.source,
+        source_b=b.source,
+        total_a=a.total,
+        total_b=b.total,
+        gap=gap,
+        bytes_a=a.totals["bytes"] or 0,
+        bytes_b=b.totals["bytes"] or 0,
+        sentence=_sentence(label_a, label_b, a.total, b.total, ordered),
+        causes=ordered,
+        aligned=aligned,
+        tensors=tuple(sorted((_row(pair) for pair in pairs if _differs(pair)), key=lambda row: -abs(row.parameters))),
+    )
+
+
+def _recipe(ledger: Ledger) -> Recipe | None:
+    """The config that lays out this very ledger: its own, or the one beside it where the two agree."""
+    described, mismatches = ledger.evidence.described, ledger.evidence.mismatches
+    if described is not None and (described.total != ledger.total or any(mismatches.values())):
+        return None
+    return ledger.model.recipe
+
+
+def _meant(ledger: Ledger) -> set[str]:
+    """Names that the model itself or its config means to be tied."""
+    return {name for names in ledger.evidence.declared or () for name in names}
+
+
+def _dtypes(a: Ledger, b: Ledger) -> list[Cause]:
+    """Bytes, not parameters: a cause that adds none."""
+    mine, others = a.by("dtype"), b.by("dtype")
+    if mine.keys() == others.keys() or not (mine and others):
+        return []
+    return [Cause("dtype", f"dtype {' and '.join(mine)} → {' and '.join(others)}", 0, ())]
+
+
+def _sentence(label_a: str, label_b: str, total_a: int, total_b: int, causes: Sequence[Cause]) -> str:
+    gap = total_b - total_a
+    counted = sorted((cause for cause in causes if cause.parameters), key=lambda cause: -abs(cause.parameters))
+    if not counted:
+        return f"{label_b} and {label_a} have the same {total_a:,} parameters"
+    first, *others = counted
+    why = first.what
+    if others:
+        why = f"mostly {why} ({first.parameters:+,}), and {len(others)} {'causes' if len(others) > 1 else 'cause'} more"
+    if not gap:
+        return f"{label_b} and {label_a} both have {total_a:,} parameters, for causes that cancel out: {why}"
+    return (
+        f"{label_b} has {abs(gap):,} parameters {'more' if gap > 0 else 'fewer'} than {label_a}"
+        f" ({total_b:,} against {total_a:,}): {why}"
+    )
+
+
+# -- what was laid beside what --------------------------------------------------------------------
+
+
+def _how(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    said = {
+        "name": "by name",
+        "wrapped": "by name, but for prefixes and wrappers",
+        "structure": "by structure (role, layer, order, shape)",
+    }
+    both = [pair for pair in pairs if pair.a and pair.b]
+    counts: Counter[str] = Counter()
+    for pair in both:
+        counts[pair.how] += sum(strand.copies for strand in pair.b)
+    lines = []
+    for how, words in said.items():
+        examples = [f"{_names(pair.a)} with {_names(pair.b)}" for pair in both if pair.how == how]
+        shown = "; ".join(examples[:MOST_SAID]) + ("; …" if len(examples) > MOST_SAID else "")
+        if counts[how]:
+            lines.append(f"{_tensors(counts[how])} {words}" + ("" if how == "name" else f": {shown}"))
+    turned = sum(
+        strand.copies
+        for pair in both
+        for one, strand in zip(pair.a, pair.b, strict=False)
+        if len(pair.a) == len(pair.b) and one.shape != strand.shape and one.shape == strand.shape[::-1]
+    )
+    if turned:
+        lines.append(f"{_tensors(turned)} transposed")
+    return tuple(lines)
+
+
+def _tensors(count: int) -> str:
+    return f"{count:,} tensor" + ("" if count == 1 else "s")
+
+
+def _names(strands: Sequence[Strand]) -> str:
+    return " + ".join(strand.title for strand in strands)
+
+
+def _differs(pair: Pair) -> bool:
+    return _gap(pair) != 0 or len(pair.a) != len(pair.b)
+
+
+def _gap(pair: Pair) -> int:
+    return sum(strand.parameters for strand in pair.b) - sum(strand.parameters for strand in pair.a)
+
+
+def _row(pair: Pair) -> Row:
+    return Row(
+        name_a=_names(pair.a) or None,
+        name_b=_names(pair.b) or None,
+        shape_a=pair.a[0].shape if pair.a else None,
+        shape_b=pair.b[0].shape if pair.b else None,
+        parameters=_gap(pair),
+    )

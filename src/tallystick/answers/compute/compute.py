@@ -1,0 +1,436 @@
+"""What a model computes: the operations of its matrix products, part by part, forward and backward.
+
+A product of m × k and k × n takes 2·m·k·n operations: a multiplication and an addition each. Matrix products alone are
+counted, as `torch.utils.flop_counter` does and papers do; all the rest (norms, activations, softmax, rotations, the
+lookups of embeddings) is less than a hundredth of them in a model of any size.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tallystick.answers.compute.products import Product
+from tallystick.answers.compute.scans import scan
+from tallystick.answers.compute.throughput import Rate, rate
+from tallystick.answers.devices import Device
+from tallystick.answers.memory.activations import running_of
+from tallystick.answers.parts import kind_of
+from tallystick.answers.workload import workload
+from tallystick.core.anatomy import Attending, Indexer, Mixing
+from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.tensor_names import template_of
+from tallystick.errors import BadInput
+from tallystick.runtimes import Running, Runtime
+from tallystick.runtimes.transformers import TRANSFORMERS
+
+# In the order of the table. An embedding is looked up: its line says that this takes no product.
+PARTS = (
+    "embedding",
+    "attention_projections",
+    "attention_scores",
+    "attention_values",
+    "mlp",
+    "experts",
+    "router",
+    "ssm",
+    "conv",
+    "other",
+    "head",
+)
+_PART_OF = {"token_embedding": "embedding", "position_embedding": "embedding", "attention": "attention_projections"}
+_LOOKED_UP = "embedding"
+_AFTER_ATTENTION = ("mlp", "experts", "router")
+
+KAPLAN = "Kaplan et al. 2020, Scaling Laws for Neural Language Models, section 2.1"
+PALM = "Chowdhery et al. 2022, PaLM, appendix B"
+
+# Run only where an encoder stands beside the decoder.
+_CROSS = re.compile(r"(^|\.)(cross_?att\w*|encoder_attn)\.")
+
+# Embeddings that add to the values of attention.
+_BY_ROW = re.compile(r"(^|\.)value_embed")
+
+# Tensors with several axes that are multiplied element by element, which no product tells.
+_BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+|\w+_l2_clip\.scale)$")
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """A rule of thumb beside the exact number."""
+
+    what: str
+    parameters: int  # the N of 6·N
+    training_flops: int  # 6·N for each token
+    ratio: float  # to the exact number
+
+
+@dataclass(frozen=True)
+class Compute:
+    """The operations of one pass over `batch` sequences of `sequence` tokens."""
+
+    source: str
+    batch: int
+    sequence: int
+    products: tuple[Product, ...]
+    approximations: tuple[Approximation, ...]
+    complete: bool  # False where the source does not tell all that runs
+    notes: tuple[str, ...]
+    rate: Rate | None = None  # how fast a device does it, where one was named
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the pass."""
+        return self.batch * self.sequence
+
+    @property
+    def forward(self) -> int:
+        """Operations of the forward pass."""
+        return sum(product.forward_flops for product in self.products)
+
+    @property
+    def backward(self) -> int:
+        """Operations of the backward pass, nothing computed twice."""
+        return sum(product.backward_flops for product in self.products)
+
+    @property
+    def training(self) -> int:
+        """Operations of both passes: what MFU counts, and what eager attention does."""
+        return self.forward + self.backward
+
+    @property
+    def needed(self) -> int:
+        """Operations of the forward pass that the result depends on."""
+        return sum(product.needed_flops for product in self.products)
+
+    @property
+    def flash_training(self) -> int:
+        """Operations of both passes with a fused attention kernel, which computes the scores again for the gradients.
+
+        As many again as their forward pass took (Dao et al. 2022, "FlashAttention", section 3.1).
+        """
+        again = (product.backward_flops // 2 for product in self.products if product.part == "attention_scores")
+        return self.training + sum(again)
+
+    def parts(self) -> dict[str, dict[str, int]]:
+        """Operations by part, in the order of `PARTS`; parts that the model lacks are left out."""
+        sums: dict[str, dict[str, int]] = {}
+        for part in PARTS:
+            products = [product for product in self.products if product.part == part]
+            if products:
+                sums[part] = {
+                    "forward_flops": sum(product.forward_flops for product in products),
+                    "training_flops": sum(product.forward_flops + product.backward_flops for product in products),
+                    "needed_flops": sum(product.needed_flops for product in products),
+                }
+        return sums
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of ``tallystick compute``: keys are a contract, added to and never renamed."""
+        return {
+            "source": self.source,
+            "batch": self.batch,
+            "sequence": self.sequence,
+            "forward_flops": self.forward,
+            "backward_flops": self.backward,
+            "training_flops": self.training,
+            "flash_training_flops": self.flash_training,
+            "needed_flops": self.needed,
+            "parts": self.parts(),
+            "lines": [asdict(product) for product in self.products],
+            "approximations": [asdict(approximation) for approximation in self.approximations],
+            **({"rate": asdict(self.rate)} if self.rate else {}),
+            "complete": self.complete,
+            "notes": list(self.notes),
+        }
+
+
+def compute(
+    ledger: Ledger,
+    *,
+    batch: int = 1,
+    sequence: int | None = None,
+    mode: str = "training",
+    tokens: int | str | None = None,
+    device: Device | None = None,
+    mfu: float | None = None,
+    tokens_per_second: float | None = None,
+    runtime: Runtime = TRANSFORMERS,
+) -> Compute:
+    """What a model computes for `batch` sequences, logits of every token included.
+
+    Training takes a product for the gradient of each trained weight, and one for the gradient of what it was multiplied
+    with where something before it, in the order in which the model prints, is trained too: so where all is trained, the
+    backward pass takes twice the forward pass.
+
+    Args:
+        ledger: of a config, a checkpoint or a module.
+        batch: sequences at once.
+        sequence: tokens of each; by default as many as there are learned positions, or 4,096.
+        mode: what a run does, ``"training"`` or ``"inference"``, the forward pass alone.
+        tokens: of that run, in sequences of this length.
+        device: what it runs on.
+        mfu: the share of the device's peak that it reaches.
+        tokens_per_second: the tokens that one device does in a second, in place of `mfu`.
+        runtime: what runs it.
+
+    Raises:
+        BadInput: for numbers that make no sense or contradict each other, and for a model without a matrix.
+    """
+    sequence, notes = workload(ledger, batch, sequence)
+    running = _running(ledger)
+    model = ledger.model
+    attending, recurring = model.attending, model.recurring
+    entries = [entry for entry in running.parameters if not _CROSS.search(entry.name)]
+    if len(entries) < len(running.parameters):
+        notes.append("cross-attention is not counted: it runs only beside an encoder")
+    if model.towers:
+        notes.append("what reads images or sound is not counted: no token goes through it")
+        entries = [entry for entry in entries if not entry.name.startswith(model.towers)]
+    untold = [entry for entry in entries if entry.role == "experts" and entry.active is None]
+    if untold:
+        notes.append(
+            "experts are not counted: the source does not tell how many of them a token uses (a config of a native type"
+            " does)"
+        )
+    entries = [entry for entry in entries if entry not in untold]
+    unscanned = any(one.keeps.state and one.keeps.runs is None for one in recurring)
+    if unscanned:
+        notes.append("the scans of recurrent layers are not counted, only the products with their weights")
+    elif not attending and not recurring:
+        notes.append(
+            "scores and values of attention are not counted, nor a scan if there is one: the source does not tell how"
+            " the model attends (a config of a native type does)"
+        )
+    if model.irregular:
+        notes.append(f"each weight is counted as if it took every token once, but {model.irregular}")
+    if not any(entry.role == "head" for entry in entries):
+        why = "the model has none" if model.recipe else "the source shows none, as where it is tied and not stored"
+        notes.append(f"no head is counted: {why}")
+    learning, how = _Learning(entries, model.unlearned), running_of(ledger, runtime)
+    products = [
+        *_weights(learning.entries, learning, batch, sequence),
+        *(product for one in attending for product in _attention(one, how, learning, batch, sequence)),
+        *(_mixing(one, learning, batch, sequence) for one in model.mixing),
+        *(
+            product
+            for one in recurring
+            for product in scan(one, learning.layers(one.start, one.layers)[1], batch, sequence)
+        ),
+    ]
+    if not products:
+        raise BadInput(f"{ledger.source} holds no matrix: there is nothing to multiply", code="no-answer")
+    products.sort(key=lambda product: PARTS.index(product.part))
+    answer = Compute(
+        ledger.source,
+        batch,
+        sequence,
+        tuple(products),
+        (),
+        bool(attending or recurring) and not untold and not unscanned and not model.irregular,
+        (*notes, *_notes(entries, attending, sequence, learning)),
+    )
+    thumb = () if learning.frozen else tuple(_rules_of_thumb(running, answer))
+    answer = replace(answer, approximations=thumb)
+    if device is None and tokens is None and mfu is None and tokens_per_second is None:
+        return answer
+    reached = rate(
+        {"training": answer.training // answer.tokens, "inference": answer.forward // answer.tokens},
+        mode=mode,
+        tokens=tokens,
+        device=device,
+        mfu=mfu,
+        tokens_per_second=tokens_per_second,
+    )
+    return replace(answer, rate=reached)
+
+
+def _running(ledger: Ledger) -> Ledger:
+    """The ledger that shows what runs: a checkpoint may hold a tied head once, or weights that are packed.
+
+    A live module is what runs, and may have adapters that its config does not know of.
+    """
+    packed = any("int" in entry.dtype for entry in ledger.parameters if kind_of(entry) == "matrix")
+    return ledger.as_described if ledger.kind != "module" or packed else ledger
+
+
+# -- what is trained ------------------------------------------------------------------------------
+
+
+class _Learning:
+    """Which products the backward pass takes. Where nothing is frozen, all of them."""
+
+    def __init__(self, entries: Sequence[Entry], never: tuple[str, ...]) -> None:
+        self.never = never  # how names begin of what has no gradients
+        # Stored sines and cosines are frozen too, and change nothing: what is before them in the model is trained.
+        self.frozen = not all(entry.trainable or entry.role == "position_embedding" for entry in entries)
+        # Layer by layer where layers can differ; rolled up where they cannot, however many there are.
+        self.entries = [single for entry in entries for single in entry.unrolled()] if self.frozen else list(entries)
+        self.first = next((place for place, entry in enumerate(self.entries) if entry.trainable), len(self.entries))
+
+    def gradients(self, place: int) -> int:
+        """Gradients that the product with this entry takes: of the weight, and of what it is multiplied with."""
+        entry, before = self.entries[place], not self.frozen or place > self.first
+        if template_of(entry.name)[0].startswith(self.never):
+            return 0
+        return int(entry.trainable) + int(before)
+
+    def layers(self, start: int, count: int) -> tuple[int, int]:
+        """Of so many layers from `start` on, the first whose products with one another have gradients, and how many."""
+        if not self.frozen:
+            return start, count
+        end = start + count
+        first = int(min(max(self._first_layer(), start), end))
+        return first, end - first
+
+    def _first_layer(self) -> float:
+        """The first layer whose attention has gradients: that of the first trained tensor, or the next one."""
+        if self.first == len(self.entries):
+            return math.inf
+        entry = self.entries[self.first]
+        numbers = template_of(entry.name)[1]
+        if not numbers:
+            return math.inf if entry.role == "head" else 0
+        return int(numbers[0]) + (entry.role in _AFTER_ATTENTION)
+
+
+# -- products with weights ------------------------------------------------------------------------
+
+
+def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence: int) -> list[Product]:
+    """Each matrix once, single layers of a live module added up."""
+    tokens = batch * sequence
+    found: dict[tuple[str, tuple[int, ...]], list[tuple[Entry, int]]] = {}
+    for place, entry in enumerate(entries):
+        if kind_of(entry) == "matrix" and not _BY_ELEMENT.search(entry.name):
+            template = entry.name if entry.axes else template_of(entry.name)[0]
+            found.setdefault((template, entry.shape), []).append((entry, learning.gradients(place)))
+    products = []
+    for (template, shape), stack in found.items():
+        entry, copies = stack[0][0], sum(entry.copies for entry, _ in stack)
+        part = _LOOKED_UP if _BY_ROW.search(template) else _PART_OF.get(entry.role, entry.role)
+        if part == _LOOKED_UP:
+            products.append(Product(part, template, 0, 0, 0, "0: rows are looked up", KAPLAN))
+            continue
+        # A causal convolution reads on past the end, and cuts off what comes of that.
+        read = tokens + batch * (int(shape[-1]) - 1) if part == "conv" else tokens
+        flops = [int(2 * read * entry.size * entry.copies * (entry.active or 1)) for entry, _ in stack]
+        backward = sum(count * gradients for count, (_, gradients) in zip(flops, stack, strict=True))
+        factors = ["2", f"{read:,} tokens", *([f"{copies:,}"] if copies > 1 else [])]
+        factors += [f"{int(dim):,}" for dim in shape]
+        if entry.active is not None:
+            factors.append(f"{entry.active} of the experts" if part == "experts" else f"{entry.active} of them")
+        needed = sum(flops) // read * tokens
+        products.append(Product(part, template, sum(flops), backward, needed, " × ".join(factors), KAPLAN))
+    return products
+
+
+# -- attention itself -----------------------------------------------------------------------------
+
+
+def _attention(one: Attending, how: Running, learning: _Learning, batch: int, sequence: int) -> Iterator[Product]:
+    """Each query with each key, and each weight that comes of it with each value, of the pairs that the runtime multiplies."""
+    first, count = learning.layers(one.start, one.layers)
+    heads, learned = one.heads, one._replace(start=first, layers=count).windows()
+    if heads.indexer and heads.indexer.heads:
+        yield _choosing(one, heads.indexer, batch, sequence)
+    for window, layers in one.windows().items():
+        pairs = batch * layers * int(heads.queries)
+        most = heads.indexer.chosen if heads.indexer else window
+        needed = visible(sequence, most, chunked=heads.chunked) if heads.causal else sequence**2
+        multiplied = how.pairs(heads, window, sequence)
+        positions = f"{sequence:,} × {sequence:,}" if multiplied == sequence**2 else f"{multiplied:,} pairs"
+        factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {positions}"
+        for part, what, size in (
+            ("attention_scores", "queries with keys", int(heads.size)),
+            ("attention_values", "weights with values", int(heads.value_size)),
+        ):
+            yield Product(
+                part,
+                f"{one.name}: {what}" + (f", window {int(window):,}" if window else ""),
+                2 * pairs * multiplied * size,
+                4 * batch * learned.get(window, 0) * int(heads.queries) * multiplied * size,
+                2 * pairs * needed * size,
+                f"2 × {factors} × {size:,}",
+                PALM,
+            )
+
+
+def _choosing(one: Attending, indexer: Indexer, batch: int, sequence: int) -> Product:
+    """Each query of an indexer with each key, and what its heads score with their weights; none of it has gradients."""
+    heads, layers = int(indexer.heads), int(one.layers)
+    size = int(indexer.size) + indexer.weighed
+    each = 2 * batch * layers * heads * size
+    factors = f"{batch:,} × {layers:,} layers × {heads:,} heads × {sequence:,} × {sequence:,}"
+    return Product(
+        "attention_scores",
+        f"{one.name}: which positions are read",
+        each * sequence**2,
+        0,
+        each * visible(sequence, None),
+        f"2 × {factors} × {size:,}",
+        "DeepSeek-AI 2025, DeepSeek-V3.2, section 2.1",
+    )
+
+
+def _mixing(one: Mixing, learning: _Learning, batch: int, sequence: int) -> Product:
+    """What a layer multiplies beside its tensors, each used once, and its attention."""
+    _, learned = learning.layers(one.start, one.layers)
+    each = 2 * batch * sequence * one.multiplications
+    factors = f"2 × {batch * sequence:,} tokens × {one.layers:,} × {one.multiplications:,}"
+    return Product(
+        "other", f"{one.name}: what goes through", one.layers * each, 2 * learned * each, one.layers * each, factors
+    )
+
+
+def visible(sequence: int, window: int | None, *, chunked: bool = False) -> int:
+    """Pairs of a position and one that it sees: itself, and those before it within the window, or within its chunk.
+
+    >>> visible(4, None), visible(4, 2), visible(4, 9), visible(4, 3, chunked=True)
+    (10, 7, 10, 7)
+    """
+    seen = sequence if window is None else min(int(window), sequence)
+    if chunked and seen:
+        chunks, rest = divmod(sequence, seen)
+        return (chunks * seen * (seen + 1) + rest * (rest + 1)) // 2
+    return seen * (seen + 1) // 2 + (sequence - seen) * seen
+
+
+# -- beside the numbers ---------------------------------------------------------------------------
+
+
+def _notes(
+    entries: Sequence[Entry], attending: Sequence[Attending], sequence: int, learning: _Learning
+) -> Iterator[str]:
+    if any(entry.role == "head" and not entry.unique for entry in entries):
+        yield "the head is multiplied though it is tied: tying saves parameters, not operations"
+    shares = {entry.active for entry in entries if entry.active is not None and entry.role == "experts"}
+    if shares:
+        share = max(shares)
+        yield f"experts: those that a token is sent to, {share} of all; run densely they would take {float(1 / share):g} times as many"
+    windows = {int(window) for one in attending for window in one.windows() if window is not None}
+    if any(window < sequence for window in windows):
+        yield "windows: positions beyond them are multiplied and then masked; needed_flops leaves them out"
+    if learning.frozen:
+        yield "some weights are frozen: gradients are counted from the first trained tensor on, to within one layer"
+
+
+def _rules_of_thumb(ledger: Ledger, answer: Compute) -> Iterator[Approximation]:
+    """6·N for each token, for every N that people take."""
+    totals = ledger.totals
+    unique, active, rest = totals["unique"], totals["active"], totals["non_embedding"]
+    weights = sum(p.forward_flops for p in answer.products if not p.part.startswith(("attention_s", "attention_v")))
+    idle = 0 if unique is None or active is None else unique - active
+    said = {
+        "all parameters": unique,
+        "active parameters": active if idle else None,
+        "parameters but embeddings and head (Kaplan et al. 2020)": None if rest is None else rest - idle,
+        "weights that a token is multiplied with": weights // (2 * answer.tokens),
+    }
+    for what, parameters in said.items():
+        if parameters is not None:
+            flops = 6 * int(parameters) * answer.tokens
+            yield Approximation(what, int(parameters), flops, round(flops / answer.training, 6))

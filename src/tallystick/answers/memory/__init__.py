@@ -1,0 +1,1 @@
+"""Memory needed for inference or training, line by line."""

@@ -1,0 +1,232 @@
+"""What a training step keeps for its backward pass, and the logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tallystick.answers.memory.lines import Line
+from tallystick.core.anatomy import ChunkedScan, Projection
+from tallystick.core.dtypes import BITS
+from tallystick.core.ledger import Entry, Ledger
+from tallystick.runtimes import Load, Running, Runtime
+from tallystick.runtimes.transformers import TRANSFORMERS
+
+ATTENTION = ("flash", "eager")
+RECOMPUTE = ("none", "selective", "full")
+LOSS = ("full", "chunked")
+
+FLOAT, INDEX = 4, 8  # bytes of a float32, of an index (int64)
+HALF = 2  # bytes of an element in autocast's copies
+CAST = ("attention", "mlp", "router", "head", "ssm", "conv", "other")  # the roles of the matrices that it copies
+
+HSU = "Hsu et al. 2024, Liger Kernel, section 3.2"
+KORTHIKANTI = "Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models, section 4"
+SOURCES = {
+    "attention": "Dao et al. 2022, FlashAttention, section 3.1",
+    "attention probabilities": KORTHIKANTI,
+    "mlp": KORTHIKANTI,
+    "inputs of blocks": "Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost, section 4",
+}
+
+
+def saved(
+    ledger: Ledger,
+    batch: int,
+    sequence: int,
+    *,
+    dtype: str,
+    attention: str = "flash",
+    recompute: str = "none",
+    precision: str = "pure",
+    waiting: int = 1,
+    running: Running | None = None,
+) -> list[Line]:
+    """What a training step keeps for its backward pass, the logits left out.
+
+    Args:
+        ledger: one that tells how its model runs; of any other nothing is known, and there is no line.
+        batch: sequences at once.
+        sequence: tokens of each.
+        dtype: of the matrix products.
+        attention: ``"flash"``, a fused kernel (torch's, as transformers calls it), or ``"eager"``, by hand.
+        recompute: ``"none"``; ``"selective"``, the scores of the attention are computed again; ``"full"``, each block
+            is, from its input.
+        precision: ``"mixed"`` is torch.autocast over weights in float32; any other computes in `dtype` throughout.
+        waiting: batches for which a stage of a pipeline keeps them at once.
+        running: how the model runs; None: as transformers runs its type. A part of a model needs that of the whole.
+    """
+    parts = ledger.model.parts
+    if not parts:
+        return []
+    load = Load(batch, sequence, BITS[dtype] // 8, precision == "mixed", attention, recompute)
+    read = [entry for entry in ledger.parameters if not entry.name.startswith(ledger.model.towers)]
+    learned = any(entry.role == "position_embedding" for entry in read)
+    kept = _Sum(load)
+    for what, layers, size in (running or running_of(ledger)).saved(parts, load, learned=learned):
+        kept.add(what, layers, size)
+    if load.mixed:
+        for numbered, size in _copies(ledger):
+            if numbered is None or recompute != "full":
+                kept.add("autocast's copies of weights", numbered or 1, size)
+    return kept.lines(waiting)
+
+
+def recomputed(
+    ledger: Ledger,
+    batch: int,
+    sequence: int,
+    *,
+    dtype: str,
+    attention: str = "flash",
+    recompute: str = "none",
+    precision: str = "pure",
+    loss: str = "full",
+    running: Running | None = None,
+) -> list[Line]:
+    """What the backward pass holds beside `saved` while it computes again what that leaves out, for one layer at a time.
+
+    The gradients of the logits are gone by then; the logits are not, as long as the caller holds what the model gave.
+
+    Args: as for `saved` and `logits`.
+    """
+    parts = ledger.model.parts
+    if not parts or recompute == "none" or (recompute == "selective" and attention == "flash"):
+        return []
+    load = Load(batch, sequence, BITS[dtype] // 8, precision == "mixed", attention, recompute)
+    whole = recompute == "full"
+    what = "one block" if whole else "scores of one layer"
+    size, added = (running or running_of(ledger)).recomputed(parts, load)
+    if whole and load.mixed:
+        size += sum(copy for layers, copy in _copies(ledger) if layers is not None)
+    lines = [
+        Line("recomputed", f"{what}, computed again", size, f"{size:,} B"),
+        Line("recomputed", "gradients inside, at most", added, f"{added:,} B"),
+    ]
+    if loss == "full":
+        held = next(iter(logits(ledger, batch, sequence, dtype=dtype)), None)
+        lines += [replace(held, part="recomputed", what="logits that the caller holds")] if held else []
+    return lines
+
+
+def logits(ledger: Ledger, batch: int, sequence: int, *, dtype: str, loss: str = "full") -> list[Line]:
+    """The logits, what the loss keeps of them, and their gradients, all alive when backward begins.
+
+    Args:
+        ledger: of a model with a head, or with a token embedding that serves as one.
+        batch: sequences at once.
+        sequence: tokens of each.
+        dtype: of the matrix products.
+        loss: ``"full"``, cross entropy of all logits in float32, as transformers has it; ``"chunked"``, of one chunk of
+            tokens after another, whose gradient takes the place of its logits.
+    """
+    head = head_of(ledger)
+    if head is None:
+        return []
+    vocabulary, reads = int(head.shape[0]), int(head.shape[-1])
+    tokens, width = batch * sequence, BITS[dtype] // 8
+    each = f"{tokens:,} tokens × {vocabulary:,}"
+    if loss == "chunked":
+        chunk = _chunk(tokens, vocabulary, reads)
+        return [
+            _line(
+                f"logits of a chunk in {dtype}",
+                chunk * vocabulary * width,
+                f"{chunk:,} tokens × {vocabulary:,} × {width} B",
+                HSU,
+            ),
+            _line(
+                "gradient of what the head reads",
+                tokens * reads * width,
+                f"{tokens:,} tokens × {reads:,} × {width} B",
+                HSU,
+            ),
+        ]
+    lines = [_line(f"logits in {dtype}", tokens * vocabulary * width, f"{each} × {width} B")]
+    if any(isinstance(part.what, Projection) and part.what.capped for part in ledger.model.parts):
+        lines.append(
+            _line("logits before they are scaled to their cap", tokens * vocabulary * width, f"{each} × {width} B")
+        )
+    kept = tokens * (vocabulary * FLOAT + INDEX) + FLOAT
+    gradients = 2 * tokens * vocabulary * FLOAT
+    return [
+        *lines,
+        _line(
+            "log-probabilities in float32, and targets",
+            kept,
+            f"{each} × {FLOAT} B + {tokens:,} × {INDEX} B + {FLOAT} B",
+        ),
+        _line("gradients of log-probabilities and of logits in float32", gradients, f"2 × {each} × {FLOAT} B"),
+    ]
+
+
+def _line(what: str, size: int, formula: str, source: str = "") -> Line:
+    return Line("logits", what, size, formula, source)
+
+
+def head_of(ledger: Ledger) -> Entry | None:
+    """The matrix that gives the logits. A config tells it; else the token embedding may stand for a head that is not stored."""
+    matrices = [entry for entry in ledger.as_described.parameters if len(entry.shape) == 2]
+    for role in ("head",) if ledger.model.recipe else ("head", "token_embedding"):
+        for entry in matrices:
+            if entry.role == role:
+                return entry
+    return None
+
+
+def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
+    """Tokens whose logits take about as much as what the head reads of all tokens: a power of two."""
+    share = math.ceil(tokens / math.ceil(vocabulary / reads))
+    return min(tokens, 1 << (share - 1).bit_length())
+
+
+def untold(ledger: Ledger) -> tuple[str, ...]:
+    """Notes: why there are no activations, if there are none; and of which way to run scans they are."""
+    if any(isinstance(part.what, ChunkedScan) for part in ledger.model.parts):
+        return ("scans are those that transformers runs in plain torch: kernels of mamba_ssm keep less",)
+    if ledger.model.parts:
+        return ()
+    return (f"{ledger.source} does not tell how its layers run, so activations are left out",)
+
+
+def running_of(ledger: Ledger, runtime: Runtime = TRANSFORMERS) -> Running:
+    """How a runtime runs the model of a ledger, or the one that the config beside it describes."""
+    model = ledger.model
+    return runtime.running(model.architecture or "", model.recipe.values if model.recipe else {})
+
+
+class _Sum:
+    """Bytes by what they are of, and the sizes that they are sums of."""
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+        self.found: dict[str, dict[int, int]] = {}  # of what -> how many layers -> bytes in one of them
+
+    def add(self, what: str, layers: int, size: int) -> None:
+        if size:
+            sizes = self.found.setdefault(what, {})
+            sizes[int(layers)] = sizes.get(int(layers), 0) + int(size)
+
+    def lines(self, waiting: int) -> list[Line]:
+        return [self._line(what, sizes, waiting) for what, sizes in self.found.items()]
+
+    def _line(self, what: str, sizes: dict[int, int], times: int) -> Line:
+        total = times * sum(layers * size for layers, size in sizes.items())
+        formula = " + ".join(self._product(layers, size) for layers, size in sizes.items())
+        if times > 1:
+            formula = f"{times:,} micro-batches × ({formula})"
+        return Line("activations", what, total, formula, SOURCES.get(what, ""))
+
+    def _product(self, layers: int, size: int) -> str:
+        each, rest = divmod(size, self.load.tokens)
+        bytes_ = f"{size:,} B" if rest else f"{self.load.batch:,} × {self.load.sequence:,} tokens × {each:,} B"
+        return f"{layers:,} layers × {bytes_}" if layers > 1 else bytes_
+
+
+def _copies(ledger: Ledger) -> Iterator[tuple[int | None, int]]:
+    """Autocast's copy of each matrix that is no expert's: in how many layers, None outside of them, and its bytes in one."""
+    for entry in ledger.as_described.parameters:
+        if entry.role in CAST and len(entry.shape) > 1:
+            layers = entry.axes[0].length if entry.axes else 1
+            yield (int(layers) if entry.axes else None), int(entry.size) * entry.copies // int(layers) * HALF

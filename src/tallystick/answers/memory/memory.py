@@ -1,0 +1,404 @@
+"""What a model takes in memory: every part of it in bytes, with the formula that gives it, and when all is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tallystick.answers.devices import Device
+from tallystick.answers.lora import with_adapters
+from tallystick.answers.memory import model_states
+from tallystick.answers.memory.activations import (
+    ATTENTION,
+    LOSS,
+    RECOMPUTE,
+    logits,
+    recomputed,
+    running_of,
+    saved,
+    untold,
+)
+from tallystick.answers.memory.collectives import gathered
+from tallystick.answers.memory.lines import PARTS, Line
+from tallystick.answers.memory.model_states import PRECISIONS, Precision
+from tallystick.answers.memory.number_formats import (
+    CACHED,
+    PACKED,
+    cache_bytes,
+    cache_format_named,
+    format_named,
+    scales_of_tensors,
+)
+from tallystick.answers.memory.optimizers import OPTIMIZERS
+from tallystick.answers.memory.pipeline import Stage, of_stage, on_stage, stages
+from tallystick.answers.memory.prefill import last_logits, prefill
+from tallystick.answers.memory.sharding import WHAT, Shards, checked, divided, rank_notes, shard
+from tallystick.answers.workload import workload
+from tallystick.core.dtypes import BITS
+from tallystick.core.ledger import Entry, Ledger
+from tallystick.errors import BadInput, nearest, quoted
+from tallystick.runtimes import Cached, Running, Runtime
+from tallystick.runtimes.transformers import TRANSFORMERS
+
+# What is there at once. Gradients are set to None after each step, as torch's zero_grad does: none is there while the
+# forward pass fills the memory with activations; each of these is freed as gradients take its place. So the fullest
+# moment is at one end of that, or, where blocks are computed again, while the first or the last of them is: at the first,
+# what the last norm and the head kept is counted though it is gone; at the last, that block's gradients, still to come.
+PHASES: dict[str, dict[str, tuple[str, ...]]] = {
+    "inference": {
+        "prefill": ("weights", "kv_cache", "activations", "logits"),
+        "decoding": ("weights", "kv_cache"),
+    },
+    "training": {
+        "start of backward": ("weights", "buckets", "optimizer", "activations", "logits", "gathered"),
+        "backward of a layer": ("weights", "optimizer", "activations", "gathered", "reduced"),
+        "first block computed again": ("weights", "buckets", "optimizer", "activations", "recomputed", "gathered"),
+        "last block computed again": ("weights", "buckets", "optimizer", "gradients", "recomputed", "gathered"),
+        "end of backward": ("weights", "gradients", "buckets", "optimizer", "backward_buffers"),
+        "optimizer step": ("weights", "gradients", "buckets", "optimizer", "step_buffers"),
+    },
+}
+# Without that part there is no such moment, or another is fuller.
+ONLY_WITH = {
+    "backward of a layer": "reduced",
+    "first block computed again": "recomputed",
+    "last block computed again": "recomputed",
+}
+MODES = tuple(PHASES)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A moment, and the bytes that are there."""
+
+    phase: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a model takes, and of what it is made."""
+
+    source: str
+    mode: str  # inference | training
+    batch: int
+    sequence: int
+    lines: tuple[Line, ...]
+    per_token: int | None  # bytes that one more token adds to the cache; None in training
+    notes: tuple[str, ...]
+    device: Device | None = None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the device holds it; None where no device was named."""
+        return None if self.device is None else self.total <= self.device.room
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Bytes at each moment that can be the fullest."""
+        there = {line.part for line in self.lines}
+        return tuple(
+            Phase(phase, sum(line.bytes for line in self.lines if line.part in parts))
+            for phase, parts in PHASES[self.mode].items()
+            if phase not in ONLY_WITH or ONLY_WITH[phase] in there
+        )
+
+    @property
+    def peak(self) -> Phase:
+        """The fullest moment."""
+        return max(self.phases, key=lambda phase: phase.bytes)
+
+    @property
+    def total(self) -> int:
+        """Bytes at the fullest moment: what a device must hold."""
+        return self.peak.bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of ``tallystick memory``: keys are a contract, added to and never renamed."""
+        sums = {part: sum(line.bytes for line in self.lines if line.part == part) for part in PARTS}
+        return {
+            "source": self.source,
+            "mode": self.mode,
+            "batch": self.batch,
+            "sequence": self.sequence,
+            **{f"{part}_bytes": total for part, total in sums.items()},
+            "kv_cache_bytes_per_token": self.per_token,
+            "total_bytes": self.total,
+            "peak": self.peak.phase,
+            "phases": [asdict(phase) for phase in self.phases],
+            **({"device": self.device._asdict(), "fits": self.fits} if self.device else {}),
+            "lines": [asdict(line) for line in self.lines],
+            "notes": list(self.notes),
+        }
+
+
+def memory(
+    ledger: Ledger,
+    *,
+    mode: str = "inference",
+    dtype: str | None = None,
+    batch: int = 1,
+    sequence: int | None = None,
+    kv_dtype: str | None = None,
+    optimizer: str = "adamw",
+    precision: str = "pure",
+    attention: str = "flash",
+    recompute: str = "none",
+    loss: str = "full",
+    lora: int | None = None,
+    targets: Sequence[str] = (),
+    dp: int = 1,
+    zero: int = 0,
+    tp: int = 1,
+    pp: int = 1,
+    ep: int = 1,
+    device: Device | None = None,
+    runtime: Runtime = TRANSFORMERS,
+) -> Memory:
+    """What a model takes in memory.
+
+    Args:
+        ledger: of a config, a checkpoint or a module.
+        mode: ``"inference"`` or ``"training"``.
+        dtype: of the weights; by default each tensor's own, and of packed ones the bytes that are stored, scales included.
+        batch: sequences at once.
+        sequence: tokens of each; by default as many as there are learned positions, or 4,096.
+        kv_dtype: of cached keys and values; by default that of the weights, float16 where these are packed.
+        optimizer: one of `OPTIMIZERS`.
+        precision: ``"pure"``, all in the weights' dtype; ``"mixed"``, weights in float32 and products in bfloat16, as
+            torch.autocast has it; ``"master"``, weights and gradients in 16 bits, and in the optimizer a float32 copy.
+        attention: ``"flash"``, a kernel that keeps no scores, or ``"eager"``.
+        recompute: which activations the backward pass computes again: ``"none"``, ``"selective"``, those of attention,
+            or ``"full"``, all but the inputs of layers.
+        loss: ``"full"``, from the logits of all tokens at once, or ``"chunked"``.
+        lora: the rank of adapters, which are then all that is trained; None trains the weights.
+        targets: the modules that get an adapter, such as ``q_proj``; none is every linear layer but the head.
+        dp: data parallel ranks, each with `batch` sequences of its own.
+        zero: what these share: 1 optimizer state, 2 gradients too, 3 weights too (FSDP).
+        tp: tensor parallel ranks.
+        pp: pipeline stages.
+        ep: ranks among which experts are spread, some of the data parallel ones.
+        device: what must hold it all, or what one rank of several holds; None is not asked.
+        runtime: what runs it.
+
+    Raises:
+        BadInput: for a word or a number that makes no sense, and for what the ledger does not tell.
+    """
+    _one_of("mode", mode, MODES)
+    _one_of("optimizer", optimizer, OPTIMIZERS)
+    _one_of("precision", precision, PRECISIONS)
+    _one_of("attention", attention, ATTENTION)
+    _one_of("recompute", recompute, RECOMPUTE)
+    _one_of("loss", loss, LOSS)
+    if targets and lora is None:
+        raise BadInput(
+            "targets are the modules that LoRA's adapters stand beside: say the rank with lora",
+            code="conflicting-options",
+        )
+    form = None if dtype is None else format_named(dtype)
+    asked = None if kv_dtype is None else cache_format_named(kv_dtype)
+    sequence, notes = workload(ledger, batch, sequence)
+    shards = checked(Shards(dp, zero, tp, pp, ep), ledger)
+    notes += [*untold(ledger), *rank_notes(ledger, shards, training=mode == "training")]
+    part, running = divided(ledger, shards), running_of(ledger, runtime)
+    entries = list(part.parameters) if lora is None else with_adapters(part, lora, targets)
+    if mode == "training":
+        if asked:
+            raise BadInput(
+                "training keeps no cache of keys and values: kv_dtype is for inference", code="conflicting-options"
+            )
+        how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
+        computed = how.products
+        run = {"attention": attention, "recompute": recompute, "precision": precision}
+        if lora is not None:
+            notes += _adapter_notes(ledger)
+        notes += _packed_notes(ledger, how.weights)
+    else:
+        if zero:
+            raise BadInput(
+                "zero shares what training keeps: inference spreads a model with tp, pp and ep",
+                code="conflicting-options",
+            )
+        computed = _computed(ledger, form)
+        notes += [*_packed_notes(ledger, form), *_cache_notes(ledger, asked or computed, computed)]
+    cached = asked or computed
+
+    def held(stage: Stage) -> Memory:
+        one, own = of_stage(part, stage), on_stage(entries, stage)
+        if mode == "training":
+            lines = [
+                *_model_states(one, own, how, optimizer, shards),
+                *saved(one, batch, sequence, dtype=computed, waiting=stage.waiting, running=running, **run),
+                *(logits(ledger, batch, sequence, dtype=computed, loss=loss) if stage.last else ()),
+                *recomputed(
+                    one,
+                    batch,
+                    sequence,
+                    dtype=computed,
+                    loss=loss if stage.last else "chunked",
+                    running=running,
+                    **run,
+                ),
+            ]
+        else:
+            lines = [
+                *model_states.weights(own, form),
+                *model_states.quantisation(one, form),
+                *model_states.buffers(one, form),
+                *_cache(one, running, cached, computed, batch, sequence),
+                *_states(one, running, computed, batch),
+                *prefill(one, batch, sequence, dtype=computed, attention=attention, running=running),
+                *(last_logits(ledger, batch, dtype=computed) if stage.last else ()),
+            ]
+        lines.sort(key=lambda line: PARTS.index(line.part))
+        per_token = None if mode == "training" else _per_token(one, running, cached, computed)
+        return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
+
+    return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total)
+
+
+def _packed_notes(ledger: Ledger, form: str | None) -> list[str]:
+    """What a dtype means for weights that are packed already."""
+    if form is None or not model_states.is_packed(ledger):
+        return []
+    how = f"as if they were unpacked and quantised anew in {form}" if form in PACKED else f"unpacked, in {form}"
+    return [f"the weights are stored packed: here they are counted {how}; without a dtype, as they are stored"]
+
+
+def _one_of(what: str, word: str, known: Iterable[str]) -> None:
+    known = tuple(known)
+    if word not in known:
+        raise BadInput(
+            f"{what} is {quoted(word)}, expected one of {', '.join(known)}{nearest(str(word), known)}", code="bad-value"
+        )
+
+
+# -- training -------------------------------------------------------------------------------------
+
+
+def _own(ledger: Ledger) -> str:
+    """The dtype of most weights."""
+    widths = ledger.by("dtype")
+    return max(widths, key=lambda name: widths[name], default="float32")
+
+
+def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimizer: str, shards: Shards) -> list[Line]:
+    parameters = model_states.parameters_of(entries, live=ledger.kind == "module")
+    trained = model_states.trained(parameters, how, ledger.source)
+
+    def share(what: str) -> list[tuple[Entry, str]]:
+        parts = shard([entry for entry, _ in trained], shards, what)
+        return [(part, dtype) for part, (_, dtype) in zip(parts, trained, strict=True)]
+
+    return [
+        *model_states.weights(shard(entries, shards, "weights"), how.weights),
+        *model_states.quantisation(ledger, how.weights),
+        *model_states.buffers(ledger, how.weights),
+        model_states.gradients(share("gradients")),
+        *model_states.optimizer(share("optimizer"), optimizer, how),
+        *(model_states.backward_buffers(ledger, trained) if shards.zero < WHAT["weights"] else ()),
+        *gathered(ledger, entries, how.weights, trained, shards),
+    ]
+
+
+def _adapter_notes(ledger: Ledger) -> list[str]:
+    notes = ["activations are counted as if all weights were trained: adapters keep about as many"]
+    if any(entry.role == "experts" and len(entry.shape) == 3 for entry in ledger.parameters):
+        notes.append(
+            "fused experts and their routers get no adapter; PEFT gives those of Mixtral and of Qwen's kin some of their own"
+        )
+    return notes
+
+
+# -- inference ------------------------------------------------------------------------------------
+
+
+def _computed(ledger: Ledger, form: str | None) -> str:
+    """The dtype of products in inference: that of most weights, 16 bits where these are packed."""
+    if form is None:
+        own = _own(ledger)
+        return own if own in model_states.TRAINED else _unpacked(ledger)
+    return "float16" if form in PACKED or form not in model_states.TRAINED else form
+
+
+def _unpacked(ledger: Ledger) -> str:
+    """The 16 bits in which packed weights are multiplied: those of most elements that are not packed."""
+    sizes = ledger.by("dtype")
+    return max(("float16", "bfloat16"), key=lambda name: sizes.get(name, 0))
+
+
+def _cache(ledger: Ledger, running: Running, form: str, computed: str, batch: int, sequence: int) -> list[Line]:
+    attending = ledger.model.attending
+    if form in CACHED and any(one.heads.latent is not None for one in attending):
+        raise BadInput(
+            f"{ledger.source} caches one latent vector for all keys and values, which no implementation quantises to"
+            f" {form}: say kv_dtype fp8, or 16 bits",
+            code="unsupported",
+        )
+    return [
+        _cached(one, "float32" if one.wide else form, computed, batch) for one in running.cached(attending, sequence)
+    ]
+
+
+def _cached(one: Cached, form: str, computed: str, batch: int) -> Line:
+    source = "Shazeer 2019, Fast Transformer Decoding, section 2.3"
+    width = f"{BITS[form] // 8} B" if form in BITS and form not in CACHED else form
+    return Line(
+        "kv_cache",
+        f"cached {one.what} in {form}" + (f", window {one.window:,}" if one.window else ""),
+        cache_bytes(batch * one.total, form, computed) + scales_of_tensors(2 * one.layers, form),
+        f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}"
+        + (f" + {one.layers:,} layers × 2 scales × 4 B" if scales_of_tensors(1, form) else ""),
+        CACHED[form].source if form in CACHED else source,
+    )
+
+
+def _states(ledger: Ledger, running: Running, form: str, batch: int) -> Iterator[Line]:
+    """What layers keep whatever the length, which nobody quantises."""
+    for one in running.carried(ledger.model.recurring):
+        for what, elements, dtype in (
+            ("last inputs of convolutions", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
+            ("states of recurrent layers", one.keeps.state, "float32" if one.keeps.wide else form),
+        ):
+            if not elements:
+                continue
+            width = BITS[dtype] // 8
+            yield Line(
+                "kv_cache",
+                f"{what} in {dtype}",
+                batch * one.layers * elements * width,
+                f"{batch:,} × {one.layers:,} layers × {elements:,} × {width} B",
+                one.keeps.source,
+            )
+
+
+def _per_token(ledger: Ledger, running: Running, form: str, computed: str) -> int | None:
+    """Bytes that one more token of one sequence adds while no window is full."""
+    model = ledger.model
+    if not (model.attending or model.recurring):
+        return None
+    first, second = (
+        {
+            wide: sum(one.total for one in running.cached(model.attending, tokens) if one.wide == wide)
+            for wide in (False, True)
+        }
+        for tokens in (1, 2)
+    )
+    wide = cache_bytes(second[True] - first[True], "float32", computed)
+    return cache_bytes(second[False] - first[False], form, computed) + wide
+
+
+def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:
+    model = ledger.model
+    if not (model.attending or model.recurring):
+        return ["no cache is counted: the source does not tell how the model attends (a config of a native type does)"]
+    notes = []
+    if form in CACHED:
+        notes.append(f"the last tokens generated, fewer than 128, wait in {computed} until they are quantised")
+    if any(not one.heads.causal for one in model.attending):
+        notes.append("nothing is cached: each position sees those behind it too, so all change with every token")
+    windowed = any(window is not None for one in model.attending for window in one.windows())
+    if (form in CACHED or scales_of_tensors(1, form)) and (windowed or model.recurring):
+        notes.append(f"transformers holds no cache in {form} for layers that see a window or carry a state")
+    return notes

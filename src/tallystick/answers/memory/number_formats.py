@@ -1,0 +1,101 @@
+"""How many bytes a tensor takes in a number format, scales included."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from tallystick.core.dtypes import BITS, size_in_bytes
+from tallystick.core.ledger import Entry
+from tallystick.errors import BadInput, nearest, quoted
+
+# What quantisers quantise: the matrices of the blocks. Embedding, head, norms and router stay as they are.
+QUANTISED_ROLES = ("attention", "mlp", "experts")
+
+
+class Packed(NamedTuple):
+    """A quantised format: elements of a row share a scale in groups."""
+
+    bits: int  # of an element
+    per_group: float  # bits beside each group: its scale, and its zero point where there is one
+    group: int | None  # elements of a row in a group; None is the whole row
+    source: str
+
+
+PACKED = {
+    "int8": Packed(8, 32 + 8, None, "torchao Int8WeightOnlyConfig: a float32 scale and an int8 zero point a row"),
+    "fp8": Packed(8, 32, None, "torchao Float8WeightOnlyConfig: a float32 scale a row"),
+    "int4": Packed(4, 16 + 16, 128, "torchao Int4WeightOnlyConfig: a bfloat16 scale and zero point for 128 elements"),
+    "nf4": Packed(4, 8 + 32 / 256, 64, "Dettmers et al. 2023, QLoRA, section 3: an 8-bit scale for 64 elements, and a"
+                  " float32 one for 256 of those"),
+}  # fmt: skip
+
+
+def format_named(name: str) -> str:
+    """The format of a name, as torch calls it.
+
+    >>> format_named("bf16"), format_named("torch.float16"), format_named("nf4")
+    ('bfloat16', 'float16', 'nf4')
+    """
+    short = {"fp32": "float32", "float": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16"}
+    found = short.get(word := name.removeprefix("torch.").lower(), word)
+    if found not in PACKED and found not in BITS:
+        raise BadInput(
+            f"no number format is called {quoted(name)}{nearest(found, (*PACKED, *BITS, *short))}", code="unknown-name"
+        )
+    return found
+
+
+def bytes_of(entry: Entry, form: str | None) -> int:
+    """Bytes of the elements that an entry holds, all its copies, in a format; None is the entry's own."""
+    if form is not None and form not in PACKED:
+        return size_in_bytes(entry.unique, form) * entry.copies
+    if form is None or is_kept(entry, form) or len(entry.shape) < 2 or not entry.unique:
+        return entry.bytes * entry.copies
+    packed, row = PACKED[form], int(entry.shape[-1])
+    groups = entry.unique // row * math.ceil(row / (packed.group or row))
+    return math.ceil((entry.unique * packed.bits + groups * packed.per_group) / 8) * entry.copies
+
+
+def is_kept(entry: Entry, form: str) -> bool:
+    """Whether a format leaves tensors of such a role as they are."""
+    return form in PACKED and entry.role not in QUANTISED_ROLES
+
+
+class Cached(NamedTuple):
+    """A quantised format of cached keys and values."""
+
+    bits: int
+    group: int  # elements that share a scale and a zero point, both in the dtype of the model
+    source: str
+
+
+_KIVI = "Liu et al. 2024, KIVI; transformers' QuantizedCache: a scale and a zero point, not quantised, for 64 elements"
+CACHED = {"int8": Cached(8, 64, _KIVI), "int4": Cached(4, 64, _KIVI), "int2": Cached(2, 64, _KIVI)}
+
+
+def cache_format_named(name: str) -> str:
+    """The format of cached keys and values; ``fp8`` is float8_e4m3fn."""
+    short = {"fp8": "float8_e4m3fn"}
+    if name in CACHED:
+        return name
+    found = format_named(short.get(name, name))
+    if found in PACKED or not found.startswith(("float", "bfloat")):
+        known = ("float32", "bfloat16", "float16", "fp8", *CACHED)
+        raise BadInput(
+            f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(known)}", code="unknown-name"
+        )
+    return found
+
+
+def cache_bytes(elements: int, form: str, computed: str) -> int:
+    """Bytes of so many cached elements, the scales of their groups included, in a model that computes in `computed`."""
+    if form not in CACHED:
+        return size_in_bytes(elements, form)
+    cached, width = CACHED[form], BITS[computed] // 8
+    return math.ceil(elements * cached.bits / 8) + math.ceil(elements / cached.group) * 2 * width
+
+
+def scales_of_tensors(tensors: int, form: str) -> int:
+    """Bytes of one float32 scale for each of so many cached tensors: those in 8-bit floats have it."""
+    return tensors * 4 if form.startswith("float8") else 0

@@ -1,0 +1,139 @@
+"""The stages of a pipeline: each has a part of the layers, and the first and last what stands before and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import gcd
+from typing import NamedTuple, TypeVar
+
+from tallystick.core.anatomy import Attending, Dropout, Part, Recurring
+from tallystick.core.evidence import Evidence
+from tallystick.core.ledger import EMBEDDING_ROLES, Axis, Entry, Ledger
+from tallystick.core.tensor_names import template_of
+
+Run = TypeVar("Run", Attending, Recurring, Part)
+
+
+class Stage(NamedTuple):
+    """One of the stages."""
+
+    number: int = 0
+    of: int = 1
+    layers: int = 0  # that each has
+
+    @property
+    def last(self) -> bool:
+        """Whether it has the head."""
+        return self.number == self.of - 1
+
+    @property
+    def waiting(self) -> int:
+        """Micro-batches whose activations are kept at once: those that later stages have not yet sent back.
+
+        Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters", section 2.2.
+        """
+        return self.of - self.number
+
+
+def stages(ledger: Ledger, count: int) -> list[Stage]:
+    """The stages, those left out that hold what an earlier one holds, and keep less."""
+    if count == 1:
+        return [Stage()]
+    size = layers_of(ledger.parameters) // count
+    runs = [entry.axes[0] for entry in ledger.parameters if entry.axes]
+    # Where another run of layers begins is the last stage with some of the one before; the next one has it alone.
+    numbers = {0, count - 1, *(int(run.start) // size + more for run in runs for more in (0, 1))}
+    for one in ledger.model.attending:  # a pattern of windows meets the stages anew in each turn
+        period = sum(int(layers) for _, layers in one.heads.windows)
+        turns = period // gcd(period, size)
+        numbers.update(int(one.start) // size + turn for turn in range(min(turns, count) + 1))
+    return [Stage(number, count, size) for number in sorted(numbers) if number < count]
+
+
+def on_stage(entries: Iterable[Entry], stage: Stage) -> list[Entry]:
+    """What of the entries, those of layers `stacked`, a stage holds: those of its layers, and of an end.
+
+    A tied matrix is on both ends: the first stage looks tokens up in it, the last multiplies by it, and their gradients
+    must be added across the two.
+    """
+    if stage.of == 1:
+        return list(entries)
+    held = []
+    for entry in entries:
+        if not entry.axes:
+            if _on_end(stage, first="embed" in entry.name or entry.role.endswith("_embedding")):
+                held.append(entry)
+        elif numbers := within(entry.axes[0], stage.number, stage.layers):
+            held.append(entry._replace(axes=(numbers, *entry.axes[1:])))
+    names = {entry.name for entry in held}
+    return [_alone(entry) if entry.storage not in names else entry for entry in held]
+
+
+def of_stage(ledger: Ledger, stage: Stage) -> Ledger:
+    """A model as one stage has it."""
+    if stage.of == 1:
+        return ledger
+    parts = []
+    for part in ledger.model.parts:
+        if part.start is not None:
+            parts += _layers_held(part, part.start, stage)
+        elif _on_end(stage, first="embed" in part.name or isinstance(part.what, Dropout)):
+            parts.append(part)
+    model = replace(
+        ledger.model,
+        attending=tuple(held for one in ledger.model.attending for held in _layers_held(one, one.start, stage)),
+        recurring=tuple(held for one in ledger.model.recurring for held in _layers_held(one, one.start, stage)),
+        parts=tuple(parts),
+    )
+    described = ledger.evidence.described
+    return Ledger(
+        tuple(on_stage(ledger.rolled, stage)),
+        source=ledger.source,
+        kind=ledger.kind,
+        model=model,
+        evidence=Evidence(described and of_stage(described, stage)),
+    )
+
+
+def stacked(entry: Entry) -> Entry:
+    """A single tensor of a layer, as a live module has them, as a stack of one layer."""
+    name, numbers = template_of(entry.name)
+    storage, others = template_of(entry.storage)
+    if entry.axes or not numbers or numbers != others or entry.role in EMBEDDING_ROLES:
+        return entry
+    axes = tuple(Axis(int(number), 1) for number in numbers)
+    identity = "" if entry.identity == entry.name else entry.identity
+    return entry._replace(name=name, storage=storage, identity=identity, axes=axes)
+
+
+def layers_of(entries: Iterable[Entry]) -> int:
+    """How many layers the longest stack has."""
+    ends: dict[str, int] = {}
+    for entry in entries:
+        if entry.axes:
+            stack = entry.name.partition("{}")[0]
+            ends[stack] = max(ends.get(stack, 0), int(entry.axes[0].start + entry.axes[0].length))
+    return max(ends.values(), default=0)
+
+
+def _on_end(stage: Stage, *, first: bool) -> bool:
+    return stage.number == 0 if first else stage.last
+
+
+def _layers_held(what: Run, start: int, stage: Stage) -> list[Run]:
+    """Layers that run alike, those of a stage: none or one such."""
+    numbers = within(Axis(start, what.layers), stage.number, stage.layers)
+    return [what._replace(start=numbers.start, layers=numbers.length)] if numbers else []
+
+
+def within(numbers: Axis, share: int, size: int) -> Axis | None:
+    """Those of the numbers that a share of so many each holds."""
+    start = max(int(numbers.start), share * size)
+    stop = min(int(numbers.start + numbers.length), (share + 1) * size)
+    return Axis(start, stop - start) if start < stop else None
+
+
+def _alone(entry: Entry) -> Entry:
+    """An entry whose storage another stage has: here it has its own."""
+    return entry._replace(storage=entry.name, identity="", unique=entry.size)

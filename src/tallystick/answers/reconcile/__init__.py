@@ -1,0 +1,1 @@
+"""Which way of counting makes a claimed count true."""

@@ -1,0 +1,81 @@
+"""A claimed count as people write it, and every count that it can stand for.
+
+>>> claim = read_claim("124M")
+>>> claim.low, claim.high
+(123500000, 124500000)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tallystick.derivations.arithmetic import SCALES
+from tallystick.errors import BadInput, quoted, shown
+
+LONGEST = 40  # characters; 1.5 billion parameters has 22
+MOST = 10**18  # parameters; a million times more than any model has
+ROUND = 6  # an integer that ends in so many zeros is a rounded one: 124000000 is 124M
+
+_NUMBER = re.compile(
+    r"[~≈]?\s*(?P<whole>[0-9]{1,3}(?:(?P<comma>[,_' \u00a0\u2009\u202f])[0-9]{3})(?:(?P=comma)[0-9]{3})*|[0-9]+|(?=\.))"
+    r"(?:\.(?P<decimals>[0-9]+))?(?:e\+?(?P<exponent>-?[0-9]+))?"
+    r"\s*(?P<scale>[a-z]*?)\s*(?:parameters|params)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claimed count, and the counts that round to it, `low` and `high` included."""
+
+    text: str  # as written
+    value: int
+    low: int
+    high: int
+    unit: int  # what the last digit stands for; 1 where every digit is given
+    digits: int  # how many are given, zeros at the end of a whole number apart
+    scale: int  # the power of ten of its letter: 6 for M; 0 where it has none
+
+
+def read_claim(claim: str | int) -> Claim:
+    """What a claim says: ``124M``, ``6.7B``, ``1.5e9``, ``0.5 billion``, ``123,550,272`` or an integer.
+
+    The last digit is taken as rounded, and a half as rounded either way. An integer without a letter is exact, unless
+    it ends in six zeros. Raises `BadInput` for what is no number of parameters.
+    """
+    if isinstance(claim, bool) or not isinstance(claim, str | int):
+        raise BadInput(f"cannot read {shown(claim)} as a claim: write it as text, or as an integer", code="bad-value")
+    if isinstance(claim, int) and abs(claim) > MOST:  # its digits can be too many to write out
+        raise BadInput(f"the claim {shown(claim)} is no number of parameters up to 10^18", code="bad-value")
+    text = str(claim).strip() if isinstance(claim, str) else str(claim)
+    match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
+    scale = {"": 0, **SCALES}.get(match["scale"].lower()) if match else None
+    if match is None or scale is None or (scale and match["exponent"]):
+        raise BadInput(
+            f"the claim {quoted(claim)} is no number of parameters: write it as 124M, 6.7B, 1.5e9 or 123,550,272",
+            code="bad-value",
+        )
+    whole, decimals = re.sub(r"[^0-9]", "", match["whole"]), match["decimals"] or ""
+    power = int(match["exponent"] or 0) + scale
+    if abs(power) > LONGEST or Fraction(f"{whole or 0}.{decimals or 0}") * Fraction(10) ** power > MOST:
+        problem = "more than 10^18 parameters" if power > 0 or not match["exponent"] else "less than one parameter"
+        raise BadInput(f"the claim {quoted(text)} is {problem}", code="bad-value")
+    unit = Fraction(10) ** (power - len(decimals))
+    value = int(whole + decimals) * unit
+    if value == 0:
+        raise BadInput(f"the claim {quoted(text)} is of no parameters at all", code="bad-value")
+    if value.denominator > 1:
+        raise BadInput(
+            f"the claim {quoted(text)} ends in a part of a parameter: add K, M, B or T, or drop digits",
+            code="bad-value",
+        )
+    if not (decimals or power) and value % 10**ROUND == 0:
+        unit = Fraction(10 ** (len(whole) - len(whole.rstrip("0"))))
+    exact = max(int(unit), 1)
+    digits = str(int(value) // exact)
+    if exact > 1 and not decimals:
+        digits = digits.rstrip("0")  # 350M may well be rounded to tens
+    half = exact // 2
+    return Claim(text, int(value), int(value) - half, int(value) + half, exact, len(digits), scale)

@@ -1,0 +1,282 @@
+"""The ways in which people count parameters, each by what it leaves out of the unique count or adds to it.
+
+Each is data computed from a ledger alone. What a paper or a library counts is named only where its text or its code says
+so; the other conventions are named by what they do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product
+from typing import NamedTuple
+
+from tallystick.answers.lora import is_adapter, with_adapters
+from tallystick.answers.parts import Tags, cells, kind_of
+from tallystick.answers.reconcile.claimed_count import Claim
+from tallystick.core import mtp
+from tallystick.core.ledger import Ledger
+from tallystick.errors import BadInput
+
+UNIQUE = "each tensor counted once, embeddings included (so do Hoffmann et al. 2022, appendix F)"
+
+# Figures that a paper printed and that no way of counting gives: a model's unique count, and what was printed. OpenAI's
+# README of GPT-2 says that they were wrong "due to an error".
+PUBLISHED = {
+    124_439_808: 117_000_000,
+    354_823_168: 345_000_000,
+    774_030_080: 762_000_000,
+    1_557_611_200: 1_542_000_000,
+}
+PAPER = "the figure of GPT-2's paper (Radford et al. 2019, table 2), which OpenAI's README calls wrong"
+
+_VOCABULARY = frozenset({"token_embedding", "head"})
+_SCALED = frozenset({"attention", "mlp", "experts"})  # the weights that DeepSeek-V3's files hold in FP8
+_TILE = 128  # FP8 weights have one scale for each tile of so many rows and columns
+_PACKED = {"uint8": 2, "int32": 8}  # values of 4 bits in one element: bitsandbytes; GPTQ and AWQ
+_TOKENIZERS = {50257: "GPT-2's", 32000: "Llama's"}  # vocabularies that are padded in many models
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_FEW = 16  # experts, of which each can be thought of as a model
+_RANKS = (8, 16, 32, 64, 4, 128, 256, 2, 1)  # the commonest first
+# Where adapters are put: everywhere, or where LoRA's paper and PEFT's defaults put them, by the modules' names.
+_ADAPTED: dict[str, tuple[str, ...]] = {
+    "all linear layers": (),
+    "q_proj and v_proj": ("q_proj", "v_proj"),
+    "attention": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "c_attn": ("c_attn",),
+    "query_key_value": ("query_key_value",),
+    "qkv_proj": ("qkv_proj",),
+    "query and value": ("query", "value"),
+}
+
+
+class Convention(NamedTuple):
+    """A way of counting that differs from counting each tensor once."""
+
+    name: str
+    what: str  # "without the biases"
+    by: tuple[str, ...] = ()  # who counts so
+    leaves: frozenset[Tags] = frozenset()  # the cells that it leaves out
+    adds: int = 0
+    of: frozenset[Tags] = frozenset()  # the cells that what it adds depends on: it is nothing without them
+    about: str = ""  # of two conventions about one thing, one at most can hold
+
+
+class Reading(NamedTuple):
+    """A way in which a number was written down that is not that of its letter or its rounding."""
+
+    name: str
+    what: str
+    apply: Callable[[int], int]  # from the count to the number written
+    about: str = ""  # as of a convention
+    usual: bool = False  # commoner than any convention
+
+
+def conventions(ledger: Ledger) -> tuple[Convention, ...]:
+    """Every convention that changes this ledger's count, the commonest first; those that do the same are one."""
+    counts = cells(ledger)
+    found: dict[tuple[frozenset[Tags], int], Convention] = {}
+    for one in (*_leaving(ledger, counts), *_adding(ledger, counts)):
+        if not one.adds and (not one.leaves or one.leaves == counts.keys()):
+            continue
+        known = found.setdefault((one.leaves, one.adds), one)
+        found[one.leaves, one.adds] = known._replace(by=tuple(dict.fromkeys(known.by + one.by)))
+    return tuple(found.values())
+
+
+def readings(claim: Claim) -> Iterator[Reading]:
+    """The ways in which a count can have been written down as this claim, the commonest first."""
+    zeros = len(str(claim.value)) - len(str(claim.value).rstrip("0"))
+    if 1 < claim.unit == 10**claim.scale < 10**zeros:  # 120B can be 117 billion; 120.0B cannot
+        yield Reading("rounded-further", "with the zeros at its end rounded too", _rounded(10**zeros), usual=True)
+    if claim.unit > 1:
+        yield Reading("cut-off", "with the next digits cut off instead of rounded", _cut_off(claim.unit))
+    for size in (2, 4):
+        yield Reading(
+            f"bytes-{8 * size}-bit", f"with {size} bytes for each, taken for parameters", _scaled(size, 1), "storage"
+        )
+    if claim.scale:
+        power = claim.scale // 3 * 10
+        yield Reading("binary-units", f"with 2^{power} for 10^{claim.scale}", _scaled(10**claim.scale, 2**power))
+
+
+def _rounded(unit: int) -> Callable[[int], int]:
+    return lambda count: (count + unit // 2) // unit * unit
+
+
+def _cut_off(unit: int) -> Callable[[int], int]:
+    return lambda count: count // unit * unit
+
+
+def _scaled(times: int, over: int) -> Callable[[int], int]:
+    return lambda count: count * times // over
+
+
+# -- what is left out -----------------------------------------------------------------------------
+
+
+def _leaving(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
+    words = {"token_embedding": "token embedding", "position_embedding": "learned positions", "head": "head"}
+    present = {entry.role for entry in ledger.parameters}  # a tied head too: it goes with the embedding
+
+    def leave(name: str, what: str, leaves: Callable[[Tags], object], *by: str) -> Convention:
+        return Convention(name, what, by, frozenset(tags for tags in counts if leaves(tags)))
+
+    def without(name: str, roles: Sequence[str], *by: str) -> Convention:
+        return leave(name, "without " + listed([words[role] for role in roles if role in present]), _any(*roles), *by)
+
+    token, positions, head = words
+    yield without("positions", [positions], "nanoGPT's get_num_params")
+    yield without("kaplan", [token, positions, head], "Kaplan et al. 2020, section 1.3")
+    yield leave("head", "without a head of its own, as if it were tied", _any(head), "transformers' AutoModel")
+    yield without("exclude-embeddings", [token, positions], "transformers' exclude_embeddings=True")
+    yield without("vocabulary", [token, head])
+    yield without("token-embedding", [token])
+    yield leave("active", "without the experts that a token leaves out", _any("idle"))
+    if any("idle" in tags for tags in counts) and any(
+        head in tags for tags in counts
+    ):  # a tied one uses all of the embedding for each token
+        what = "without the experts that a token leaves out and the token embedding"
+        yield leave("active-no-lookup", what, _any("idle", token), "gpt-oss' model card")
+    what = "without the experts that a token leaves out and the shared ones"
+    yield leave("active-unshared", what, _any("idle", "shared"))
+    yield leave("biases", "without biases", _any("bias"))
+    yield leave("shifts", "without norm shifts", _any("shift"))
+    yield leave("bias-free", "without biases and norm shifts", _any("bias", "shift"), "nanoGPT's bias=False")
+    yield leave("norms", "without norms", _any("norm"), "Chowdhery et al. 2022 (PaLM), table 1")
+    yield leave("vectors", "without biases and norms", _any("bias", "norm"))
+    matrices, last = frozenset({"block", "matrix"}), frozenset({"last", "matrix"})
+    what = "with nothing but the matrices of the blocks"
+    yield leave("block-matrices", what, lambda tags: not matrices <= tags, "Kaplan et al. 2020, table 1")
+    yield leave("blocks", "with nothing but the blocks", lambda tags: "block" not in tags)
+    yield leave("one-block", "with nothing but one block", lambda tags: "last" not in tags)
+    what = "with nothing but the matrices of one block"
+    yield leave("one-block-matrices", what, lambda tags: not last <= tags)
+    yield leave("mtp", "without the layers for multi-token prediction", _any("mtp"), "DeepSeek-V3's 671B")
+    yield leave("towers", "without the vision or audio tower", _any("tower"))
+    yield leave("trainable", "with nothing but what is trained", _any("frozen"))
+
+
+def _any(*words: str) -> Callable[[Tags], frozenset[str]]:
+    wanted = frozenset(words)
+    return lambda tags: tags & wanted
+
+
+# -- what is added --------------------------------------------------------------------------------
+
+
+def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
+    yield from _of_vocabulary(ledger, counts)
+    if ledger.filed and ledger.evidence.stored is not None:
+        what = "with every stored element, buffers and copies included"
+        yield Convention(
+            "stored", what, ("the Hub",), adds=ledger.evidence.stored[0] - int(ledger.total), about="storage"
+        )
+    # Scales of packed weights among them where they are stored, and not where a config alone speaks of them.
+    held = (entry for entry in ledger.rolled if entry.buffer and (ledger.filed or entry.packed is None))
+    buffers = sum(int(entry.size) * entry.copies for entry in held)
+    yield Convention("buffers", "with the buffers that a state dict holds", adds=buffers, about="storage")
+    packed = [e for e in ledger.parameters if e.dtype in _PACKED and len(e.shape) > 1]
+    if packed:
+        inside = sum(int(e.unique) * e.copies * (_PACKED[e.dtype] - 1) for e in packed)
+        yield Convention("unpacked", "with each of the packed 4-bit values counted", adds=inside, about="storage")
+    else:
+        matrices = frozenset(tags for tags in counts if {"block", "matrix"} <= tags)
+        half = sum(counts[tags] for tags in matrices) // 2
+        what = "with the blocks' matrices in 4 bits, two values to an element"
+        yield Convention("packed", what, ("bitsandbytes",), adds=-half, of=matrices, about="storage")
+    if not ledger.filed and ledger.model.architecture == "gpt2":
+        symbols = ledger.model.symbols
+        masks = int(symbols.get("n_layer", 0)) * int(symbols.get("n_positions", 0)) ** 2
+        what = "with a causal mask for each block"
+        yield Convention("causal-masks", what, ("GPT-2's published files",), adds=masks, about="storage")
+    if not ledger.filed and ledger.model.architecture == "deepseek_v3":
+        yield from _of_deepseek(ledger, counts)
+
+    yield from _of_experts(ledger, counts)
+
+
+def _of_experts(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
+    """A few experts as if each were a model of its own: Mixtral's 8x7B is 46.7B, and 8 × 7B would be 56B."""
+    symbols = ledger.model.symbols
+    experts = next((int(symbols[key]) for key in _EXPERTS if key in symbols), 0)
+    in_experts = sum(count for tags, count in counts.items() if "experts" in tags)
+    if not 1 < experts <= _FEW or not in_experts:
+        return
+    total = int(ledger.total)
+    one = total - in_experts + in_experts // experts
+    billions = (one + 10**9 // 2) // 10**9
+    every = frozenset(counts)
+    if billions:
+        what = f"as {experts} models of {billions}B each, which a name such as {experts}x{billions}B suggests"
+        yield Convention("named", what, adds=experts * billions * 10**9 - total, of=every, about="experts")
+    what = f"as {experts} models, each with all but the other experts"
+    yield Convention("separate", what, adds=experts * one - total, of=every, about="experts")
+
+
+def adapters(ledger: Ledger) -> Iterator[Convention]:
+    """Adapters of LoRA, of each usual rank and place: with the model, as PEFT's `all params`, and alone, as `trainable params`."""
+    every = frozenset(cells(ledger))
+    sizes = {}
+    for where, targets in _ADAPTED.items():
+        with suppress(BadInput):  # no linear layer, or none of such a name
+            entries = with_adapters(ledger.as_described, 1, targets)
+            sizes[where] = sum(int(entry.unique) * entry.copies for entry in entries if is_adapter(entry))
+    for rank, (where, each) in product(_RANKS, sizes.items()):
+        what, slug = f"adapters of rank {rank} on {where}", f"{rank}-{'-'.join(_ADAPTED[where]) or 'all-linear'}"
+        yield Convention(f"adapters-{slug}", f"with {what}", ("PEFT",), adds=rank * each, about="adapters")
+        what, by = f"with nothing but the {what}", ("PEFT's trainable params",)
+        yield Convention(f"adapters-alone-{slug}", what, by, every, adds=rank * each, about="adapters")
+
+
+def _of_vocabulary(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
+    """The head once more, or a vocabulary of another size."""
+    of = frozenset(tags for tags in counts if tags & _VOCABULARY)
+    matrices = [entry for entry in ledger.parameters if entry.role in _VOCABULARY]
+    if any(entry.role == "head" for entry in matrices):
+        twice = sum(int(entry.size - entry.unique) * entry.copies for entry in matrices)
+        what, by = "with the tied head counted twice", ("summing a state dict", "torchinfo up to 1.8.0")
+        yield Convention("head-twice", what, by, adds=twice, of=of, about="vocabulary")
+    else:  # it is tied, and stored under one name, or there is none
+        own = sum(int(entry.unique) * entry.copies for entry in matrices)
+        yield Convention("own-head", "with a head of its own", adds=own, of=of, about="vocabulary")
+    rows = next((int(e.shape[0]) for e in matrices if e.role == "token_embedding" and len(e.shape) == 2), 0)
+    if not rows:
+        return
+    each = sum(int(entry.unique) // rows for entry in matrices if rows in entry.shape)
+    sizes = {-(-rows // multiple) * multiple: f"padded to a multiple of {multiple}" for multiple in (128, 64)}
+    sizes |= {known: f"those of {whose} tokenizer" for known, whose in _TOKENIZERS.items() if 0 < rows - known < 1024}
+    for size, words in sizes.items():
+        what = f"with {size:,} rows of vocabulary ({words})"
+        yield Convention(f"vocabulary-{size}", what, adds=(size - rows) * each, of=of, about="vocabulary")
+
+
+def _of_deepseek(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
+    """What DeepSeek-V3's files hold beside the model that its config describes."""
+    last = frozenset(tags for tags in counts if "last" in tags)
+    matrices = [entry for entry in ledger.parameters if entry.role in _VOCABULARY]
+    alone = mtp.parameters_of_one(ledger.parameters)
+    copies = sum(int(entry.size) for entry in matrices)
+    what, by = "with the layer for multi-token prediction", ("DeepSeek-V3's README",)
+    yield Convention("with-mtp", what, by, adds=alone, of=last, about="mtp")
+    what += " and its copies of embedding and head"
+    yield Convention("with-mtp-copies", what, by, adds=alone + copies, of=last, about="mtp")
+    scaled = [e for e in ledger.parameters if e.role in _SCALED and kind_of(e) == "matrix"]
+    scales = sum(math.prod(map(int, e.shape[:-2])) * e.copies * _tiles(e.shape[-2:]) for e in scaled)
+    what = f"with a scale for each {_TILE} × {_TILE} of the FP8 weights"
+    yield Convention("fp8-scales", what, ("DeepSeek-V3's files",), adds=scales, of=last, about="scales")
+
+
+def _tiles(shape: tuple[int, ...]) -> int:
+    """Tiles that cover a matrix; one that it fills in part counts whole."""
+    return math.prod(-(-int(size) // _TILE) for size in shape)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a sentence lists them.
+
+    >>> listed(["token embedding", "learned positions", "head"])
+    'token embedding, learned positions and head'
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

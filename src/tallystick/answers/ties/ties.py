@@ -1,0 +1,297 @@
+"""What is shared, what should be, and what was lost: the relations of a ledger's tensors, and a verdict on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+from tallystick.answers.ties.remedies import remedy_of
+from tallystick.core.dtypes import size_in_bytes
+from tallystick.core.evidence import ROUNDED, Compared, worst
+from tallystick.core.ledger import Ledger
+
+_SILENT = "nothing is shared, and nothing says whether anything was meant to be"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Names that are one tensor, or were meant to be."""
+
+    names: tuple[str, ...]
+    relation: str  # tied | aliased | copied | untied | unknown
+    expected: bool | None  # whether config or model mean them to be one; None where neither says
+    parameters: int  # elements that tying saves, or would save
+    wasted_bytes: int  # bytes that equal values take twice
+    why: str | None = None  # why the relation is not known, or not to the last element
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What will go wrong, and when. `code` is a stable word, with a page in docs/problems."""
+
+    code: str
+    names: tuple[str, ...]
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Every group of a model, and whether config, checkpoint and live model agree on them."""
+
+    source: str
+    kind: str
+    groups: tuple[Group, ...]
+    verdict: str  # consistent | contradiction | lost | unknown
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()  # why it is not certain what should be one
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of ``tallystick ties``: keys are a contract, added to and never renamed."""
+        out = asdict(self)
+        out["notes"] = list(self.notes)
+        for part in ("groups", "problems"):
+            out[part] = [{**item, "names": list(item["names"])} for item in out[part]]
+        return out
+
+
+def ties(ledger: Ledger) -> Ties:
+    """The groups of a ledger, and what is wrong with them.
+
+    Values are read where separate memory leaves a relation open and the source can read them; elsewhere it is
+    ``unknown``. Ledgers of configs describe no memory: what they tie is tied.
+    """
+    ledger = ledger.in_full
+    notes = list(ledger.evidence.doubts)
+    groups = _shared(ledger)
+    shared = [set(group.names) for group in groups]
+    for names in ledger.evidence.declared or ():
+        if not any(set(names) <= one for one in shared):
+            groups.append(_group(ledger, names, expected=True))
+    named = [set(group.names) for group in groups]
+    for alike in ledger.evidence.values.duplicates() if ledger.evidence.values else ():
+        if not any(set(alike) <= one for one in named) and not _has_buffer(ledger, alike):
+            groups.append(_group(ledger, alike, expected=_expected(ledger, alike)))
+            named.append(set(alike))
+    problems = [problem for group in groups if (problem := _problem(ledger, group))]
+    match _not_stored(ledger):
+        case str() as note:
+            notes.append(note)
+        case Problem() as problem:
+            problems.append(problem)
+    if ledger.evidence.unread is not None:
+        problems.append(
+            Problem(
+                "config-not-read",
+                (),
+                f"what the config ties is not known: {ledger.evidence.unread}",
+                "mend config.json, and ask again",
+            )
+        )
+    silent = not _says(ledger) and not any(_is_pair(ledger, group) for group in groups)
+    if silent and not (groups or notes):
+        notes.append(_SILENT)
+    doubtful = bool(notes) or silent or any(_is_open(group) for group in groups)
+    verdict = _verdict(groups, problems, doubtful=doubtful)
+    return Ties(ledger.source, ledger.kind, tuple(groups), verdict, tuple(problems), tuple(notes))
+
+
+# -- groups ---------------------------------------------------------------------------------------
+
+
+def _shared(ledger: Ledger) -> list[Group]:
+    groups = []
+    for tie in ledger.ties:
+        if tie.relation == "unknown":  # both are stored, and only their values tell
+            groups.append(_group(ledger, tie.names, expected=_expected(ledger, tie.names)))
+        else:
+            groups.append(Group(tie.names, tie.relation, _expected(ledger, tie.names), tie.parameters, 0))
+    return groups
+
+
+def _group(ledger: Ledger, names: Sequence[str], *, expected: bool | None) -> Group:
+    """Names in separate memory, at least in part; their values are compared."""
+    apart = _apart(ledger, names)
+    relation, why = worst(_compared(ledger, apart))
+    others = [entry for name in apart[1:] if (entry := ledger.tensors.get(name))]
+    saved = sum(entry.size for entry in others)
+    wasted = sum(size_in_bytes(entry.size, entry.dtype) for entry in others) if relation == "copied" else 0
+    return Group(tuple(names), relation, expected, saved, wasted, why)
+
+
+def _apart(ledger: Ledger, names: Sequence[str]) -> list[str]:
+    """One name for each separate memory among the names, that of the first name first."""
+    if ledger.kind != "module":  # a file's tensors lie apart, whatever the config makes of them
+        return [name for name in names if ledger.evidence.values is None or ledger.evidence.values.holds(name)]
+    first: dict[str, str] = {}
+    for name in names:
+        entry = ledger.tensors.get(name)  # a lazy parameter is none: it has no shape yet
+        first.setdefault(entry.storage if entry else name, name)
+    return list(first.values())
+
+
+def _compared(ledger: Ledger, names: Sequence[str]) -> list[Compared]:
+    """Every pair of names compared."""
+    pairs = list(combinations(names, 2))
+    if ledger.evidence.values is None or not pairs:
+        return [Compared("unknown", "no values are there to be compared")]
+    return [ledger.evidence.values.compare(one, other) for one, other in pairs]
+
+
+def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
+    if ledger.kind in ("preset", "config"):
+        return True
+    if ledger.evidence.declared is None:
+        return None
+    return any(set(names) <= set(group) for group in ledger.evidence.declared)
+
+
+def _says(ledger: Ledger) -> bool:
+    """Whether a config, or the model, says what is meant to be one."""
+    return ledger.kind in ("preset", "config") or ledger.evidence.declared is not None
+
+
+def _has_buffer(ledger: Ledger, names: Sequence[str]) -> bool:
+    """Whether a buffer is among the names: equal masks of equal layers are no ties."""
+    return any(name in ledger.tensors and ledger.tensors[name].buffer for name in names)
+
+
+def _is_pair(ledger: Ledger, group: Group) -> bool:
+    """Whether an embedding of tokens or a head is among the names."""
+    entries = [ledger.tensors[name] for name in group.names if name in ledger.tensors]
+    return any(entry.role in ("token_embedding", "head") and len(entry.shape) > 1 for entry in entries)
+
+
+def _is_open(group: Group) -> bool:
+    """Whether two tensors differ of which nobody says that they should be one: trained apart, or a tie long lost."""
+    return group.expected is None and group.relation == "untied"
+
+
+# -- what is wrong --------------------------------------------------------------------------------
+
+
+def _problem(ledger: Ledger, group: Group) -> Problem | None:
+    # Between values that differ, or may, somebody has to choose: retie refuses to.
+    remedy = remedy_of(ledger, group.names, choose=group.relation == "untied" or group.why is not None)
+    if group.relation == "aliased":
+        first, others = group.names[0], " and ".join(group.names[1:])
+        return Problem(
+            "aliased-parameters",
+            group.names,
+            f"{first} and {others} share memory in distinct Parameters: their gradients do not add up, and an optimizer"
+            " updates them twice",
+            remedy,
+        )
+    if group.expected is None and _is_lost(ledger, group):
+        return _lost(ledger, group, remedy)
+    if not group.expected or group.relation == "tied":
+        return None
+    return _untied(ledger, group, remedy) if ledger.kind == "module" else _stored_apart(ledger, group)
+
+
+def _untied(ledger: Ledger, group: Group, remedy: str) -> Problem:
+    """The problem of a live model: separate memory for certain, even where no values tell how they compare."""
+    first, strays = _parted(ledger, group)
+    are, copied = "is" if len(strays) == 1 else "are", group.relation == "copied"
+    still = "equal so far, and training moves them apart" if copied else "training moves them apart"
+    if group.why:
+        still += f"; {'not compared: ' * (group.relation == 'unknown')}{group.why}"
+    return Problem(
+        "copied-parameters" if copied else "untied-head",
+        group.names,
+        f"{' and '.join(strays)} {are} no longer tied to {first}: +{group.parameters:,}; {still}",
+        remedy,
+    )
+
+
+def _stored_apart(ledger: Ledger, group: Group) -> Problem | None:
+    """The problem of a file that holds what its config ties."""
+    if group.relation == "unknown":
+        return None
+    first, strays = _parted(ledger, group)
+    others = " and ".join(strays)
+    if group.relation == "copied":
+        return Problem(
+            "duplicate-in-file",
+            group.names,
+            f"{others} is stored beside the equal {first}, to which the config ties it: {group.wasted_bytes:,} bytes twice",
+            "tallystick ties FOLDER --fix OUT writes a copy that stores it once",
+        )
+    return Problem(
+        "config-says-tied-file-differs",
+        group.names,
+        f"the config ties {others} to {first}, and the file holds different values: loaders disagree, and some overwrite"
+        f" the trained {others}",
+        "tallystick ties FOLDER --fix OUT writes a copy, --as untied if the two were trained apart, --as tied if not",
+    )
+
+
+def _is_lost(ledger: Ledger, group: Group) -> bool:
+    """Whether an embedding and a head hold equal values, in separate memory or in another dtype: no accident."""
+    rounded = group.relation == "untied" and (group.why or "").startswith(ROUNDED)
+    return (group.relation == "copied" or rounded) and _is_pair(ledger, group)
+
+
+def _lost(ledger: Ledger, group: Group, remedy: str) -> Problem:
+    """The problem of equal matrices of which nobody says whether they are meant to be one."""
+    first, strays = _parted(ledger, group)
+    others, are = " and ".join(strays), "is" if len(strays) == 1 else "are"
+    equal = "equal to" if group.relation == "copied" else "but for the dtype equal to"
+    live = ledger.kind == "module"
+    cost = f"+{group.parameters:,}; training moves them apart" if live else f"{group.wasted_bytes:,} bytes twice"
+    return Problem("lost-tie", group.names, f"{others} {are} {equal} {first}, and not tied to it: {cost}", remedy)
+
+
+def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
+    """The name that a group goes by, and the names that do not share its memory: those of most names stay."""
+    if ledger.kind != "module":
+        first, *rest = _apart(ledger, group.names)
+        return first, rest
+    storages = [ledger.tensors[name].storage if name in ledger.tensors else name for name in group.names]
+    common = max(storages, key=storages.count)  # the first of equals
+    strays = [name for name, storage in zip(group.names, storages, strict=True) if storage != common]
+    return group.names[storages.index(common)], strays
+
+
+def _not_stored(ledger: Ledger) -> Problem | str | None:
+    """An untied head, or embedding, that no file holds under its name; a line for the notes where it may be elsewhere."""
+    if ledger.evidence.stored is None or ledger.evidence.described is None:
+        return None
+    described = [entry for entry in ledger.evidence.described.entries if not entry.buffer]
+    matrices = [entry for entry in described if len(entry.shape) > 1]
+    heads = {entry.shape for entry in matrices if entry.role == "head"}
+    sides = [e.name for e in matrices if e.role == "head" or (e.role == "token_embedding" and e.shape in heads)]
+    absent = {entry.name for entry in described} & set(ledger.evidence.mismatches.get("missing", ()))
+    names = tuple(name for name in sides if name in absent)
+    if not names:
+        return None
+    why = None
+    if ledger.evidence.doubts:
+        why = ledger.evidence.doubts[0]
+    elif len(names) == len(sides):
+        why = "no embedding is stored under its name either"
+    elif 2 * len(absent) > len(described):
+        why = f"{len(absent)} of the {len(described)} names that the config describes are not there"
+    if why:
+        return f"{names[0]} is not stored under that name, and whether it is missing is not known: {why}"
+    return Problem(
+        "config-says-untied-head-missing",
+        names,
+        f"the config does not tie {names[0]}, and the file does not hold it: loaders start it at random, and the model"
+        " speaks gibberish",
+        "tallystick ties FOLDER --fix OUT writes a copy whose config.json ties it, if it was trained so",
+    )
+
+
+def _verdict(groups: Sequence[Group], problems: Sequence[Problem], *, doubtful: bool) -> str:
+    codes = {problem.code for problem in problems}
+    # A larger file, or no word at all, contradicts nobody; and where nobody says anything, there is nobody to contradict.
+    if codes - {"duplicate-in-file", "config-not-read", "lost-tie"}:
+        return "contradiction"
+    if "lost-tie" in codes:
+        return "lost"
+    if doubtful or "config-not-read" in codes or any(group.relation == "unknown" for group in groups):
+        return "unknown"
+    return "consistent"

@@ -1,0 +1,322 @@
+"""A model's config, read key by key.
+
+Integers come back as `Dim`, so that every shape computed from them knows its formula, and every
+complaint about them names the key that the user wrote.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from tallystick.core.dims import Dim
+from tallystick.core.dtypes import BITS
+from tallystick.errors import BadInput, Code, nearest, quoted, shown
+
+T = TypeVar("T")
+
+# Tensors are indexed by signed 64-bit integers: nothing larger can be a size.
+LARGEST = 2**63 - 1
+
+LARGEST_NUMBER = sys.float_info.max  # of those that need not be whole
+
+# Layers that are looked at one by one, each with a block of its own where the next is of another kind.
+MOST_LISTED = 2_000
+
+# Keys that a config of any family may carry and an override may therefore set.
+COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
+
+# The key that says whether head and token embedding are one tensor.
+CONFIG = "config.json"
+TIE = "tie_word_embeddings"
+
+# The key under which transformers lets single layers differ; a family that declares it reads it, others have none such.
+OWN_SIZES = "per_layer_config"
+
+
+class Key(NamedTuple):
+    """What a config key may hold, where its default's own type does not say it."""
+
+    default: int | str | None
+    least: int = 1
+    nullable: bool = False
+    listed: bool = False
+    word: str | None = None  # what it may say in place of an integer
+
+
+def optional(default: int | None = None) -> Key:
+    """A positive integer or null; a flag or null where `default` is a flag.
+
+    Null and absent differ: absent gives `default`, null gives None.
+    """
+    return Key(default, nullable=True)
+
+
+def nonnegative(default: int | None = 0, *, nullable: bool = False) -> Key:
+    """An integer of 0 or more: how many of something that a model may do without."""
+    return Key(default, least=0, nullable=nullable)
+
+
+def per_layer(default: int) -> Key:
+    """A positive integer for all layers, or a list that holds one for each."""
+    return Key(default, listed=True)
+
+
+def int_or(word: str) -> Key:
+    """A positive integer, or the word that leaves it to the type: that gives None. Absent is the word."""
+    return Key(word, word=word)
+
+
+REQUIRED = Key(None)  # no default: the config must say it
+
+
+class Config:
+    """The values that an architecture reads, each checked as it is read.
+
+    `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
+    ``optional()`` an integer or null, ``int_or("auto")`` one or that word, ``optional(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
+    is 0), ``hidden_act="gelu"`` a word, ``widths=()`` a list of positive integers, ``per_layer(8)`` one or a list.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        keys: Mapping[str, Any],
+        *,
+        where: str,
+        aliases: Mapping[str, str] | None = None,
+        published: bool = False,
+        headed: bool = True,
+        within: str = "",
+    ) -> None:
+        self._where, self._within = where, within
+        self._keys = keys
+        self._aliases = aliases or {}
+        # A config that holds both a key and its alias means the alias: transformers sets that one last.
+        self._written = {key: alias for alias, key in (aliases or {}).items() if values.get(alias) is not None}
+        self._values = {**values, **{key: values[alias] for key, alias in self._written.items()}}
+        if OWN_SIZES not in keys:
+            self.refuse_own_sizes()
+        self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
+        # Some models exist in two layouts with one count: mixtures of experts are published one expert by one
+        # (`experts.0.w1.weight`) and held fused by transformers 5 (`experts.gate_up_proj`), which renamed heads too.
+        self.published = published
+        self.headed = headed  # it is read for the type's language model, and not for another class
+
+    def __getattr__(self, name: str) -> Any:
+        keys = self.__dict__.get("_keys", {})
+        if name not in keys:
+            raise AttributeError(f"{name} is read but not declared by its architecture")
+        key = keys[name]
+        default = key.default if isinstance(key, Key) else key
+        stated = self._values.get(name)
+        if isinstance(stated, list | tuple) and len(stated) > MOST_LISTED:
+            raise self.refuse(
+                f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one", code="too-large"
+            )
+        if isinstance(default, bool):  # which is an integer too
+            return self._flag(name, key if isinstance(key, Key) else Key(key))
+        if isinstance(key, Key) and key.listed and isinstance(stated, list | tuple):
+            return self._for_layers(name, key)
+        if isinstance(key, Key | int):
+            return self._integer(name, key if isinstance(key, Key) else Key(key))
+        if isinstance(key, tuple | float):
+            return self._integers(name, key) if isinstance(key, tuple) else self._number(name, key)
+        return self._values.get(name, key)
+
+    def refuse(self, why: str, *, code: Code = "bad-value") -> BadInput:
+        """The error for values that contradict each other, `why` beginning with a key; the caller raises it."""
+        return BadInput(f"{self._where}: {self._within}{why}", code=code)
+
+    def refuse_own_sizes(self, but: Container[str] = ()) -> None:
+        """Refuse transformers' `per_layer_config` where it changes other keys than these: it builds no such model either."""
+        layers = self._values.get(OWN_SIZES)
+        for layer in layers.values() if isinstance(layers, Mapping) else ():
+            for key, value in layer.items() if isinstance(layer, Mapping) else ():
+                if key not in but and key in self._keys and value != self._values.get(key):
+                    raise self.refuse(f"per_layer_config gives single layers their own {key}, which cannot be counted")
+
+    def part(self, name: str) -> Config:
+        """The config that is part of this one under a key: its keys by their own names, its complaints and symbols with that key."""
+        prefix = f"{name}."
+        part = Config(
+            _below(prefix, self._values),
+            _below(prefix, self._keys),
+            where=self._where,
+            aliases={alias: key.removeprefix(prefix) for alias, key in _below(prefix, self._aliases).items()},
+            published=self.published,
+            headed=self.headed,
+            within=self._within + prefix,
+        )
+        part.symbols = self.symbols
+        return part
+
+    def in_force(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Declared keys with the values that they have, the defaults filled in."""
+        declared = {name: self._keys[name] for name in keys}
+        defaults = {name: key.default if isinstance(key, Key) else key for name, key in declared.items()}
+        return {name: self._values.get(name, default) for name, default in defaults.items()}
+
+    def states(self, name: str) -> bool:
+        """Whether the config holds a key, declared or not, with a value other than null, false and 0."""
+        return bool(self._values.get(name))
+
+    def require_divisible(self, name: str, by: str) -> None:
+        """Refuse a width that its heads do not divide, where no shape depends on the quotient."""
+        value, divisor = getattr(self, name), getattr(self, by)
+        if int(value) % int(divisor):
+            name, by = self._written.get(name, name), self._written.get(by, by)
+            raise self.refuse(f"{name} = {int(value)} is not divisible by {by} = {int(divisor)}", code="indivisible")
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype that the config states, as torch names it; None where it states none."""
+        stated = self._values.get("dtype") or self._values.get("torch_dtype")
+        if stated is None:
+            return None
+        name = str(stated).removeprefix("torch.")  # a book's dictionary holds torch.bfloat16 itself
+        name = {"auto": "float32", "float": "float32", "half": "float16"}.get(name, name)
+        if name not in BITS:
+            raise self.refuse(f"dtype is {shown(stated)}, which is no dtype{nearest(name, BITS)}")
+        return name
+
+    def _flag(self, name: str, key: Key) -> bool:
+        value = self._values.get(name, key.default)
+        if value is None and key.nullable:
+            return False
+        if not isinstance(value, bool):
+            null = ", or null" if key.nullable else ""
+            raise self.refuse(f"{name} is {shown(value)}, expected true or false{null}")
+        return value
+
+    def _number(self, name: str, default: float) -> float:
+        value = self._values.get(name, default)
+        if value is None:
+            return 0.0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_NUMBER:
+            raise self.refuse(f"{name} is {shown(value)}, expected a number of 0 or more")
+        return float(value)
+
+    def _integer(self, name: str, key: Key) -> Dim | None:
+        if name not in self._values:
+            if key.default is None and not key.nullable:
+                raise self.refuse(f"{name} is missing")
+            value: Any = key.default
+        else:
+            value = self._values[name]
+        if (value is None and key.nullable) or (key.word is not None and value == key.word):
+            return None
+        return self._size(name, value, key)
+
+    def _integers(self, name: str, default: tuple[int, ...]) -> tuple[Dim, ...]:
+        """A list of positive integers, each with a symbol of its own: widths_0, widths_1, ..."""
+        values = self._values.get(name, default)
+        if not isinstance(values, list | tuple):
+            raise self.refuse(f"{name} is {shown(values)}, expected a list of positive integers")
+        return tuple(self.size(f"{name}_{number}", value) for number, value in enumerate(values))
+
+    def _for_layers(self, name: str, key: Key) -> Dim | tuple[Dim, ...]:
+        """What a list holds for each layer: one `Dim` where that is the same for all."""
+        values = self._values[name]
+        if values and values.count(values[0]) == len(values):
+            return self._size(name, values[0], key)
+        return self._integers(name, ())
+
+    def size(self, name: str, value: Any) -> Dim:
+        """A positive integer that the config states elsewhere than under a key of its own, under this name."""
+        return self._size(name, value, Key(None))
+
+    def _size(self, name: str, value: Any, key: Key) -> Dim:
+        number = _whole(value)
+        if number is None or not key.least <= number <= LARGEST:
+            kind = "a positive integer" if key.least else "an integer of 0 or more"
+            limit = " below 2^63" if number is not None and number > LARGEST else ""
+            null = " or null" if key.nullable else f" or {key.word!r}" if key.word else ""
+            raise self.refuse(f"{self._written.get(name, name)} is {shown(value)}, expected {kind}{limit}{null}")
+        symbol = (self._within + name).replace(".", "_")  # a name for SymPy and Python too
+        self.symbols[symbol] = number
+        return Dim(number, symbol)
+
+
+class Part(NamedTuple):
+    """A config inside of another: what an `Architecture` has of its keys."""
+
+    keys: Mapping[str, Any]
+    running: Mapping[str, Any] = {}
+    aliases: Mapping[str, str] = {}
+    model_type: str = ""  # the one type that is read, where transformers builds whichever it states
+    optional: bool = False  # null and absent mean that the model has no such part; else that it has one by default
+    unstated: Mapping[str, Any] = {}  # what it holds where the config says nothing of it at all
+    beside: bool = False  # its keys may stand beside the others, where the config has no such part
+    family: str = ""  # the native type whose keys these are, with its defaults or others
+
+
+def whole(values: Mapping[str, Any], parts: Mapping[str, Part]) -> dict[str, Any]:
+    """A config with the parts of which it says nothing as its type has them then."""
+    stated = {str(name).partition(".")[0] for name, value in values.items() if value is not None}
+    return {**values, **{name: part.unstated for name, part in parts.items() if part.unstated and name not in stated}}
+
+
+def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> dict[str, Any]:
+    """A config with the keys of its parts beside its own, under dotted names, which win over those inside.
+
+    What is left under the name of a part says whether there is one: null, or nothing in particular.
+
+    >>> flat({"text_config": {"hidden_size": 8}}, {"text_config": Part({})}, "config.json")
+    {'text_config': {}, 'text_config.hidden_size': 8}
+    """
+    out: dict[str, Any] = {}
+    for name, part in parts.items():
+        if part.beside and values.get(name) is None:
+            out |= {f"{name}.{key}": values[key] for key in (*part.keys, *part.aliases) if key in values}
+    for name, value in values.items():
+        if name in parts and value is not None:
+            if not isinstance(value, Mapping):
+                raise BadInput(f"{where}: {name} is {shown(value)}, expected an object", code="bad-value")
+            out[name] = {}
+            out |= {f"{name}.{key}": inner for key, inner in value.items()}
+        else:
+            out[name] = value
+    dotted = {
+        name: value for name, value in values.items() if str(name).partition(".")[0] in parts and "." in str(name)
+    }
+    return {name.partition(".")[0]: {} for name in dotted} | out | dotted
+
+
+def _below(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
+    return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
+
+
+def _whole(value: Any) -> int | None:
+    """The value of an integer of any kind, NumPy's and torch's too; None of anything else."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
+def merged(
+    values: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    *,
+    known: Iterable[str],
+    aliases: Mapping[str, str],
+    where: str,
+) -> dict[str, Any]:
+    """A config with the user's ``--set`` values in place; a key that nothing reads is refused, not ignored."""
+    known = {key for key in (*known, *aliases, *values, *COMMON_KEYS) if isinstance(key, str)}
+    aliases = {"torch_dtype": "dtype", **aliases}
+    out = dict(values)
+    for named, value in overrides.items():
+        if named not in known:
+            raise BadInput(f"{where} has no key {quoted(named)} to set{nearest(named, known)}", code="unknown-key")
+        # An alias and its key are one thing: the override must win over whichever the config holds.
+        key = aliases.get(named, named)
+        for alias in [alias for alias, target in aliases.items() if target == key]:
+            out.pop(alias, None)
+        out[key] = value
+        if named != key and value is not None:
+            out[named] = value  # so that a complaint about it uses the user's own word
+    return out

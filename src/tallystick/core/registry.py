@@ -1,0 +1,166 @@
+"""The registry of families: how a config of each ``model_type`` becomes a `Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from tallystick.core.config import REQUIRED, TIE, Config, Part, int_or, nonnegative, optional, per_layer
+from tallystick.core.nodes import Model
+
+__all__ = [
+    "REGISTRY",
+    "REQUIRED",
+    "Alias",
+    "Architecture",
+    "Config",
+    "Part",
+    "Sibling",
+    "alias",
+    "architecture",
+    "int_or",
+    "nonnegative",
+    "optional",
+    "part_of",
+    "per_layer",
+    "register_alias",
+]
+
+
+class Sibling(NamedTuple):
+    """Another class of a type than its language model, and made of that: the same body, with another head, none, or more beside it."""
+
+    make: Callable[[Config, Model], Model]
+    head: str = ""  # what it has in place of the LM head, in words; "" where it has that one
+    keys: Mapping[str, Any] = {}  # those that it reads beside the language model's, and their other names
+    aliases: Mapping[str, str] = {}
+    parts: Mapping[str, Part] = {}  # as in `Architecture`
+
+
+class Architecture(NamedTuple):
+    """One family: how a config of its `model_type` becomes a blueprint."""
+
+    name: str  # the config's model_type
+    class_name: str  # the class that transformers, or the book, builds; "" where there is none
+    keys: Mapping[str, Any]  # the config keys that it reads, as `Config` declares them
+    aliases: Mapping[str, str]  # other names of those keys
+    build: Callable[[Config], Model]
+    running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
+    siblings: Mapping[str, Sibling] | None = None  # by how the names of the classes end; None: those of a decoder
+    # Keys that hold configs, whose own are among `keys` and `running` under dotted names.
+    parts: Mapping[str, Part] = {}
+
+
+REGISTRY: dict[str, Architecture] = {}
+
+
+def architecture(
+    name: str,
+    class_name: str = "",
+    *,
+    aliases: Mapping[str, str] | None = None,
+    running: Mapping[str, Any] | None = None,
+    siblings: Mapping[str, Sibling] | None = None,
+    parts: Mapping[str, Part] | None = None,
+    **keys: Any,
+) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
+    """Register a family: the decorated function reads a `Config` and returns the `Model`.
+
+    `keys` are the config keys that change a tensor, with the defaults of its type (see `Config`); `running` those that
+    change no tensor, and how the model runs; `siblings` as in `Architecture`; `parts` are the keys that hold configs, which
+    the function reads by `Config.part`. The file ``architectures/NAME.py`` that
+    holds it is found by its name: nothing else needs an edit.
+    """
+
+    def register(build: Callable[[Config], Model]) -> Callable[[Config], Model]:
+        inside = parts or {}
+        REGISTRY[name] = Architecture(
+            name,
+            class_name,
+            {**keys, **{part: None for part in inside if inside[part].optional}, **_dotted(inside, "keys")},
+            {**(aliases or {}), **_dotted(inside, "aliases")},
+            build,
+            {**(running or {}), **_dotted(inside, "running")},
+            None if siblings is None else {ending: _flat(sibling) for ending, sibling in siblings.items()},
+            inside,
+        )
+        return build
+
+    return register
+
+
+class Alias(NamedTuple):
+    """A type that is another name of a family."""
+
+    class_name: str
+    like: str  # the family's model_type
+    keys: Mapping[str, Any]  # those with other defaults
+
+
+def alias(class_name: str, *, like: str, **keys: Any) -> Alias:
+    """A type whose models are those of the family `like`, of the class `class_name`; `keys` have other defaults there."""
+    return Alias(class_name, like, keys)
+
+
+def register_alias(name: str, alias: Alias, family: Architecture) -> Architecture:
+    """Register a type that is another name of a family.
+
+    Raises:
+        TypeError: when the alias gives another default to a key that its family does not read.
+    """
+    declared = set(family.keys).union(*(sibling.keys for sibling in (family.siblings or {}).values()))
+    if unknown := set(alias.keys) - declared:
+        raise TypeError(f"{name} states {', '.join(sorted(unknown))}, which {alias.like} does not read")
+
+    def other(keys: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: alias.keys.get(key, default) for key, default in keys.items()}
+
+    siblings = family.siblings and {
+        ending: sibling._replace(keys=other(sibling.keys)) for ending, sibling in family.siblings.items()
+    }
+    REGISTRY[name] = family._replace(name=name, class_name=alias.class_name, keys=other(family.keys), siblings=siblings)
+    return REGISTRY[name]
+
+
+def part_of(
+    model_type: str,
+    *,
+    tied_above: bool = False,
+    own_type: bool = False,
+    unstated: Mapping[str, Any] | None = None,
+    **defaults: Any,
+) -> Part:
+    """The config of another family as a part.
+
+    Args:
+        model_type: the family.
+        tied_above: the whole says whether embedding and head are tied, so that what the part says of it changes nothing.
+        own_type: as `model_type` in `Part`.
+        unstated: as in `Part`.
+        **defaults: where they are not those of the family.
+    """
+    family = REGISTRY[model_type]
+    keys, running = (
+        {key: defaults.get(key, default) for key, default in declared.items()}
+        for declared in (family.keys, family.running)
+    )
+    if tied_above:
+        running[TIE] = keys.pop(TIE)
+    return Part(
+        keys, running, family.aliases, model_type if own_type else "", unstated=unstated or {}, family=model_type
+    )
+
+
+def _flat(sibling: Sibling) -> Sibling:
+    """A class that names the keys of its parts among its own."""
+    keys, running, aliases = (_dotted(sibling.parts, field) for field in ("keys", "running", "aliases"))
+    return sibling._replace(keys={**sibling.keys, **keys, **running}, aliases={**sibling.aliases, **aliases})
+
+
+def _dotted(parts: Mapping[str, Part], field: str) -> dict[str, Any]:
+    """The keys of all parts, or their aliases, under dotted names."""
+    return {
+        f"{name}.{key}": f"{name}.{value}" if field == "aliases" else value
+        for name, part in parts.items()
+        for key, value in getattr(part, field).items()
+    }

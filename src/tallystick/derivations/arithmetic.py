@@ -1,0 +1,219 @@
+"""Arithmetic as people write it, computed exactly: whole numbers and fractions, with the rounding that is written.
+
+>>> product = Operation(("*",), (Number(Fraction(50257)), Name("d")))
+>>> int(evaluate(product, {"d": exactly(768)}).exact)
+38597376
+
+A reader (``derivations/parser.py``) makes the trees. Nothing is run as code, and no number grows past `MOST_BITS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from itertools import product
+from operator import add, mul, sub, truediv
+from typing import NamedTuple, TypeAlias
+
+from tallystick.core.budget import Budget, current
+from tallystick.errors import BadInput
+
+# What a number is multiplied by, as a power of ten, for the letter or word after it.
+SCALES = {
+    "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "mrd": 9, "billion": 9,
+    "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "млн": 6, "млрд": 9, "milioni": 6, "milione": 6, "miliardi": 9, "miliardo": 9, "milhões": 6, "milhão": 6, "bilhões": 9, "bilhão": 9,
+    "миллион": 6, "миллиард": 9,
+    "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
+}  # fmt: skip
+
+MOST_BITS = 2048  # of a numerator or denominator: 600 digits, where the largest models need 13
+
+Expression: TypeAlias = "Number | Name | Operation"
+
+
+class Undefined(Exception):
+    """An expression that has no value: a name that nobody defined, a division by zero, a root."""
+
+
+class Number(NamedTuple):
+    """A number as written. `unit` is worth one of its last digit: 100,000 in 38.6M, 1/10 in 38.6, 1 in 386."""
+
+    value: Fraction
+    unit: Fraction = Fraction(1)
+    rounded: bool = False  # 38.6M, 3.9e7 and 31.0% are rounded wherever they stand
+
+
+class Name(NamedTuple):
+    """A variable."""
+
+    name: str
+
+
+class Operation(NamedTuple):
+    """``parts`` joined from left to right by ``symbols``, all of one rank: ``+ -``, ``* /`` or ``^``.
+
+    The symbol ``(`` joins a number and the parentheses after it, "768 (12 × 64)", which are a factor or an aside.
+    """
+
+    symbols: tuple[str, ...]
+    parts: tuple[Expression, ...]
+
+
+class Value(NamedTuple):
+    """An exact value, and the bounds that the rounding of its numbers leaves."""
+
+    exact: Fraction
+    low: Fraction
+    high: Fraction
+
+    def meets(self, other: Value) -> bool:
+        """Whether both may be the same number."""
+        return self.low <= other.high and other.low <= self.high
+
+
+def exactly(number: int | Fraction) -> Value:
+    """A value with no rounding."""
+    whole = Fraction(number)
+    return Value(whole, whole, whole)
+
+
+def evaluate(
+    expression: Expression,
+    names: Mapping[str, Value],
+    *,
+    loose: bool = False,
+    asides: bool = False,
+    replaced: Callable[[Number], Value | None] = lambda _: None,
+) -> Value:
+    """The value of an expression.
+
+    Args:
+        expression: what a reader made of the text.
+        names: the values of variables.
+        loose: decimals are rounded too, as beside ``≈``; otherwise only numbers such as 38.6M are.
+        asides: parentheses after a number only comment on it, and are no factor.
+        replaced: another value for a number as written, or None.
+
+    Raises:
+        Undefined: where there is no value.
+        BadInput: where a number would grow past `MOST_BITS`.
+    """
+    return _Evaluation(names, loose, asides, replaced, current()).value(expression)
+
+
+class _Evaluation(NamedTuple):
+    """How an expression is evaluated. A function inside of `evaluate` would call itself: a cycle, which stays as garbage."""
+
+    names: Mapping[str, Value]
+    loose: bool
+    asides: bool
+    replaced: Callable[[Number], Value | None]
+    budget: Budget
+
+    def value(self, node: Expression) -> Value:
+        self.budget.step(9)
+        if isinstance(node, Number):
+            return self.replaced(node) or _rounded(node, node.rounded or (self.loose and node.unit < 1))
+        if isinstance(node, Name):
+            if node.name not in self.names:
+                raise Undefined(node.name)
+            return self.names[node.name]
+        total = self.value(node.parts[0])
+        for symbol, part in zip(node.symbols, node.parts[1:], strict=True):
+            if symbol == "(" and self.asides:
+                continue
+            total = _apply(symbol, total, self.value(part))
+        return total
+
+
+def alone(expression: Expression, *, loose: bool) -> Value | None:
+    """The value of a number that is a side of its own: its last digit is rounded, its zeros too where `loose`."""
+    if not isinstance(expression, Number):
+        return None
+    if not loose or expression.unit != 1 or not expression.value:
+        return _rounded(expression, expression.rounded or expression.unit < 1)
+    zeros = len(digits := str(expression.value)) - len(digits.rstrip("0"))
+    return _rounded(expression._replace(unit=Fraction(10**zeros)), True)
+
+
+def scaled(expression: Expression, by: int) -> Expression:
+    """An expression whose numbers leave out a unit, "38.6 + 85.1" in millions: each addend, or one factor, times it."""
+    if isinstance(expression, Number) and not expression.rounded:
+        return Number(expression.value * by, expression.unit * by, rounded=True)
+    if not isinstance(expression, Operation):
+        return expression
+    if expression.symbols[0] in "+-":
+        return expression._replace(parts=tuple(scaled(part, by) for part in expression.parts))
+    parts = list(expression.parts)
+    decimal = next((place for place, part in enumerate(parts) if isinstance(part, Number) and part.unit < 1), None)
+    if decimal is not None:
+        parts[decimal] = scaled(parts[decimal], by)
+        return expression._replace(parts=tuple(parts))
+    return Operation(("*",), (expression, Number(Fraction(by))))
+
+
+def ungrouped(expression: Expression) -> Expression:
+    """An expression whose numbers of three decimals have a dot for their thousands: 12.288 is 12,288."""
+    if isinstance(expression, Number) and expression.unit == Fraction(1, 1000) and not expression.rounded:
+        return Number(expression.value * 1000)
+    if isinstance(expression, Operation):
+        return expression._replace(parts=tuple(ungrouped(part) for part in expression.parts))
+    return expression
+
+
+def _rounded(number: Number, rounded: bool) -> Value:
+    if not rounded:
+        return Value(number.value, number.value, number.value)
+    half = number.unit / 2
+    return Value(number.value, number.value - half, number.value + half)
+
+
+_EXACT = {"+": add, "-": sub, "*": mul, "(": mul, "/": truediv}
+
+
+def _apply(symbol: str, left: Value, right: Value) -> Value:
+    if left.low is left.high and right.low is right.high and symbol in _EXACT and (symbol != "/" or right.exact):
+        exact = _EXACT[symbol](left.exact, right.exact)  # as most are: one sum in place of three
+        _bounded(exact)
+        return Value(exact, exact, exact)
+    if symbol == "+":
+        out = Value(*(one + other for one, other in zip(left, right, strict=True)))
+    elif symbol == "-":
+        out = Value(left.exact - right.exact, left.low - right.high, left.high - right.low)
+    elif symbol == "^":
+        out = _power(left, right)
+    else:
+        if symbol == "/":
+            if right.low <= 0 <= right.high:
+                raise Undefined("division by zero")
+            right = Value(*(1 / bound for bound in right))
+        bounds = [one * other for one, other in product(left[1:], right[1:])]
+        out = Value(left.exact * right.exact, min(bounds), max(bounds))
+    for bound in out:
+        _bounded(bound)
+    return out
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    power = exponent.exact
+    if power.denominator != 1 or (power < 0 and base.low <= 0 <= base.high):
+        raise Undefined("a root")
+    if abs(power) * max(_bits(bound) for bound in base) > MOST_BITS and not set(base) <= {-1, 0, 1}:
+        raise _too_large()
+    bounds = [bound ** int(power) for bound in base]
+    if base.low < 0 < base.high:
+        bounds.append(Fraction(0))
+    return Value(bounds[0], min(bounds), max(bounds))
+
+
+def _bits(number: Fraction) -> int:
+    return max(number.numerator.bit_length(), number.denominator.bit_length())
+
+
+def _bounded(number: Fraction) -> None:
+    if _bits(number) > MOST_BITS:
+        raise _too_large()
+
+
+def _too_large() -> BadInput:
+    return BadInput("a number of more than 600 digits: no count of parameters", code="too-large")

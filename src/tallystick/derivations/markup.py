@@ -1,0 +1,169 @@
+r"""Markdown and LaTeX → plain characters with ASCII operators, line by line.
+
+>>> plain(r"- **Embedding:** $50{,}257 \times 768$")
+'Embedding:  50,257  * 768 '
+>>> plain(r"\frac{d_{\text{model}}^{2}}{2} &\approx 295\mathrm{k}")
+'((d_model^(2))/(2))  ≈ 295k'
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from tallystick.derivations.browser_math import once
+
+MOST_ROUNDS = 20  # of braces within one another
+
+_URL = re.compile(r"https?://\S+")
+_APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_SPACES = re.compile(r"\s{3,}")  # two still tell columns apart
+_LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
+_BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
+_ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200})(?<=[^\s*])\*(?![\w(*])")
+_UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
+
+# "wte = vocab * d  # 38,597,376" in code says what the line comes to.
+_RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
+
+# print(f"{total:,}") in code, before its result, is the variable.
+_PRINTED = re.compile(
+    r"\bprint\(\s*(?:f?[\"'][^\"'{}]{0,40}\{\s*)?([A-Za-z_]\w*)\s*(?:(?::[^{}\"']{0,20})?\}[^\"']{0,40}[\"'])?(?:,\s*[\"'][^\"']{0,40}[\"'])?\s*\)(?=\s*(?:#|//|=))"
+)
+
+# Commands whose argument is text or a style of it; braces within one another go from the inside out.
+_STYLE = re.compile(
+    r"\\(?:text\w*|math(?:rm|bf|it|sf|tt|cal|normal)|operatorname\*?|boxed|emph|mbox|num|bm|boldsymbol)\s*\{([^{}]*)\}"
+)
+_BRACE = re.compile(r"\\(?:under|over)brace\s*\{([^{}]*)\}\s*(?:[_^]\s*(?:\{([^{}]*)\}|(\w+)))?")
+_FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
+_SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
+_POWER = re.compile(r"\^\s*\{([^{}]*)\}")
+_ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
+_TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
+_COMMAND = re.compile(r"\\([A-Za-z]+)\*?\s?|\\([^A-Za-z])")
+_MEANINGS = {
+    "times": " * ", "cdot": " * ", "ast": " * ", "div": " / ", "approx": " ≈ ", "simeq": " ≈ ", "sim": " ≈ ",
+    "cong": " ≈ ", "equiv": " = ", "triangleq": " = ", "left": "", "right": "", "quad": " ; ", "qquad": " ; ",
+    "to": " → ", "rightarrow": " → ", "Rightarrow": " → ", "implies": " → ", "newline": "\n",
+    "pm": " ± ", "neq": " ≠ ", "leq": " ≤ ", "geq": " ≥ ", "le": " ≤ ", "ge": " ≥ ", "ldots": "…", "dots": "…", "cdots": "…",
+    "[": " ", "]": " ", "(": " ", ")": " ", "\\": "\n", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
+}  # fmt: skip
+_SILENT = frozenset(
+    [
+        "big",
+        "bigl",
+        "bigr",
+        "Big",
+        "Bigl",
+        "Bigr",
+        "bigg",
+        "biggl",
+        "biggr",
+        "Bigg",
+        "displaystyle",
+        "textstyle",
+        "nonumber",
+        "notag",
+        "bf",
+        "it",
+        "rm",
+        "noindent",
+        "hline",
+        "item",
+        "toprule",
+        "midrule",
+        "bottomrule",
+        "centering",
+        "Bigm",
+        "limits",
+    ]
+)
+
+_CHARACTERS = str.maketrans({
+    **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→",
+    **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
+    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # not seen
+})  # fmt: skip
+_SCALED_OUTSIDE = re.compile(
+    r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
+    r"|(?<=\d),\s?(?=[KMBT](?!\w))"  # 85,M was 85\\,M
+)  # $131$M
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
+_SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+
+
+def plain(line: str) -> str:
+    """One line without its markup; a line of LaTeX that breaks in the middle comes back with the break."""
+    if "&" in line and ";" in line:
+        line = html.unescape(line)
+    if "<" in line:
+        line = _TAG.sub(" ", line)
+    if " , " in line:
+        line = _APART.sub(",", line)
+    if line.count("=") > 2 or "\\" in line:
+        line = once(line)
+    line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
+    if "print(" in line:
+        line = _PRINTED.sub(r"\1", line)
+    line = _RESULT.sub(" = ", line)
+    if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, and no mathematics between them
+        line = line.replace("\\(", "(").replace("\\)", ")")
+    if "\\" in line or "{" in line or line.lstrip().startswith("&"):
+        line = _without_latex(line)
+    line = _BOLD.sub(r"\2", line)
+    line = _ITALIC.sub(r"\1", line)
+    line = _UNDERSCORED.sub(r"\1", line)
+    if "$" in line or "," in line:
+        line = _SCALED_OUTSIDE.sub("", line)
+    line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
+    return line.translate(_CHARACTERS)
+
+
+def readable(line: str) -> str:
+    r"""A plain line as people read it: one blank between its words, and × for a product.
+
+    >>> readable(plain(r"3 \times (\text{emb\_dim} \times 768)  &= 1{,}769{,}472"))
+    '3 × (emb_dim × 768) = 1,769,472'
+    """
+    line = " ".join(line.split()).replace("( ", "(").replace(" )", ")")
+    return re.sub(r"(?<=[\w)]) ?\* ?(?=[\w(])", " × ", line)
+
+
+def _without_latex(line: str) -> str:
+    line = _ANNOTATION.sub(" ", _TIE.sub(",", line))
+    for _ in range(MOST_ROUNDS):
+        before = line
+        line = _STYLE.sub(r"\1", line)
+        line = _BRACE.sub(_labelled, line)
+        line = _SUBSCRIPT.sub(_subscript, line)
+        line = _POWER.sub(r"^(\1)", line)
+        line = _FRACTION.sub(_fraction, line)
+        if line == before:
+            break
+    line = re.sub(r"\s*\\(?:left|[bB]igg?l)\s*(?=[(\[])", "", line)  # 12 \left( is 12 times what follows
+    line = _COMMAND.sub(_meaning, line)
+    return re.sub(r"&(?=\s*[=≈])|(?<=[=≈])\s?&|&\s*$|^\s*&", "", line).replace("&", " ")
+
+
+def _labelled(match: re.Match[str]) -> str:
+    label = match[2] or match[3]
+    return f"({match[1]})" + (f" ({label})" if label else "")
+
+
+def _subscript(match: re.Match[str]) -> str:
+    return "_" + re.sub(r"\W+", "_", match[1].strip())
+
+
+def _fraction(match: re.Match[str]) -> str:
+    return f"(({match[1] or match[2]})/({match[3] or match[4]}))"
+
+
+def _meaning(match: re.Match[str]) -> str:
+    name = match[1] or match[2]
+    if name in _MEANINGS:
+        return _MEANINGS[name]
+    if name in _SILENT:
+        return ""
+    return name if match[2] else f" \\{name} "  # \_ is an underscore; \sqrt stays, and has no value here

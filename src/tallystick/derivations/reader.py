@@ -1,0 +1,538 @@
+"""A text → its derivation: Markdown, LaTeX, plain text or a chat, tables and equations over several lines.
+
+Prose is passed over: around each ``=`` or ``≈`` the longest arithmetic is read, and the words before it are its label.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tallystick.core.budget import OverBudget, current
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, alone, evaluate
+from tallystick.derivations.markup import plain, readable
+from tallystick.derivations.parser import (
+    Token,
+    computes,
+    is_sure,
+    is_variable,
+    prefix,
+    suffix,
+    tokens,
+    unit_of,
+    writes_dots,
+)
+from tallystick.derivations.statements import TOTAL, Derivation, Side, Statement, Unread, lines_of
+from tallystick.errors import BadInput
+from tallystick.files.local import open_regular
+
+LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
+MOST_STATEMENTS = 3_000
+MOST_JOINED = 60  # lines of one equation
+MOST_LINE = 50_000  # characters; a longer one is data, or a picture
+LONGEST_ROW = 1_000  # characters of a row whose columns are apart by blanks; a longer one is prose
+LEAST_SUM = 1000  # a smaller number on a line of its own is a page, or a list's
+LEAST_PROSE = 20  # words with numbers among them in which nothing is to be judged; a shorter text is a mistake
+MOST_SHOWN = 300  # characters of a statement's text
+
+_GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
+_CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
+_OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
+# "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm = 384"
+_OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
+_OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
+_ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
+_HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
+_RULE = re.compile(r"[\s|:+=_-]*")
+_ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
+_RELATION = re.compile(r"[=≈~]")
+_SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
+_CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
+_COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
+ABOUT = frozenset(  # as people read them
+    [
+        "about",
+        "approx",
+        "approximately",
+        "roughly",
+        "around",
+        "nearly",
+        "circa",
+        "ca",
+        "rund",
+        "etwa",
+        "ungefähr",
+        "environ",
+        "unos",
+        "около",
+        "примерно",
+        "约",
+        "大约",
+        "約",
+        "およそ",
+        "약",
+        "대략",
+    ]
+)
+_NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # such as a count has
+_KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
+_QUOTE = re.compile(r"[\"'`]")
+_STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
+_CELLS = re.compile(r"\s{2,}")
+_SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
+_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
+_NAME = re.compile(r"[a-z][A-Z]|\w_\w")
+_CALLED = re.compile(r"[(（][^()（）]*$")
+_SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
+_LETTER = re.compile(r"[^\W\d]")
+_WORD = re.compile(r"[^\W\d_]{3}")
+
+
+def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
+    """What a derivation is called and its text: of a file, of standard input for ``-``, or `text` itself.
+
+    A string with a line break or an equation in it is the text; any other names a file.
+    """
+    if isinstance(text, str) and re.search(r"[\n=≈]|\\approx| ~ ", text):
+        return "the text", text
+    path = Path(text)
+    name = str(path)
+    if name == "-":
+        if sys.stdin is None:
+            raise BadInput("standard input is closed: give the text there, or name its file", code="unreadable")
+        name, content = "standard input", sys.stdin.buffer.read(LARGEST_TEXT + 1)
+    else:
+        file, size = open_regular(path)
+        with file:
+            content = file.read(min(size, LARGEST_TEXT + 1))
+    if len(content) > LARGEST_TEXT:
+        raise BadInput(
+            f"{name} is larger than {LARGEST_TEXT:,} bytes: too long for a derivation; give the part that derives",
+            code="too-large",
+        )
+    if b"\0" in content:
+        raise BadInput(f"{name} is binary, expected text: Markdown, LaTeX or plain", code="malformed")
+    try:
+        return name, content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name} is not text: byte {error.start} is not UTF-8", code="malformed") from None
+
+
+def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Derivation:
+    """The statements of a text.
+
+    Args:
+        text: at most `LARGEST_TEXT` characters.
+        source: what the user calls it, for messages.
+        known: names that have a value before the text gives any, such as a config's keys.
+    """
+    if len(text) > LARGEST_TEXT:
+        raise BadInput(
+            f"{source} is longer than {LARGEST_TEXT:,} characters: too long for a derivation; give the part that derives",
+            code="too-large",
+        )
+    reader = _Reader(set(known), dots=writes_dots(text))
+    for line in _joined(_lines(text)):
+        try:
+            reader.read(line)
+        except (OverBudget, TooMany) as error:
+            raise BadInput(f"{source}, line {line.first}: {error}", code=error.code) from None
+        except BadInput as error:
+            reader.refuse(line, str(error))
+    if reader.refused and not reader.statements:
+        raise BadInput(f"{source}, line {reader.refused[0][0]}: {reader.refused[0][1]}", code="too-large")
+    if not reader.statements and (len(text.split()) < LEAST_PROSE or not _NUMBERS.search(text)):
+        raise BadInput(
+            f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376", code="no-answer"
+        )
+    return Derivation(source, tuple(reader.statements), tuple(reader.unread))
+
+
+# -- lines ----------------------------------------------------------------------------------------
+
+
+class TooMany(BadInput):
+    """More equations than a derivation has."""
+
+    code = "too-large"
+
+
+class _Line(NamedTuple):
+    """One or more lines of the text that are read together."""
+
+    first: int
+    last: int
+    text: str  # as written
+    plain: str
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    for number, written in enumerate(lines_of(text), 1):
+        for piece in _STRING_BREAK.split(written) if "\\n" in written and _QUOTE.search(written) else [written]:
+            for part in plain(piece).split("\n") if len(written) <= MOST_LINE else [""]:
+                yield _Line(number, number, written.strip(), part)
+
+
+def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
+    """Lines, those of one equation made one."""
+    held: _Line | None = None
+    for line in lines:
+        if held is not None and line.text and not line.plain.strip():
+            continue  # markup alone, as $$ is
+        if held is not None and _belongs(held, line):
+            text = held.text if held.last == line.first else f"{held.text} {line.text}"
+            held = _Line(held.first, line.last, text, f"{held.plain} {line.plain}")
+            continue
+        if held is not None:
+            yield held
+        held = line
+    if held is not None:
+        yield held
+
+
+def _belongs(held: _Line, line: _Line) -> bool:
+    """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to this one."""
+    if not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED:
+        return False
+    if re.search(r"\d", held.plain) and (_GOES_ON.search(held.plain) or held.plain.count("(") > held.plain.count(")")):
+        return True
+    if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
+        return True
+    held_relates = _RELATION.search(held.plain) is not None
+    if _OWN_LABEL.match(line.plain) if held_relates else _OWN_TIMES.match(line.plain):
+        return False
+    if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
+        return False
+    return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and _RELATION.search(held.plain))
+
+
+# -- statements -----------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Statements as they are found, and what the lines so far have defined."""
+
+    def __init__(self, known: set[str], *, dots: bool) -> None:
+        self.known = known
+        self.dots = dots
+        self.heading = self.section = ""
+        self.how: int | None = None  # the column of the table at hand that holds the products
+        self.statements: list[Statement] = []
+        self.unread: list[Unread] = []
+        self.refused: list[tuple[int, str]] = []
+        self.budget = current()
+
+    def read(self, line: _Line) -> None:
+        if len(line.text) > MOST_LINE and _RELATION.search(line.text):
+            self._miss(line)
+        before = len(self.statements)
+        if "|" not in line.plain:
+            self.how = None
+        if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
+            self._row(line)
+        elif _RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
+            self._chains(line, line.plain)
+            self._totals(line)
+        elif re.search(r"\d", line.plain):
+            self._value(line, line.plain)
+            if len(self.statements) == before:
+                self._totals(line)
+        if len(self.statements) > MOST_STATEMENTS:
+            raise TooMany(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
+        if len(self.statements) == before:
+            heading = _HEADING.match(line.text) is not None
+            if heading or line.plain.rstrip().endswith((":", "\uff1a")):
+                self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
+                self.section = self.heading if heading else self.section
+            if _ARITHMETIC.search(line.plain):
+                self._miss(line)
+
+    def refuse(self, line: _Line, why: str) -> None:
+        """Leave out a line that cannot be followed."""
+        self.refused.append((line.first, why))
+        self.unread.append(Unread(line.first, line.text[:MOST_SHOWN], why))
+
+    def _tokens(self, text: str) -> list[Token]:
+        found = tokens(text, self.known, dots=self.dots)
+        self.budget.step(10 * len(found))  # each is read, and then tried as a part of expressions
+        return found
+
+    def _miss(self, line: _Line) -> None:
+        """Note a line whose arithmetic is not, or not all, judged."""
+        missed = Unread(line.first, line.text[:MOST_SHOWN])
+        if self.unread[-1:] != [missed]:
+            self.unread.append(missed)
+
+    def _add(self, line: _Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "") -> None:
+        if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
+            return
+        first = sides[0].expression
+        if isinstance(first, Name):
+            name = first.name
+        statement = Statement(
+            line.first,
+            line.last,
+            line.text[:MOST_SHOWN],
+            readable(line.plain)[:MOST_SHOWN],
+            label.strip(" :-*#.,;→|")[-MOST_SHOWN:],
+            self.heading,
+            name,
+            tuple(sides),
+            clause or line.plain,
+            self.section,
+        )
+        self.statements.append(statement)
+        if name:
+            self.known.add(name)
+
+    def _chains(self, line: _Line, text: str, label: str = "") -> None:
+        """Every "a = b = c" of a line: each piece between two relations ends one, begins one, or is a link of it."""
+        pieces = self._tokens(text)
+        cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
+        if not cuts:
+            self._value(line, text, label)
+            return
+        begin, end = self._begin(line, text, pieces[: cuts[0]], label), 0
+        for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
+            loose = pieces[cut].text in ("≈", "~", "~=")
+            segment = pieces[cut + 1 : following]
+            found = prefix(segment, self.known)
+            if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
+                found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
+            late = suffix(segment, self.known) if found is None and following < len(pieces) else None
+            # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
+            if late is not None and isinstance(late[0], Operation):
+                self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                begin = self._begin(line, text, segment, label)
+                continue
+            if found is not None:
+                read = segment[: found[1]]
+                end = found[1] if following < len(pieces) else _numbers_end(read)
+                sure = is_sure(segment, 0, end, self.known)
+                side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
+                if begin.sides and _is_share(read, begin.sides[-1]):
+                    pass  # "= 512 parameters = 12.5% of W"
+                elif begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
+                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                    begin = _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
+                else:
+                    begin.sides.append(side)
+            elif computes(segment):
+                self._miss(line)
+            if found is not None:
+                end = segment[found[1] - 1].end
+                if begin.argument:
+                    begin.sides.clear()
+            if following == len(pieces) or found is None or found[1] == len(segment):
+                continue
+            self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+            begin = self._begin(line, text, segment[found[1] :], label)
+        self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+
+    def _is_name(self, token: Token) -> bool:
+        """Whether a word is written as names in code are, and has no value so far."""
+        return token.kind == "word" and token.text not in self.known and _NAME.search(token.text) is not None
+
+    def _begin(self, line: _Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
+        """What stands before the first relation of a chain: words, and perhaps its first side."""
+        if not pieces:
+            return _Beginning(label, "", [], 0)
+        found = suffix(pieces, self.known)
+        if found is not None:
+            start = pieces[found[1]].start
+            words = text[pieces[0].start : start]
+            if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
+                words = text[:start]
+            # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text says of the model.
+            argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
+            sure = is_sure(pieces, found[1], len(pieces), self.known)
+            return _Beginning(f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces))], start, argument)
+        if computes(pieces):
+            self._miss(line)
+        stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
+        after = pieces[stops[-1] + 1 :] if stops else pieces
+        name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""
+        before = after[-2] if len(after) > 1 else None
+        if (
+            not after
+            or after[-1].kind != "word"
+            or (before is not None and before.kind not in ("word", "number", "open"))
+        ):
+            name = ""
+        if before is not None and before.kind == "number" and len(after[-1].text) == 1:
+            name = ""  # "12 d² + 13 d = …" gives d no value
+        words = text[pieces[0].start : pieces[-1].end]
+        if computes(pieces):  # of "total 32 × (attention + …) =" the words before the first number
+            words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
+        words = words if _LETTER.search(words) else ""
+        return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+    def _totals(self, line: _Line) -> None:
+        """The totals that a sentence states beside its equations: "in total 46.7B"."""
+        for sentence in _SENTENCES.split(line.plain):
+            said = ""
+            for clause in _CLAUSE.split(sentence):
+                before, said = said, f"{said}, {clause}"
+                word = TOTAL.search(clause)
+                if word is None or _RELATION.search(clause):
+                    continue
+                pieces = self._tokens(clause[word.end() :])
+                numbers = [piece.number for piece in pieces if piece.number is not None]
+                if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
+                    self._add(line, f"{before} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
+
+    def _value(self, line: _Line, text: str, label: str = "") -> None:
+        """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
+        words, colon, rest = text.rpartition(":")
+        if _KEY.fullmatch(words) and not TOTAL.search(words):
+            return  # of a config
+        columns = _COLUMNS.fullmatch(text) if not colon and len(text) <= LONGEST_ROW else None
+        if columns:
+            words, rest = columns["label"], columns["value"]
+        value, *behind = _CELLS.split(rest.strip()) if columns else [rest]
+        pieces = self._tokens(value)
+        number = _alone(pieces)
+        if number is not None and (colon or columns or label):
+            inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
+            after = _PRODUCT_BEHIND.search(value)  # "12 blocks:  85.0M   (7.08M × 12)"
+            found = [inside[1] if inside else "", after[1] if after else ""]
+            product = next((how for how in map(self._product, found) if how is not None), None)
+            if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
+                product = how
+            product = product or self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
+            sides = [Side(number, loose=pieces[0].kind != "number")]
+            if product is not None:
+                sides.insert(0, Side(product))
+            self._add(line, f"{label} {words}", sides)
+        elif number is not None and not words:
+            self._add(line, "", [Side(number)])
+        elif TOTAL.search(text):
+            numbers = [piece.number for piece in pieces if piece.number is not None]
+            if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
+                self._add(line, f"{label} {text}", [Side(numbers[0])])
+
+    def _product(self, text: str) -> Operation | None:
+        """The arithmetic that some words between two numbers begin with."""
+        found = prefix(self._tokens(text), self.known) if text else None
+        return found[0] if found and isinstance(found[0], Operation) else None
+
+    def _shapes(self, text: str, number: Number) -> Operation | None:
+        """The product of the sizes in "4 x (768, 768)", where it is the number: a shape may be of the weight alone."""
+        start = _SHAPE.search(text)
+        if start is None:
+            return None
+        written = _SHAPE.sub(lambda shape: "(" + re.sub(r"\s*,\s*(?=\d)", "*", shape[1]).rstrip(", ") + "*1)", text)
+        pieces = self._tokens(written)
+        found = prefix(pieces, ()) or suffix(pieces, ())
+        if found is None or not isinstance(found[0], Operation):
+            return None
+        value = alone(number, loose=True)
+        return found[0] if value is not None and evaluate(found[0], {}).meets(value) else None
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def _row(self, line: _Line) -> None:
+        """A row "| label | product | value |"; a cell that holds an equation is read as a line of its own."""
+        cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
+        wholes = [self._whole(cell) for cell in cells]
+        numbered = [side for side in wholes if isinstance(side, Number)]
+        for place, cell in enumerate(cells):
+            if wholes[place] is None:
+                wholes[place] = next((how for number in numbered if (how := self._shapes(cell, number))), None)
+        if isinstance(wholes[0], Number) and _WORD.search(cells[0]) and any(wholes[1:]):
+            wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
+        label = next(
+            (cell for cell, side in zip(cells, wholes, strict=True) if side is None and _LETTER.search(cell)), ""
+        )
+        equations = [cell for cell in cells if _RELATION.search(cell.lstrip("≈~ "))]
+        for cell in equations:
+            self._chains(line, cell, "" if cell == label else label)
+        products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
+        numbers = [
+            place for place, side in enumerate(wholes) if isinstance(side, Number) and not cells[place].endswith("%")
+        ]
+        if equations or not numbers:
+            return
+        if products:
+            self.how = products[0]
+        elif self.how in numbers and len(numbers) > 1:  # a product of one factor
+            products = [self.how]
+            numbers.remove(self.how)
+        sides = {
+            place: Side(side, loose=cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None
+        }
+        behind = [place for place in numbers if products and place > products[0]]
+        value = behind[0] if behind else numbers[0] if products else numbers[-1]
+        row = [*products[:1], value]
+        if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |" is the number, and about what
+            row.reverse()
+        self._add(line, label, [sides[place] for place in row])
+        if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": in one layer, and in all
+            self._add(line, label, [sides[numbers[-1]]])
+
+    def _whole(self, cell: str) -> Expression | None:
+        """The arithmetic that a whole cell is."""
+        pieces = self._tokens(cell.lstrip("≈~ "))
+        if len(pieces) > 2 and pieces[1].kind == "open" and pieces[-1].kind == "close" and _alone(pieces):
+            return pieces[0].number  # "126,700,032 (~126.70M)"
+        found = prefix(pieces, self.known)
+        return found[0] if found and found[1] == len(pieces) else None
+
+
+def _numbers_end(pieces: Sequence[Token]) -> int:
+    """Where some pieces end but for the words behind: at the end of a line they change nothing."""
+    end = len(pieces)
+    while end > 1 and pieces[end - 1].kind == "word":
+        end -= 1
+    return end
+
+
+def _is_share(pieces: Sequence[Token], before: Side) -> bool:
+    """Whether a percentage stands where no quotient does: a share of something, and no side."""
+    quotient = isinstance(before.expression, Operation) and "/" in before.expression.symbols
+    return (
+        pieces[-1].text.endswith("%")
+        and not quotient
+        and not (isinstance(before.expression, Number) and before.expression.value <= 1)
+    )
+
+
+def _is_sum(side: Expression) -> bool:
+    """Whether a number without any words may be what the lines above it add up to."""
+    return isinstance(side, Number) and side.unit == 1 and not side.rounded and side.value >= LEAST_SUM
+
+
+def _alone(pieces: Sequence[Token]) -> Number | None:
+    """The one number that some tokens state: "≈ 38.6M", "about 124M parameters", "70,553,706,496 (70.55B)"."""
+    place = 0
+    while place < len(pieces) and (pieces[place].text in "≈~" or pieces[place].text.lower() in ABOUT):
+        place += 1
+    if place == len(pieces) or pieces[place].number is None:
+        return None
+    depth = 0
+    for piece in pieces[place + 1 :]:
+        if piece.text == "→" and not depth:
+            break
+        depth += (piece.kind == "open") - (piece.kind == "close")
+        if not depth and piece.kind in ("number", "operator", "relation"):
+            return None
+    return pieces[place].number
+
+
+class _Beginning(NamedTuple):
+    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands before them, where they start."""
+
+    label: str
+    name: str
+    sides: list[Side]
+    start: int
+    argument: bool = False
+
+
+def _clause(text: str, start: int, end: int) -> str:
+    """The numbers of a chain with the words among them, and those behind them as far as the sentence goes."""
+    return text[start:end] + _SENTENCE.split(text[end : end + MOST_SHOWN], maxsplit=1)[0]

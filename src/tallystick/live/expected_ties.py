@@ -1,0 +1,54 @@
+"""Which parameters of a live model are meant to be one: as transformers says it, or as the roles of its tensors do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tallystick.errors import BadInput
+from tallystick.sources.roles.embedding_and_head import expected_pairs, tied_pairs
+from tallystick.sources.torch_module.declared_ties import told_groups
+from tallystick.sources.torch_module.module import ledger_from_module
+from tallystick.sources.torch_module.named_parameters import Places
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def meant_groups(
+    model: nn.Module, places: Places, keep: str | None = None, *, resized: bool = False
+) -> list[tuple[str, ...]]:
+    """Groups of names that should be one Parameter, the one that stays by default first.
+
+    Empty where the model's config says that nothing is tied. With `resized`, an embedding and a head of which one has
+    more rows are a group too, though they cannot be one as they are.
+
+    Raises:
+        BadInput: where the model does not tell which tensors are meant.
+    """
+    told = told_groups(model, places)
+    return [_by_role(model, places, keep, resized=resized)] if told is None else told
+
+
+def _by_role(model: nn.Module, places: Places, keep: str | None, *, resized: bool) -> tuple[str, ...]:
+    """The token embedding and the head of its shape, as everything else finds them."""
+    entries = [entry for entry in ledger_from_module(model).entries if entry.name in places]
+    pairs = tied_pairs(entries)
+    if resized and not pairs:
+        pairs = expected_pairs(entries)
+    embeddings = list(dict.fromkeys(embedding for embedding, _ in pairs))
+    heads = list(dict.fromkeys(head for _, head in pairs))
+    if not pairs:
+        raise BadInput(
+            f"found no token embedding and head of one shape in {type(model).__name__}: name the tensors to be tied",
+            code="no-answer",
+        )
+    if keep in embeddings:
+        embeddings = [keep]
+    for several in (embeddings, heads):
+        if len({id(places[name].tensor) for name in several}) > 1:
+            raise BadInput(
+                f"several tensors of {type(model).__name__} could be meant ({', '.join(several[:4])}):"
+                " name those to be tied",
+                code="ambiguous",
+            )
+    return (*embeddings, *heads)

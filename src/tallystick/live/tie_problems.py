@@ -1,0 +1,50 @@
+"""What is wrong between tensors that are not tied, and how to tie them, in one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tallystick.core.tie_call import LAZY, one_shape_first, retie_call, tied_before
+from tallystick.errors import BadInput
+from tallystick.live.expected_ties import meant_groups
+from tallystick.live.relation import compared, differences
+from tallystick.sources.torch_module.live_tensors import is_lazy
+from tallystick.sources.torch_module.named_parameters import Places, registered_by
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def cost(places: Places, names: Sequence[str], relation: str) -> str:
+    """What not being one costs."""
+    objects = {id(places[name].tensor): math.prod(places[name].shape) for name in names}
+    extra = f"{sum(objects.values()) - max(objects.values()):,}"
+    if relation == "aliased":
+        return f"an optimizer counts and steps {extra} parameters more"
+    return f"{extra} parameters more"
+
+
+def remedy(model: nn.Module, places: Places, names: Sequence[str], relation: str) -> str:
+    """The call that ties names again, after what has to be done first."""
+    meant: list[tuple[str, ...]] = []
+    with suppress(BadInput):
+        meant = meant_groups(model, places)
+    alone = len(meant) == 1 and set(names) <= set(meant[0])
+    shapes = [places[name].shape for name in names]
+    differ = any(differences(places[names[0]], places[name]) for name in names[1:])
+    unseen = not all(places[name].tensor.is_meta for name in names) and any(
+        compared(places[names[0]], places[name]).why for name in names[1:]
+    )
+    # Somebody has to choose which of them stays.
+    choose = relation == "untied" or differ or unseen or len(set(shapes)) > 1
+    call = retie_call([] if alone else names, names[0] if choose else "")
+    if any(is_lazy(places[name].tensor) for name in names):
+        return LAZY.format(call)
+    if len(set(shapes)) > 1:
+        return one_shape_first(shapes, call)
+    if wrapper := registered_by(model):
+        return tied_before(wrapper, call)
+    return f"tie them with {call}"

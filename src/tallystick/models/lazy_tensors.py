@@ -1,0 +1,114 @@
+"""Tensors in files, read when they are wanted: mapped as they lie there, or a few rows at a time.
+
+A mapping is private: the file's pages are the tensor's memory until something writes to them, and what is written never
+reaches the file. Rows are read into a buffer instead, since pages of a mapping that were read count as memory until the
+system takes them back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tallystick.errors import BadInput
+from tallystick.files.local import open_regular
+from tallystick.formats.shards import headers_of
+from tallystick.formats.weights_file import StoredTensor
+
+BLOCK = 1 << 22  # bytes of a tensor that are read at once
+
+
+class Held(NamedTuple):
+    """A tensor that is stored somewhere.
+
+    `whole` gives all of it, mapped where it lies in a file; `blocks` its rows, those from a number on, of which each
+    tensor is good until the next.
+    """
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    whole: Callable[[], Tensor]
+    blocks: Callable[[], Iterable[tuple[int, Tensor]]]
+
+
+def in_memory(tensor: Tensor) -> Held:
+    """A tensor that is there."""
+    return made(tensor.dtype, tuple(tensor.shape), lambda: tensor)
+
+
+def made(dtype: torch.dtype, shape: tuple[int, ...], make: Callable[[], Tensor]) -> Held:
+    """A tensor that is made when it is wanted."""
+    return Held(dtype, shape, make, lambda: [(0, make())])
+
+
+def held_by(checkpoint: Path) -> dict[str, Held]:
+    """The tensors of a safetensors file, or of an index's shards, by name.
+
+    Names that a file's ``__metadata__`` maps to stored ones, as of a tie that was stored once, are there too.
+    """
+    found: dict[str, Held] = {}
+    aliases: dict[str, str] = {}
+    for path, header in headers_of(checkpoint):
+        mapped = mapping(path)
+        for one in header.tensors:
+            found[one.name] = in_file(path, mapped, one, header.data + one.start)
+        aliases |= header.metadata
+    return found | {alias: found[name] for alias, name in aliases.items() if name in found and alias not in found}
+
+
+def mapping(path: Path) -> Tensor:
+    """The bytes of a file as a tensor, privately mapped."""
+    file, size = open_regular(path)
+    file.close()
+    return torch.from_file(str(path), shared=False, size=size, dtype=torch.uint8)
+
+
+def in_file(path: Path, mapped: Tensor, one: StoredTensor, start: int) -> Held:
+    """A tensor at a byte of a file that is mapped."""
+    dtype = getattr(torch, one.dtype, None)
+    if dtype is None:
+        raise BadInput(
+            f"{path}: tensor {one.name} is of {one.dtype}, which this torch does not have", code="unsupported"
+        )
+
+    def whole() -> Tensor:
+        flat = mapped[start : start + one.end - one.start]
+        if start % dtype.itemsize:  # no tensor can begin there
+            flat = flat.clone()
+        return flat.view(dtype).view(one.shape)
+
+    return Held(dtype, one.shape, whole, partial(_rows, path, start, dtype, one.shape))
+
+
+def raw(tensor: Tensor) -> memoryview:
+    """The bytes of a contiguous tensor on the CPU; they live no longer than the tensor."""
+    if not tensor.nbytes:
+        return memoryview(b"")
+    return memoryview((ctypes.c_ubyte * tensor.nbytes).from_address(tensor.data_ptr())).cast("B")
+
+
+def _rows(path: Path, start: int, dtype: torch.dtype, shape: tuple[int, ...]) -> Iterator[tuple[int, Tensor]]:
+    rows, *row = shape or (1,)
+    size = math.prod(row) * dtype.itemsize
+    if not rows or not size:
+        return
+    some = min(max(1, BLOCK // size), rows)
+    # Pages of its own, which go back to the system: freed, the allocator might keep each tensor's as a hole.
+    buffer = mmap.mmap(-1, some * size)
+    block = torch.frombuffer(buffer, dtype=dtype).view(some, *row)
+    file, _ = open_regular(path)
+    with file:
+        file.seek(start)
+        for first in range(0, rows, some):
+            count = min(some, rows - first)
+            if file.readinto(memoryview(buffer)[: count * size]) != count * size:
+                raise BadInput(f"{path} became shorter while it was read", code="changed")
+            yield first, block[:count] if shape else block[0]

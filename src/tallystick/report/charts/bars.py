@@ -1,0 +1,128 @@
+"""Rows of bars under their words: what is in memory at each moment, and how one count leads to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tallystick.answers.compare.compare import Comparison
+from tallystick.answers.memory.memory import PHASES, Memory
+from tallystick.answers.reconcile.reconcile import Explanation, Reconciliation
+from tallystick.report.charts.svg import LETTER, box, cut, element, picture, words
+from tallystick.report.numbers import exact, in_giga, rough
+
+ROW, BAR, GAP = 38, 16, 12
+MOST_ROWS = 40  # of causes; what is beyond them is one row
+NARROW = 0.2  # where all that differs is so small a share of the whole, the axis does not begin at 0
+
+
+class Segment(NamedTuple):
+    """A part of a bar, from one number to another."""
+
+    kind: str
+    start: int
+    end: int
+    title: str
+
+
+class Row(NamedTuple):
+    """A bar under its name and its number."""
+
+    name: str
+    number: str
+    segments: Sequence[Segment]
+
+
+def draw_memory(answer: Memory, *, width: int = 960) -> str:
+    """What is there at each moment, part by part, as SVG."""
+    rows = [Row(phase.phase, in_giga(phase.bytes), _parts(answer, phase.phase)) for phase in answer.phases]
+    parts = dict.fromkeys(segment.kind for row in rows for segment in row.segments)
+    ends = [segment.end for row in rows for segment in row.segments]
+    limit = None if answer.device is None else answer.device.room
+    most = max([*ends, limit or 0, 1])
+    said = "; ".join(f"{row.name} {row.number}" for row in rows)
+    return _drawn(
+        rows, (0, most), width, label=f"{answer.source}: bytes at each moment. {said}", legend=parts, limit=limit
+    )
+
+
+def _parts(answer: Memory, phase: str) -> list[Segment]:
+    segments, there = [], 0
+    for line in answer.lines:
+        if line.part in PHASES[answer.mode][phase] and line.bytes:
+            segments.append(Segment(line.part, there, there + line.bytes, f"{line.what}: {in_giga(line.bytes)}"))
+            there += line.bytes
+    return segments
+
+
+def draw_comparison(answer: Comparison, *, width: int = 960) -> str:
+    """The causes as steps from one count to the other, as SVG."""
+    steps = [(cause.what, cause.parameters) for cause in answer.causes]
+    return _waterfall((answer.source_a, answer.total_a), steps, answer.source_b, width)
+
+
+def draw_explanation(answer: Reconciliation, explanation: Explanation, *, width: int = 960) -> str:
+    """The steps from a model's count to a claimed one, as SVG."""
+    steps = [(step.what, step.parameters) for step in explanation.steps]
+    ranges = answer.low < answer.high
+    if explanation.residual:
+        steps.append(("not explained: at least" if ranges else "not explained", explanation.residual))
+    claimed = f"{exact(answer.low)} to {exact(answer.high)}" if ranges else ""
+    return _waterfall((answer.source, answer.actual), steps, f"claimed: {answer.claim}", width, ended=claimed)
+
+
+def _waterfall(start: tuple[str, int], steps: list[tuple[str, int]], end: str, width: int, *, ended: str = "") -> str:
+    """Each step begins where the one before it ended; `ended` is what the last bar says in place of its number."""
+    steps = [(what, number) for what, number in steps if number]
+    if len(steps) > MOST_ROWS:
+        rest = steps[MOST_ROWS:]
+        steps = [*steps[:MOST_ROWS], (f"{len(rest)} causes more", sum(number for _, number in rest))]
+    levels = [start[1]]
+    for _, number in steps:
+        levels.append(levels[-1] + number)
+    low, high = min(levels), max(levels)
+    axis = (int(low - (high - low) / 3) if high - low < NARROW * high and high > low else 0, high)
+    rows = [_whole(*start, axis[0])]
+    for (what, number), level in zip(steps, levels, strict=False):
+        kind = "more" if number > 0 else "fewer"
+        ends = sorted((level, level + number))
+        rows.append(Row(what, f"{number:+,}", [Segment(kind, ends[0], ends[1], f"{what}: {number:+,}")]))
+    rows.append(_whole(end, levels[-1], axis[0], ended))
+    said = "; ".join(f"{row.name} {row.number}" for row in rows)
+    return _drawn(rows, axis, width, label=f"From {start[0]} to {end}. {said}")
+
+
+def _whole(name: str, number: int, low: int, said: str = "") -> Row:
+    said = said or exact(number)
+    return Row(name, said, [Segment("whole", low, number, f"{name}: {said}")])
+
+
+def _drawn(
+    rows: Sequence[Row], axis: tuple[int, int], width: int, *, label: str, legend: Iterable[str] = (), limit: int | None = None
+) -> str:  # fmt: skip
+    low, high = axis
+    scale = width / ((high - low) or 1)
+    drawn, y = [], 0.0
+    for row in rows:
+        room = width - len(row.number) * LETTER - 16
+        drawn.append(words(cut(row.name, room), 0, y + 12))
+        drawn.append(words(row.number, width, y + 12, text_anchor="end", class_="number"))
+        drawn += [
+            box(one.kind, (one.start - low) * scale, y + 17, max((one.end - one.start) * scale, 1), BAR, one.title)
+            for one in row.segments
+        ]
+        y += ROW + (GAP if row is rows[-1] else 0)
+    if limit is not None:
+        x = min(limit * scale, width - 1)
+        drawn.append(element("line", x1=x, x2=x, y1=0, y2=y - GAP, stroke="#b3261e", stroke_width=1.5, class_="limit"))
+    if low:
+        drawn.append(words(f"the bars begin at {rough(low)}, not at 0", 0, y + 4, class_="quiet"))
+        y += 14
+    x = 0.0
+    for kind in legend:
+        name = kind.replace("_", " ")
+        if x and x + 24 + len(name) * LETTER > width:
+            x, y = 0.0, y + 18
+        drawn.append(box(kind, x, y - 6, 12, 12) + words(name, x + 17, y + 4))
+        x += 34 + len(name) * LETTER
+    return picture("".join(drawn), width, y + 10, label=label, name="bars")

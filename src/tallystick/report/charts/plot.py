@@ -1,0 +1,91 @@
+"""A sweep as a picture: PNG, SVG, or a page that holds it. The one file that needs matplotlib."""
+
+from __future__ import annotations
+
+import io
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tallystick.errors import BadInput, quoted
+from tallystick.extras import needing
+from tallystick.files.atomic import write_file
+from tallystick.report.numbers import in_bytes
+
+if TYPE_CHECKING:
+    from tallystick.answers.memory.sweep import Sweep
+
+MOST_TICKS = 12  # of the lengths, where each has room for its own
+# A name may hold dollars, which are no formula; ids do not come from chance, so that the same sweep is the same bytes.
+STYLE = {"text.parse_math": False, "svg.hashsalt": "tallystick"}
+KINDS = (".png", ".svg", ".html")
+PAGE = """\
+<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<body style="font-family:sans-serif;max-width:60em;margin:2em auto"><h1>{title}</h1>{picture}
+<table><tr><th>tokens</th><th>total</th></tr>{rows}</table></body></html>
+"""
+
+
+def kind_of(path: str) -> str:
+    """The kind of picture that a file's name asks for."""
+    kind = Path(path).suffix.lower()
+    if kind not in KINDS:
+        raise BadInput(f"--plot {quoted(path)}: name a file that ends in {', '.join(KINDS)}", code="bad-value")
+    return kind
+
+
+def save(answer: Sweep, path: str) -> None:
+    """Write the picture of the kind that its name asks for."""
+    kind = kind_of(path)
+    write_file(Path(path), _page(answer) if kind == ".html" else _drawn(answer, kind[1:]))
+
+
+def _drawn(answer: Sweep, kind: str) -> bytes:
+    with needing("--plot"):
+        import matplotlib
+    with matplotlib.rc_context(STYLE):
+        return _figure(answer, kind)
+
+
+def _figure(answer: Sweep, kind: str) -> bytes:
+    from matplotlib.figure import Figure
+
+    sequences = [one.sequence for one in answer.answers]
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.stackplot(
+        sequences,
+        [[size / 1e9 for size in sizes] for sizes in answer.parts.values()],
+        labels=[part.replace("_", " ") for part in answer.parts],
+    )
+    device = answer.answers[0].device
+    if device is not None:
+        axes.axhline(device.room / 1e9, color="black", linestyle="--", label=device.name)
+    axes.set(xlabel="tokens of a sequence", ylabel="GB at the fullest moment", title=f"{answer.source}, {answer.mode}")
+    if _crowded(sequences):
+        axes.set_xscale("log", base=2)
+    if len(sequences) <= MOST_TICKS:
+        axes.set_xticks(sequences)
+        axes.tick_params("x", rotation=45)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.minorticks_off()
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    return drawn.getvalue()
+
+
+def _crowded(sequences: list[int]) -> bool:
+    """Whether most lengths would stand in the first quarter of an even axis, as those that double do."""
+    first, middle, last = sequences[0], sequences[len(sequences) // 2], sequences[-1]
+    return middle - first < (last - first) / 4
+
+
+def _page(answer: Sweep) -> bytes:
+    picture = _drawn(answer, "svg").decode("utf-8")
+    rows = "".join(
+        f"<tr><td>{one.sequence:,}</td><td style='text-align:right'>{in_bytes(one.total)}</td></tr>"
+        for one in answer.answers
+    )
+    title = escape(f"{answer.source}: memory in {answer.mode}")
+    return PAGE.format(title=title, picture=picture[picture.index("<svg") :], rows=rows).encode()

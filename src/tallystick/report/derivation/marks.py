@@ -1,0 +1,174 @@
+"""What is said of each line of a derivation: the mark in its margin, and the sentence that teaches.
+
+Terminal and page draw these same marks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from itertools import groupby
+from typing import NamedTuple
+
+from tallystick.answers.check.check import Check
+from tallystick.answers.check.claims import Equation
+from tallystick.derivations.markup import plain, readable
+from tallystick.derivations.statements import Unread
+from tallystick.report.derivation.number_spans import excerpt, spotted
+
+LONG = 300  # characters from which a statement's text was cut
+_BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
+_DASH = re.compile(r"\A(?!.*(?:→|⇒|⟹|➜|\\to\b|\\[rR]ightarrow|\\implies)).*—", re.DOTALL)
+_EMPTY = re.compile(r"(?: \|){2,}")  # cells of a table with nothing in them
+_POWER = re.compile(r"\^\(?(\d{1,2})\)?(?![\d.,(])")
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Mark(Enum):
+    """How a line is judged, by its sign."""
+
+    RIGHT = "✓"
+    WRONG = "✗"
+    CARRIED = "→"
+    UNJUDGED = "?"
+
+    @property
+    def words(self) -> str:
+        """What the sign means."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Mark.RIGHT: "right",
+    Mark.WRONG: "wrong",
+    Mark.CARRIED: "right, but carries an earlier error",
+    Mark.UNJUDGED: "not judged",
+}
+
+
+class Marked(NamedTuple):
+    """Lines of a text that are one statement, or one unread line, with what is said of them."""
+
+    first: int
+    last: int
+    plain: str  # without markup
+    mark: Mark
+    sentences: tuple[str, ...] = ()  # what is wrong or not judged, and what would be right
+    notes: tuple[str, ...] = ()  # what its numbers are in the model
+    equations: tuple[Equation, ...] = ()
+
+
+def marked(answer: Check) -> list[Marked]:
+    """Every line that is judged or should have been, in the order of the text."""
+    wrong = [equation for equation in answer.equations if equation.should_be not in (None, equation.right)]
+    judged = groupby(answer.equations, key=lambda one: (one.line, one.last_line, one.plain))
+    lines = [_statement(list(equations), wrong, answer.lines) for _, equations in judged]
+    known = {line.first: place for place, line in enumerate(lines)}
+    for unread in answer.unread:
+        place = known.get(unread.line)
+        if place is None:
+            lines.append(_unread(unread))
+        else:
+            said = f"a part of this line is not judged{_why(unread)}"
+            lines[place] = lines[place]._replace(sentences=(*lines[place].sentences, said))
+    return sorted(lines, key=lambda line: line.first)
+
+
+def _statement(equations: list[Equation], wrong: list[Equation], lines: Sequence[str]) -> Marked:
+    first = equations[0]
+    text = _text(equations, lines[first.line - 1 : first.last_line])
+    sentences = _once(sentence for equation in equations for sentence in _sentences(equation, wrong))
+    notes = _once(equation.matches for equation in equations if equation.correct and equation.matches)
+    if not all(equation.correct for equation in equations):
+        mark = Mark.WRONG
+    elif any(equation.carried for equation in equations):
+        mark = Mark.CARRIED
+    else:
+        mark = Mark.RIGHT
+    return Marked(
+        first.line,
+        first.last_line,
+        text,
+        mark,
+        sentences,
+        tuple(note for note in notes if not any(note in sentence for sentence in sentences)),
+        tuple(equations),
+    )
+
+
+def _text(equations: list[Equation], lines: Sequence[str]) -> str:
+    """The lines of a statement without markup; of a long one what is wrong in it."""
+    text = equations[0].plain or equations[0].text
+    if len(text) >= LONG:
+        numbers = [equation.right for equation in equations if not equation.correct or equation.carried]
+        whole = readable(" ".join(map(plain, lines)))
+        text = excerpt(whole, numbers) or f"{text.rpartition(' ')[0]} …"
+    if _DASH.search("".join(lines)):  # which is read as an arrow
+        text = text.replace("→", "—")
+    return shown(text)
+
+
+def _sentences(equation: Equation, wrong: list[Equation]) -> Iterator[str]:
+    """What a reader learns of an equation: what it should be, what its number is, what its label names."""
+    if equation.should_be is not None:
+        yield f"{correction(equation)}{_in_model(equation)}"
+        return
+    if equation.carried:
+        where = _origin(equation, wrong)
+        size = "large" if equation.carried > 0 else "small"
+        yield f"right in itself, but {written(abs(equation.carried))} too {size}: carried from {where}"
+    if equation.label_names:
+        yield f"in the model, {equation.label_names}"
+
+
+def _origin(equation: Equation, wrong: list[Equation]) -> str:
+    """The earlier line whose error is carried on, where there is one such."""
+    earlier = [other for other in wrong if other.line < equation.line]
+    as_large = [other for other in earlier if other.should_be == other.right - equation.carried]
+    lines = {other.line for other in as_large or earlier}
+    return f"line {lines.pop()}" if len(lines) == 1 else "earlier lines"
+
+
+def correction(equation: Equation) -> str:
+    """What a wrong equation should be: "38,596,416 should be 38,597,376, off by -960"."""
+    said = _as_written(equation)
+    if equation.should_be is None or equation.should_be == equation.right:
+        return f"the left side is {written(equation.left)}, not {said}"
+    off = equation.right - equation.should_be
+    return f"{said} should be {written(equation.should_be)}, off by {written(off, sign='+')}"
+
+
+def _as_written(equation: Equation) -> str:
+    """The right side as the text has it, 38.4M, where it is one number."""
+    (span,) = spotted(equation.plain, [equation.right])
+    return equation.plain[slice(*span)] if span else written(equation.right)
+
+
+def _in_model(equation: Equation) -> str:
+    """What the corrected number is in the model, and what the label names where that is something else."""
+    said = f"; in the model: {equation.matches}" if equation.matches else ""
+    return f"{said}; but {equation.label_names}" if equation.label_names else said
+
+
+def _unread(unread: Unread) -> Marked:
+    return Marked(unread.line, unread.line, shown(unread.text), Mark.UNJUDGED, (f"not judged{_why(unread)}",))
+
+
+def _why(unread: Unread) -> str:
+    return f": {unread.why}" if unread.why else ""
+
+
+def _once(said: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(said))
+
+
+def written(number: float, *, sign: str = "") -> str:
+    """A number with its digits in threes; a fraction without the noise of floats."""
+    return format(number, f"{sign},") if isinstance(number, int) else format(number, f"{sign},.15g")
+
+
+def shown(text: str) -> str:
+    """A line without its bullet, powers raised: ``- W_q: 768^2`` is ``W_q: 768²``."""
+    text = _EMPTY.sub(" |", _BULLET.sub("", text)).rstrip("| ")
+    return _POWER.sub(lambda power: power[1].translate(_SUPERSCRIPTS), text)

@@ -1,0 +1,97 @@
+r"""Where a number stands in a text as it is written: digits in threes, LaTeX's commas, 38.6M.
+
+>>> text = r"50257 \times 768 = 38{,}596{,}416, about 38.6M"
+>>> [text[slice(*span)] for span in spotted(text, [38_596_416, 38_600_000, 768])]
+['38{,}596{,}416', '38.6M', '768']
+>>> spotted("768 = 768", [768])  # what an equation comes to stands behind its sign
+[(6, 9)]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from tallystick.derivations.markup import plain
+from tallystick.derivations.parser import tokens, writes_dots
+from tallystick.errors import BadInput
+
+Span = tuple[int, int]
+
+_BETWEEN = r"\{[,. ]?\}|\\[,;:! ]|\\thinspace ?|~|[.,_'’]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d))"  # digits of one number
+_DIGITS = re.compile(rf"(?<![\w.])\d+(?:(?:{_BETWEEN})\d+)*")
+_SCALE = re.compile(
+    r"\s?\$?(?:\\[,;: ]|\s)*(?:\\(?:text|mathrm|,)\s*\{?\s*)?(?:[KMBTkmb](?![^\W\d_])|(?i:thousand|million|billion|trillion)|[万萬亿億억만])"
+)
+_RELATION = re.compile(r"(?:[=≈≃~|:]|\\approx|\\sim|\\simeq)[\s&$*_`\\(]*$")
+NEAR = 20  # characters before a number in which its relation stands
+AROUND = 80  # characters before a number that an excerpt shows, and half as many behind it
+MOST_EXCERPTS = 8
+
+
+def spotted(text: str, wanted: Sequence[float]) -> list[Span | None]:
+    """Where each of some numbers stands, each occurrence given once: what follows a relation first; None where it does not."""
+    sought = {_significant(f"{number:.15g}" if isinstance(number, float) else str(number)) for number in wanted}
+    found = list(_numbers(text, sought))
+    spans: list[Span | None] = []
+    used: set[int] = set()
+    for number in wanted:
+        fits = [span for span, value in found if value == number and span[0] not in used]
+        behind = [span for span in fits if _RELATION.search(text[max(0, span[0] - NEAR) : span[0]])]
+        span = behind[0] if behind else fits[-1] if fits else None
+        spans.append(span)
+        used.update([span[0]] if span else [])
+    return spans
+
+
+def excerpt(text: str, numbers: Sequence[float]) -> str:
+    """The words around each of the first of some numbers; none where they do not stand in the text.
+
+    >>> excerpt("2 × 3 = 7 " + "and so on " * 9, [7])
+    '2 × 3 = 7 and so on and so on and so on and so …'
+    """
+    ends: list[tuple[int, int]] = []
+    for begin, end in sorted(span for span in spotted(text, numbers[:MOST_EXCERPTS]) if span):
+        piece = max(0, begin - AROUND), end + AROUND // 2
+        if ends and piece[0] <= ends[-1][1]:
+            piece = ends.pop()[0], piece[1]
+        ends.append(piece)
+    if not ends:
+        return ""
+    pieces = " … ".join(_words(text, *piece) for piece in ends)
+    return f"{'… ' if ends[0][0] else ''}{pieces}{' …' if ends[-1][1] < len(text) else ''}"
+
+
+def _words(text: str, begin: int, end: int) -> str:
+    """A piece of a text without the words that its ends cut."""
+    piece = text[begin:end]
+    piece = piece.partition(" ")[2] if begin else piece
+    return piece.rpartition(" ")[0] if end < len(text) else piece
+
+
+def _numbers(text: str, sought: set[str]) -> Iterator[tuple[Span, Fraction]]:
+    """The numbers of a text whose digits are sought, with and without the scale behind them."""
+    dots = writes_dots(text)
+    for match in _DIGITS.finditer(text):
+        if _significant(match[0]) not in sought:
+            continue
+        scale = _SCALE.match(text, match.end())
+        for end in (scale.end() if scale else 0, match.end()):
+            value = _value(text[match.start() : end], dots=dots) if end else None
+            if value is not None:
+                yield (match.start(), end), value
+
+
+def _value(written: str, *, dots: bool) -> Fraction | None:
+    """What a number is worth, read as the derivation is."""
+    try:
+        read = tokens(plain(written), dots=dots)
+    except BadInput:
+        return None
+    return read[0].number.value if len(read) == 1 and read[0].number is not None else None
+
+
+def _significant(digits: str) -> str:
+    """The digits by which numbers of any scale can be equal: 384 of 38.4M and of 38,400,000."""
+    return re.sub(r"\D", "", digits).strip("0")

@@ -1,0 +1,117 @@
+"""What the config beside a checkpoint tells of its tensors: roles, ties, and where the two disagree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tallystick.core import mtp
+from tallystick.core.ledger import Entry, Ledger, Tie
+from tallystick.core.tensor_names import template_of
+from tallystick.sources.checkpoint.match import Match, match
+from tallystick.sources.notes import further_note, mismatch_notes, wrapper_note
+
+# What classifiers, reward models and models with a value for each token have in place of an LM head.
+_OTHER_HEAD = re.compile(
+    r"^(\w+\.){0,2}(score|classifier|classification_head|qa_outputs|out_proj|(v|value|reward|rm|regression)_head)\."
+)
+
+
+def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headless: bool = False) -> ToldByConfig:
+    """Stored entries beside what a config describes, in the layout of names that agrees best with theirs.
+
+    A `headless` model lacks the described head rightly, and what stands before it outside of the body.
+    """
+    pairs = [(match(stored, ledger), ledger) for ledger in candidates]
+    found, described = max(pairs, key=lambda pair: pair[0].agreeing)
+    heads = [entry.name for entry in described.rolled if entry.role == "head"]
+    others = [real for real, told in found.pairs if told is None and _OTHER_HEAD.search(real.name)]
+    if not set(heads) <= set(found.missing):
+        others = []  # beside the head that is described, and so not in its place
+    if headless:
+        return ToldByConfig(found, described, excused=_around_the_body(described), instead=others)
+    return ToldByConfig(found, described, excused=heads if others else (), instead=others)
+
+
+def _around_the_body(described: Ledger) -> list[str]:
+    """The head, and what is not in the module that holds the token embedding: what BERT's head reads through."""
+    body = {_module(entry) for entry in described.rolled if entry.role == "token_embedding"}
+    return [entry.name for entry in described.rolled if entry.role == "head" or _module(entry) not in body]
+
+
+def _module(entry: Entry) -> str:
+    return entry.name.partition(".")[0]
+
+
+class ToldByConfig:
+    """Stored entries with what the config says of them: roles, ties, and where the two disagree."""
+
+    def __init__(
+        self, found: Match, described: Ledger, *, excused: Iterable[str] = (), instead: Sequence[Entry] = ()
+    ) -> None:
+        """`excused` are described heads that are absent rightly, `instead` what is stored in their place."""
+        self.found, self.described = found, described
+        self._absent = frozenset(excused).intersection(found.missing)
+        self.notes: list[str] = []
+        self.relations: dict[str, str] = {}
+        self.entries = self._told()
+        there = {template_of(entry.name)[0] for entry in self.entries}
+        ties = (tie for tie in self.described.ties if self._absent.isdisjoint(tie.names))
+        meant = (tuple(map(self.found.real_name, tie.names)) for tie in ties)
+        # Where none of them is there, nothing could be one.
+        self.meant = [names for names in meant if any(template_of(name)[0] in there for name in names)]
+        tied_away = {name for tie in self.described.ties for name in self._fold(tie)}
+        further = mtp.among(real for real, told in self.found.pairs if told is None and not real.buffer)
+        known = {entry.name for entry in (*further, *instead)}
+        self.mismatches = self.found.mismatches(excused=tied_away.union(excused, known))
+        self.notes += further_note(further, self.entries)
+        if instead:
+            names, parameters = sorted(entry.name for entry in instead), sum(entry.unique for entry in instead)
+            self.notes.append(f"in place of an LM head: {', '.join(names)} ({parameters:,} parameters)")
+        self.notes += mismatch_notes(self.mismatches) + wrapper_note(self.found.prefix[0])
+        buffers = sum(real.copies for real, told in self.found.pairs if told is None and real.buffer)
+        if buffers:
+            self.notes.append(f"{buffers} stored tensors are buffers: the config's model has no such parameters")
+
+    def _told(self) -> list[Entry]:
+        order = {told.name: place for place, told in enumerate(self.described.rolled)}
+        entries = []
+        for real, told in self.found.pairs:
+            if told is None:
+                entries.append((len(order), real))
+                continue
+            entry = real._replace(role=told.role, active=told.active, buffer=told.buffer)
+            # One of a group lies in a layer of its own, and is known by its number.
+            singles = entry.unrolled() if told.storage != told.name else (entry,)
+            entries += ((order.get(told.name, len(order)), single) for single in singles)
+        return [entry for _, entry in sorted(entries, key=lambda pair: pair[0])]
+
+    def _fold(self, tie: Tie) -> list[str]:
+        """Fold a described tie into the entries; returns its described names that are absent, and rightly so.
+
+        Loaders rebuild an absent name from the present one. Two present ones are told apart by their
+        values alone, which a header does not hold.
+        """
+        places = {entry.name: place for place, entry in enumerate(self.entries)}
+        present = [name for name in map(self.found.real_name, tie.names) if name in places]
+        if not present:
+            return []
+        holder = present[0]
+        held = self.entries[places[holder]]
+        for name in present[1:]:
+            entry = self.entries[places[name]]
+            if entry.shape != held.shape:  # they cannot be one; that one of them is misshaped is said already
+                continue
+            if entry.storage == held.storage:  # the file itself holds one tensor under both names
+                continue
+            self.entries[places[name]] = entry._replace(storage=holder, unique=0)
+            self.relations[holder] = "unknown"
+            self.notes.append(
+                f"{name} is stored although the config ties it to {holder}: counted once, as the config's model has"
+                " it; whether the two hold equal values, their headers cannot tell"
+            )
+        absent = [name for name in tie.names if self.found.real_name(name) not in places and name not in self._absent]
+        for name in absent:
+            real, role = self.found.real_name(name), self.described.tensors[name].role
+            self.entries.append(held._replace(name=real, storage=held.storage, unique=0, role=role))
+        return absent

@@ -1,0 +1,72 @@
+"""Folders as Meta, Mistral and litgpt leave them: weights with a config of their own kind beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tallystick.core.ledger import Ledger
+from tallystick.errors import BadInput, quoted
+from tallystick.files.flat_yaml import read_flat_yaml
+from tallystick.files.remote import Location
+from tallystick.files.texts import read_json
+from tallystick.formats.folder import find_weights
+from tallystick.sources.checkpoint.checkpoint import ledger_from_checkpoint
+from tallystick.sources.configs.config import ledger_from_config
+from tallystick.sources.configs.other_configs import LITGPT, NAMES, is_own
+
+_SLICES = "consolidated."  # how the names of Meta's files begin, each of which holds a slice of every tensor
+
+
+def ledger_from_own_folder(
+    folder: Location, names: list[str], overrides: Mapping[str, Any], *, source: str
+) -> Ledger | None:
+    """The ledger of such a folder; None for any other.
+
+    One file of weights is counted, and the config beside it says whether it holds as many parameters. Where each of
+    several files holds a slice of every tensor, and where something is set, the config is counted.
+
+    Raises:
+        BadInput: where neither can be read.
+    """
+    config = next((name for name in sorted(NAMES) if name in names), None)
+    values = _values(folder, config)
+    if config is None or values is None:
+        return None
+    slices = [name for name in names if name.startswith(_SLICES) and name.endswith(".pth")]
+    weights = find_weights(folder, names) if len(slices) < 2 else None
+    if weights is not None and not overrides:
+        ledger = ledger_from_checkpoint(weights, {}, source=source)
+        return ledger.with_notes(_held_against(ledger, values, config))
+    ledger = ledger_from_config(values, overrides, source=str(folder / config))
+    if len(slices) > 1:
+        unread = f"{quoted(slices[0])} and {len(slices) - 1} more hold slices of each tensor, and were not read"
+        return ledger.with_notes(f"counted from {config}: {unread}")
+    if weights is not None:
+        return ledger.with_notes(f"counted from {config}: {quoted(weights.name)} was not read")
+    return ledger
+
+
+def _values(folder: Location, config: str | None) -> Mapping[str, Any] | None:
+    """What a config says, where it is of these kinds."""
+    if config is None:
+        return None
+    try:
+        values = read_flat_yaml(folder / config) if config == LITGPT else read_json(folder / config)
+    except BadInput:  # a file of that name may be anything's
+        return None
+    return values if isinstance(values, Mapping) and is_own(values) else None
+
+
+def _held_against(ledger: Ledger, values: Mapping[str, Any], config: str) -> str:
+    """What a config says of how many parameters the weights beside it have."""
+    rows = [int(e.shape[0]) for e in ledger.parameters if e.role == "token_embedding" and e.shape]
+    if values.get("vocab_size") == -1 and rows:
+        values = {**values, "vocab_size": rows[0]}
+    try:
+        described = ledger_from_config(values, {}, source=config).total
+    except BadInput as error:
+        return f"the config beside the checkpoint was not used: {error}"
+    if described == ledger.total:
+        return f"{config} describes as many parameters"
+    return f"{config} describes {described:,} parameters, and the weights hold {ledger.total:,}"

@@ -1,0 +1,90 @@
+"""What PEFT saved: an adapter, the base that it is for, and where in it the adapter goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tallystick.core.ledger import Entry
+from tallystick.errors import BadInput, grouped, quoted, shown
+from tallystick.files.remote import Location, NotThere
+from tallystick.files.texts import read_json
+
+CONFIG = "adapter_config.json"
+WEIGHTS = "adapter_model."
+
+# peft 0.21, `get_peft_model_state_dict`: the adapter's own name is left out of what is saved.
+_FIRST, _SECOND = re.compile(r"\.lora_(?:embedding_)?A(?=\.|$)"), re.compile(r"\.lora_(?:embedding_)?B(?=\.|$)")
+_ADAPTER = re.compile(
+    r"(^|[._])(lora_|ia3_l|prompt_e|prefix_|adaption_|hada_|lokr_|vera_|oft_|boft_|randlora_|trainable_tokens_)"
+)
+
+
+def adapter_config(path: Location) -> dict[str, Any] | None:
+    """The `adapter_config.json` of an adapter's weights; None for other weights.
+
+    Raises:
+        BadInput: for a config that cannot be read.
+    """
+    if not path.name.startswith(WEIGHTS):
+        return None
+    config = path.parent / CONFIG
+    try:
+        values = read_json(config)
+    except NotThere:
+        return None
+    if not isinstance(values, dict):
+        raise BadInput(f"{config} holds {shown(values)}, expected an object with a peft_type", code="malformed")
+    return values
+
+
+def adapter_notes(folder: Location, values: Mapping[str, Any], entries: Iterable[Entry]) -> tuple[str, ...]:
+    """What an adapter is: its kind, rank and targets as its tensors have them, and its base, which is elsewhere.
+
+    Raises:
+        BadInput: for two matrices of one adapter that do not fit.
+    """
+    singles = [single for entry in entries for single in entry.unrolled()]
+    kind, base = values.get("peft_type"), values.get("base_model_name_or_path")
+    said = f"an adapter of PEFT ({kind if isinstance(kind, str) else shown(kind)})".replace("\n", " ")
+    ranks = _ranks(folder, singles)
+    if ranks:
+        modules = dict.fromkeys(name.rpartition(".")[2] for name in ranks)
+        said += f" of rank {_listed(sorted(set(ranks.values())))} on {_listed(list(modules))}, {len(ranks)} modules"
+    whose = quoted(base) if isinstance(base, str) and base else "a base that its config does not name"
+    notes = [f"{said}, for {whose}, whose parameters are not here"]
+    stated = values.get("r")
+    if ranks and not values.get("rank_pattern") and isinstance(stated, int) and set(ranks.values()) != {stated}:
+        notes.append(
+            f"{CONFIG} says rank {grouped(stated)}, and the tensors have rank {_listed(sorted(set(ranks.values())))}"
+        )
+    whole = [single for single in singles if not _ADAPTER.search(single.name)]
+    if whole:
+        parameters = sum(single.unique for single in whole)
+        notes.append(f"whole tensors beside it: {_listed([one.name for one in whole])} ({parameters:,} parameters)")
+    return tuple(note if note.isprintable() else quoted(note, most=300) for note in notes)
+
+
+def _ranks(folder: Location, singles: Sequence[Entry]) -> Mapping[str, int]:
+    """The rank of each module that has LoRA's two matrices; an embedding's first is [rank, rows] too."""
+    first = {_FIRST.split(one.name)[0]: one for one in singles if _FIRST.search(one.name)}
+    second = {_SECOND.split(one.name)[0]: one for one in singles if _SECOND.search(one.name)}
+    for module in first.keys() ^ second.keys():
+        there = (first.get(module) or second[module]).name
+        raise BadInput(
+            f"{folder} holds {quoted(there, most=120)} without the other matrix of its adapter", code="incomplete"
+        )
+    for module, one in first.items():
+        other = second[module]
+        if len(one.shape) < 2 or len(other.shape) < 2 or one.shape[0] != other.shape[1]:
+            raise BadInput(
+                f"{folder}: {quoted(one.name, most=120)} of shape {one.shape} and {quoted(other.name, most=120)} of shape"
+                f" {other.shape} are of no one rank: the file is broken",
+                code="malformed",
+            )
+    return {module: int(one.shape[0]) for module, one in first.items()}
+
+
+def _listed(items: Sequence[Any], most: int = 8) -> str:
+    return ", ".join(map(str, items[:most])) + (", …" if len(items) > most else "")

@@ -1,0 +1,156 @@
+"""Reading the values in files where a relation depends on them, in blocks of constant size."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
+
+from tallystick.core.evidence import Compared
+from tallystick.errors import BadInput
+from tallystick.files.local import open_regular
+from tallystick.files.remote import Location
+from tallystick.formats.weights_file import NOWHERE, Header
+
+BLOCK = 1 << 20  # bytes of each tensor in memory at once
+SAMPLE = 4096  # bytes that tell most tensors apart
+
+
+class _Stored(NamedTuple):
+    """Where a tensor's bytes lie."""
+
+    path: Location
+    start: int  # in the file
+    length: int
+    kind: tuple[str, tuple[int, ...]]  # dtype and shape
+
+
+class StoredValues:
+    """The values in files of weights."""
+
+    registered = ""
+
+    def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
+        self._files = tuple(files)
+        self.packed: Container[str] = ()  # names of quantised weights, whose scales are stored elsewhere
+        self.pairs: Sequence[tuple[str, str]] = ()  # embedding and head, which people expect to be one
+        self._known: dict[frozenset[str], bool] = {}  # pairs that were compared: whether they are equal
+
+    @cached_property
+    def _tensors(self) -> dict[str, _Stored]:
+        return {
+            name: _Stored(path, start if start == NOWHERE else header.data + start, end - start, (dtype, shape))
+            for path, header in self._files
+            for name, dtype, shape, start, end in header.tensors
+        }
+
+    def holds(self, name: str) -> bool:
+        """Whether a file stores a tensor of that name."""
+        return name in self._tensors
+
+    def peek(self, name: str) -> bytes | None:
+        """The bytes of a small tensor; None where they are too many, or not stored in one plain piece."""
+        stored = self._tensors.get(name)
+        if stored is None or stored.start == NOWHERE or not 0 < stored.length <= SAMPLE:
+            return None
+        return bytes(next(_blocks(stored, SAMPLE)))
+
+    def compare(self, one: str, other: str) -> Compared:
+        """``copied`` where two tensors hold the same bytes, ``untied`` where not, ``unknown`` where one is not stored."""
+        first, second = self._tensors.get(one), self._tensors.get(other)
+        if first is None or second is None:
+            return Compared("unknown", f"no file holds {one if first is None else other}")
+        if NOWHERE in (first.start, second.start):
+            return Compared("unknown", f"{one if first.start == NOWHERE else other} is not stored in one plain piece")
+        if one in self.packed or other in self.packed:
+            return Compared(
+                "unknown", f"{one if one in self.packed else other} is quantised, and its values are not compared"
+            )
+        if first.kind[0] != second.kind[0]:
+            return Compared("untied", f"the dtypes are {first.kind[0]} and {second.kind[0]}")
+        if first.kind[1] != second.kind[1]:
+            return Compared("untied", f"the shapes are {first.kind[1]} and {second.kind[1]}")
+        pair = frozenset((one, other))
+        if pair not in self._known:
+            self._known[pair] = _equal(first, second)
+        return Compared("copied" if self._known[pair] else "untied")
+
+    def duplicates(self) -> Iterator[tuple[str, ...]]:
+        """Names of matrices that hold the same bytes, apart from those filled with one value; then embedding and head."""
+        alike: dict[tuple[object, bytes], list[str]] = {}
+        for name, stored in self._tensors.items():
+            _, shape = stored.kind
+            if len(shape) < 2 or not stored.length:  # norms and biases are equal by the hundred, and nobody minds
+                continue
+            sample = bytes(next(_blocks(stored, SAMPLE)))
+            if len(set(sample)) > 1:
+                alike.setdefault((stored.kind, sample), []).append(name)
+        for names in alike.values():
+            if len(names) == 2:
+                groups = [names] if self.compare(*names).relation == "copied" else []
+            else:
+                groups = [group for group in self._by_digest(names) if len(group) > 1]
+            yield from map(tuple, groups)
+        yield from self.pairs
+
+    def _by_digest(self, names: Iterable[str]) -> Iterable[list[str]]:
+        """Names whose tensors are equal; each is read once, however many look alike."""
+        from hashlib import blake2b  # only where several look alike
+
+        groups: dict[bytes, list[str]] = {}
+        for name in names:
+            digest = blake2b()
+            for block in _blocks(self._tensors[name], BLOCK):
+                digest.update(block)
+            groups.setdefault(digest.digest(), []).append(name)
+        self._known |= {frozenset(pair): True for group in groups.values() for pair in combinations(group, 2)}
+        return groups.values()
+
+
+class ValuesElsewhere:
+    """The values in files that are elsewhere, of which headers alone are fetched."""
+
+    registered = ""
+
+    def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
+        self._names = frozenset(tensor.name for _, header in files for tensor in header.tensors)
+        self.packed: Container[str] = ()  # as of files that are here
+        self.pairs: Sequence[tuple[str, str]] = ()
+
+    def holds(self, name: str) -> bool:
+        """Whether a file stores a tensor of that name."""
+        return name in self._names
+
+    def peek(self, name: str) -> None:
+        """Nothing: a request for each of hundreds of tensors would be needed."""
+
+    def compare(self, one: str, other: str) -> Compared:
+        """``unknown``, always."""
+        return Compared(
+            "unknown", "the values are not on this machine, and are not fetched: download the files to compare them"
+        )
+
+    def duplicates(self) -> Sequence[tuple[str, str]]:
+        """Embedding and head, whose values are not known."""
+        return self.pairs
+
+
+def _equal(one: _Stored, other: _Stored) -> bool:
+    return all(left == right for left, right in zip(_blocks(one, BLOCK), _blocks(other, BLOCK), strict=True))
+
+
+def _blocks(stored: _Stored, size: int) -> Iterator[bytearray]:
+    """A tensor's bytes, piece by piece, all in one buffer: each piece is good until the next."""
+    file, _ = open_regular(stored.path)
+    buffer = bytearray(min(size, stored.length))
+    left = stored.length
+    with file:
+        file.seek(stored.start)
+        while left:
+            if len(buffer) > left:
+                del buffer[left:]
+            if file.readinto(buffer) != len(buffer):
+                raise BadInput(f"{stored.path} became shorter while it was read", code="changed")
+            left -= len(buffer)
+            yield buffer

@@ -1,0 +1,1 @@
+"""A config as a ledger: which family reads it, and what its keys say."""

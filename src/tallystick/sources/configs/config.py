@@ -1,0 +1,211 @@
+"""A config becomes a ledger: Hugging Face's keys, the book's, nanoGPT's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tallystick import architectures
+from tallystick.core import mtp
+from tallystick.core.budget import current
+from tallystick.core.config import LARGEST, TIE, Config, merged
+from tallystick.core.layout import lay_out, read
+from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.nodes import Model
+from tallystick.core.registry import Architecture, Sibling
+from tallystick.errors import BadInput, shown
+from tallystick.sources.configs.classes import (
+    labels_of,
+    note_of,
+    siblings_of,
+)
+from tallystick.sources.configs.resolve import TEXT_PARTS, Resolved, resolve
+
+# Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
+MOST_DESCRIBED = 1_000_000
+
+
+def ledger_from_config(
+    values: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    *,
+    source: str,
+    kind: str = "config",
+    published: bool = False,
+) -> Ledger:
+    """The ledger of the model that a config describes.
+
+    Args:
+        values: the config as a dictionary.
+        overrides: keys to set over it; one that nothing reads raises `BadInput`.
+        source: what the user named, for messages.
+        kind: ``"config"`` or ``"preset"``.
+        published: use the names of published files (experts one by one), not those of transformers 5 (experts fused).
+    """
+    if not isinstance(values, Mapping):
+        raise BadInput(
+            f"{source} holds {shown(values)}, expected a config: an object with a model_type", code="not-a-config"
+        )
+    return ledger_of(resolve(values, overrides, source), kind=kind, published=published)
+
+
+def ledger_of(asked: Resolved, *, kind: str = "config", published: bool = False) -> Ledger:
+    """The ledger of the class that a config is of."""
+    source, family = asked.source, asked.native
+    if family is None or _has_class(family, asked.foreign):
+        from tallystick.sources.transformers_meta.fallback import ledger_by_transformers
+
+        refuse_odd_flag(asked.stated, source)
+        with current().paused():
+            return ledger_by_transformers(asked.model_type, asked.values, asked.overrides, source=source)
+    recipe = _Recipe(family, published=published, sibling=asked.sibling)
+    inside, keys, aliases = asked.parts, recipe.keys, recipe.aliases
+    values, overrides = asked.flat
+    stated = {**values, **labels_of(values)} if "num_labels" in keys else values
+    typed = (f"{name}.model_type" for name, part in inside.items() if part.model_type)
+    settings = merged(stated, overrides, known={*keys, *family.running, *inside, *typed}, aliases=aliases, where=source)
+    config = recipe.config(settings, where=source, aliases=aliases)
+    dtype = config.dtype or next((found for part in inside if (found := config.part(part).dtype)), "float32")
+    model = recipe.model(config)
+    entries, description = read(model, dtype=dtype)
+    description = replace(
+        description,
+        architecture=family.name,
+        symbols=config.symbols,
+        positions=positions_in(asked.stated),
+        recipe=recipe._replace(values=config.in_force(keys), dtype=dtype),
+    )
+    notes = (*asked.notes, *note_of(settings, family))
+    ledger = Ledger(tuple(entries), source=source, kind=kind, notes=notes, model=description)
+    if layers := mtp.stated(settings):
+        ledger = ledger.with_notes(_further_note(layers, ledger if mtp.LAYERS in family.running else None))
+    if family.name.startswith("book_") and TIE not in settings:
+        ledger = ledger.with_notes(_book_note(ledger))
+    return ledger
+
+
+def layouts(asked: Resolved) -> tuple[Ledger, ...]:
+    """What files beside the config of a native type may hold: its class, under each layout of names.
+
+    Where that is not the language model, this comes last: some name a class and hold more than it has.
+    """
+    named = (asked, asked.language) if asked.sibling else (asked.language,)
+    found: list[Ledger] = []
+    for one in named:
+        for published in (False, True) if one.native else (False,):  # what transformers builds has one layout
+            ledger = ledger_of(one, published=published)
+            if all(ledger.rolled != other.rolled for other in found):  # as has GPT-2
+                found.append(ledger)
+    refuse_too_many(found, asked.source)
+    return tuple(found)
+
+
+def refuse_too_many(ledgers: Sequence[Ledger], source: str) -> None:
+    """Refuse a config of more tensors than can be laid beside real ones, name by name."""
+    if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
+        raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors", code="too-large")
+
+
+class _Recipe(NamedTuple):
+    """A family with the values of the keys that change a tensor, to be laid out anew with others."""
+
+    architecture: Architecture
+    values: Mapping[str, Any] = {}
+    dtype: str = ""
+    published: bool = False
+    sibling: Sibling | None = None  # the class that is counted, where it is not the language model
+
+    @property
+    def family(self) -> str:
+        """The model type, and what the class has in place of its LM head: the values of two classes are no two of one."""
+        other = f", {self.sibling.head}" if self.sibling and self.sibling.head else ""
+        return self.architecture.name + other
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The keys that change a tensor of the class."""
+        return {**self.architecture.keys, **(self.sibling.keys if self.sibling else {})}
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        return {**self.architecture.aliases, **(self.sibling.aliases if self.sibling else {})}
+
+    def config(self, values: Mapping[str, Any], *, where: str, aliases: Mapping[str, str] | None = None) -> Config:
+        """Values to be read for the class."""
+        keys, headed = {**self.keys, **self.architecture.running}, self.sibling is None
+        return Config(values, keys, where=where, aliases=aliases, published=self.published, headed=headed)
+
+    def model(self, config: Config) -> Model:
+        """The class that such values describe."""
+        model = self.architecture.build(config)
+        return self.sibling.make(config, model) if self.sibling else model
+
+    def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
+        config = self.config(values, where=self.family)
+        return tuple(lay_out(self.model(config), dtype=self.dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the names of family and class: what builds them is code, which is copied and pickled by name."""
+        others = siblings_of(self.architecture)
+        named = next((name for name, sibling in others.items() if sibling is self.sibling), "")
+        return _recipe, (self.architecture.name, named, self.values, self.dtype, self.published)
+
+
+def _recipe(family: str, named: str, values: Mapping[str, Any], dtype: str, published: bool) -> _Recipe:
+    """A recipe from what `_Recipe.__reduce__` kept of it."""
+    architecture = architectures.find(family)
+    assert architecture is not None  # noqa: S101  # it was found when the ledger was made
+    return _Recipe(architecture, values, dtype, published, siblings_of(architecture).get(named))
+
+
+def _has_class(family: Architecture, name: str) -> bool:
+    """Whether transformers can be asked for a class of a native type that is not native itself."""
+    if not name:
+        return False
+    from tallystick.sources.transformers_meta.fallback import has_class
+
+    return has_class(family.name, name)
+
+
+def dtype_in(values: Mapping[str, Any]) -> str | None:
+    """The dtype that a config states, at its top or else in a part of it; None where it states none."""
+    parts = (part for part in values.values() if isinstance(part, Mapping))
+    found = (one.get(key) for one in (values, *parts) for key in ("dtype", "torch_dtype"))
+    return next((one.removeprefix("torch.") for one in found if isinstance(one, str) and one), None)
+
+
+def positions_in(values: Mapping[str, Any]) -> int | None:
+    """How many tokens a sequence may have, as a config states it at its top or in its language part; None where it does not."""
+    parts = (values.get(part) for part in TEXT_PARTS)
+    found = (one.get(key) for one in (values, *parts) if isinstance(one, Mapping) for key in _POSITIONS)
+    return next((count for count in found if type(count) is int and 0 < count <= LARGEST), None)
+
+
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
+
+
+def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
+    """Refuse a tie that is said otherwise than by true or false, at the top or in a part of a config of any type.
+
+    Loaders read "false" and null each in a way of their own: to some a word is true, whatever it says.
+    """
+    parts = {f"{name}.{TIE}": part[TIE] for name, part in values.items() if isinstance(part, Mapping) and TIE in part}
+    for name, flag in {**parts, **values}.items():
+        if str(name).rpartition(".")[2] == TIE and not isinstance(flag, bool):
+            raise BadInput(f"{source}: {name} is {shown(flag)}, expected true or false", code="bad-value")
+
+
+def _further_note(layers: int, alike: Ledger | None) -> str:
+    """What a config says of layers for multi-token prediction; `alike` is the model, where theirs are like its own."""
+    count = f", with {layers * mtp.parameters_of_one(alike.parameters):,} parameters of their own" if alike else ""
+    what = f"layers for multi-token prediction ({layers}{count})"
+    return f"not counted, as the causal language model leaves them out: {what}"
+
+
+def _book_note(ledger: Ledger) -> str:
+    head = sum(entry.unique for entry in ledger.parameters if entry.role == "head")
+    return (
+        f"the head is counted as the book builds it, with a matrix of its own; tied to the token embedding the model"
+        f" has {ledger.total - head:,} parameters (set tie_word_embeddings to true)"
+    )

@@ -1,0 +1,234 @@
+"""Configs of other kinds than Hugging Face's: Meta's and Mistral's ``params.json``, litgpt's ``model_config.yaml``.
+
+Each is put in the keys of the type that lays out as many parameters; a key that may change a tensor and is not known is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tallystick.core.config import TIE
+from tallystick.errors import BadInput, quoted, shown
+
+PARAMS, LITGPT = "params.json", "model_config.yaml"
+NAMES = frozenset((PARAMS, LITGPT))
+
+LLAMA_ROWS = 32_000  # of the tokenizer for which Meta's files of Llama 1 and 2 write vocab_size -1
+LARGEST_MULTIPLIER = 1000.0
+
+# Of params.json: what changes no tensor, and what does and is read.
+_RUNNING = frozenset(
+    [
+        "norm_eps",
+        "rope_theta",
+        "use_scaled_rope",
+        "rope_scale_factor",
+        "high_freq_factor",
+        "rope_scaling",
+        "yarn",
+        "max_seq_len",
+        "max_batch_size",
+        "max_seqlen",
+        "max_position_embeddings",
+        "max_model_len",
+        "sliding_window",
+        "dtype",
+        "torch_dtype",
+        "dropout",
+        "causal",
+        "llama_4_scaling",
+    ]
+)
+_PARAMS = frozenset(
+    [
+        "dim",
+        "n_layers",
+        "n_heads",
+        "n_kv_heads",
+        "head_dim",
+        "hidden_dim",
+        "multiple_of",
+        "ffn_dim_multiplier",
+        "vocab_size",
+        "moe",
+        "tied_embeddings",
+        "model_type",
+    ]
+)
+_DTYPES = ("dtype", "torch_dtype")
+
+
+_OF_LITGPT, _OF_PARAMS = {"mlp_class_name", "n_embd", "n_layer"}, {"dim", "n_layers"}
+
+
+class Translated(NamedTuple):
+    """A config in Hugging Face's keys."""
+
+    values: dict[str, Any]
+    overrides: dict[str, Any]  # what is left to set over it
+    notes: tuple[str, ...]
+
+
+def is_own(values: Mapping[str, Any]) -> bool:
+    """Whether a config is of one of these kinds, by keys that no other has."""
+    return values.keys() >= _OF_LITGPT or values.keys() >= _OF_PARAMS
+
+
+def is_params(values: Mapping[str, Any]) -> bool:
+    """Whether a config has the keys of Meta's and Mistral's ``params.json``, whose tensors have names of their own."""
+    return values.keys() >= _OF_PARAMS and not values.keys() >= _OF_LITGPT
+
+
+def translated(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Translated | None:
+    """A config of a kind of its own in Hugging Face's keys; None for one that has these, or that is none.
+
+    Args:
+        values: the config; it is of Meta or Mistral by ``dim`` and ``n_layers``, of litgpt by ``mlp_class_name``.
+        overrides: what the user sets in the config's own keys.
+        source: what the user named, for messages.
+
+    Raises:
+        BadInput: where a size is none, or a key may change a tensor and is not read.
+    """
+    if not is_own(values):
+        return None
+    stated = {**values, **overrides}
+    translate = _from_litgpt if values.keys() >= _OF_LITGPT else _from_params
+    made, notes = translate(stated, source)
+    unread = [key for key in overrides if translate is _from_litgpt and key not in {*values, *_DTYPES}]
+    if unread:
+        raise BadInput(f"{source} has no {', '.join(unread)} to set", code="unknown-key")
+    kept = {key: one for key, one in overrides.items() if key in _DTYPES}
+    return Translated({key: one for key, one in made.items() if one is not None}, kept, notes)
+
+
+# -- Meta's and Mistral's -------------------------------------------------------------------------
+
+
+def _from_params(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    kind = stated.get("model_type", "transformer")
+    strange = [str(key) for key in stated if key not in _RUNNING | _PARAMS]
+    if kind != "transformer" or strange:
+        what = f"model_type {shown(kind)}" if kind != "transformer" else ", ".join(map(quoted, strange[:5]))
+        raise BadInput(
+            f"{source} is a params.json of Meta's or Mistral's kind with {what}, which is not read:"
+            " name the weights, or the config.json of the same model on Hugging Face",
+            code="unsupported",
+        )
+    dim, heads = _size(stated, "dim", source), _size(stated, "n_heads", source)
+    rows, notes = stated.get("vocab_size", -1), []
+    if rows == -1:
+        rows = LLAMA_ROWS
+        notes.append(
+            f"vocab_size -1 stands for the tokenizer's rows: {rows:,}, as Llama 1 and 2 have them; --set vocab_size=… says others"
+        )
+    tie = stated.get("tied_embeddings")
+    if tie is None:
+        tie = "dropout" in stated  # llama2.c's arguments, whose head is always tied
+        if not tie and stated.get("hidden_dim") is None:  # Meta's, where Llama 3.2's small ones are tied
+            notes.append("its config says nothing of tying: the head is counted as a matrix of its own")
+    made = {
+        "model_type": "llama",
+        "vocab_size": rows,
+        "hidden_size": dim,
+        "intermediate_size": _hidden(stated, dim, source),
+        "num_hidden_layers": _size(stated, "n_layers", source),
+        "num_attention_heads": heads,
+        "num_key_value_heads": _size(stated, "n_kv_heads", source, heads),
+        "head_dim": stated.get("head_dim"),
+        TIE: tie,
+    }
+    if "hidden_dim" in stated and "multiple_of" not in stated:
+        made["model_type"] = "mistral"
+    moe = stated.get("moe")
+    if moe is not None:
+        if not isinstance(moe, Mapping):
+            raise BadInput(f"{source}: moe is {shown(moe)}, expected an object with num_experts", code="bad-value")
+        made |= {
+            "model_type": "mixtral",
+            "num_local_experts": _size(moe, "num_experts", f"{source}: moe"),
+            "num_experts_per_tok": _size(moe, "num_experts_per_tok", f"{source}: moe"),
+        }
+    return made, tuple(notes)
+
+
+def _hidden(stated: Mapping[str, Any], dim: int, source: str) -> int:
+    """The width of the MLP, as Meta's code computes it where the config does not say it.
+
+    Source: ``FeedForward`` in github.com/meta-llama/llama, llama/model.py.
+    """
+    if stated.get("hidden_dim") is not None:
+        return _size(stated, "hidden_dim", source)
+    hidden, by = int(2 * 4 * dim / 3), stated.get("ffn_dim_multiplier")
+    if by is not None:
+        if isinstance(by, bool) or not isinstance(by, int | float) or not 0 < by <= LARGEST_MULTIPLIER:
+            raise BadInput(
+                f"{source}: ffn_dim_multiplier is {shown(by)}, expected a number such as 1.3", code="bad-value"
+            )
+        hidden = int(by * hidden)
+    multiple = _size(stated, "multiple_of", source, 256)
+    return multiple * math.ceil(hidden / multiple)
+
+
+# -- litgpt's -------------------------------------------------------------------------------------
+
+# The class of its MLP, and the type that lays out a decoder with it.
+_LITGPT = {"LLaMAMLP": "llama", "LLaMAMoE": "mixtral", "GptNeoxMLP": "gpt_neox"}
+# What else changes tensors, and what each must be for these types; absent is that.
+_PLAIN: dict[str, Any] = {
+    "norm_qk": False, "post_attention_norm": False, "post_mlp_norm": False, "shared_attention_norm": False,
+    "lm_head_bias": False, "norm_1": True, "norm_2": True, "latent_attention": None, "n_shared_expert": None,
+    "first_k_dense_replace": None, "moe_intermediate_size": None,
+}  # fmt: skip
+
+
+def _from_litgpt(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    mlp = stated["mlp_class_name"]
+    kind = _LITGPT.get(mlp) if isinstance(mlp, str) else None
+    neox = kind == "gpt_neox"
+    expected = {**_PLAIN, "norm_class_name": "LayerNorm" if neox else "RMSNorm", "bias": neox}
+    odd = next((key for key, plain in expected.items() if stated.get(key, plain) != plain), None)
+    if stated.get("attn_bias") and kind == "llama":
+        kind = "qwen2"  # whose queries, keys and values alone have biases
+    elif stated.get("attn_bias"):
+        odd = "attn_bias"
+    if kind is None or odd:
+        what = f"{odd} {shown(stated.get(odd))}" if kind and odd else f"mlp_class_name {shown(mlp)}"
+        raise BadInput(
+            f"{source} is litgpt's config of {quoted(stated.get('name', 'a model'))} with {what}, which is not read:"
+            " name lit_model.pth beside it, or the config.json of the same model on Hugging Face",
+            code="unsupported",
+        )
+    heads = _size(stated, "n_head", source)
+    groups, width = _size(stated, "n_query_groups", source, heads), _size(stated, "n_embd", source)
+    if neox and (groups != heads or stated.get("head_size") not in (None, width // heads)):
+        raise BadInput(
+            f"{source} is litgpt's config of grouped queries with GptNeoxMLP, which is not read: name lit_model.pth",
+            code="unsupported",
+        )
+    made = {
+        "model_type": kind,
+        "vocab_size": _size(stated, "padded_vocab_size", source),
+        "hidden_size": width,
+        "intermediate_size": _size(stated, "intermediate_size", source),
+        "num_hidden_layers": _size(stated, "n_layer", source),
+        "num_attention_heads": heads,
+        "num_key_value_heads": None if neox else groups,
+        "head_dim": None if neox or kind == "qwen2" else stated.get("head_size"),
+        TIE: False,
+    }
+    if kind == "mixtral":
+        made["num_local_experts"] = _size(stated, "n_expert", source)
+        made["num_experts_per_tok"] = _size(stated, "n_expert_per_token", source)
+    return made, ()
+
+
+def _size(values: Mapping[str, Any], key: str, source: str, default: int | None = None) -> int:
+    value = values.get(key)
+    value = default if value is None else value
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 63:
+        said = "missing" if value is None else shown(value)
+        raise BadInput(f"{source}: {key} is {said}, expected a positive integer", code="bad-value")
+    return value

@@ -1,0 +1,114 @@
+"""Configs as people paste them: Python dictionaries with comments, ``True``, ``None`` and ``torch.bfloat16`` in them.
+
+Literals alone are read, and nothing is run.
+
+>>> pasted = dictionaries('''GPT_CONFIG = {
+...     "emb_dim": 768,     # width
+...     "qkv_bias": False,  # Query-key-value bias
+... }''')
+>>> pasted[0].name, pasted[0].values
+('GPT_CONFIG', {'emb_dim': 768, 'qkv_bias': False})
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, NamedTuple
+
+from tallystick.core.budget import current
+from tallystick.errors import BadInput
+from tallystick.files.texts import NotJSON, parsed_json
+
+LARGEST_DICTIONARY = 20_000  # characters
+MOST_DICTIONARIES = 100  # of one text
+MOST_NESTED = 20
+
+_START = re.compile(r"(?:(?<![\w.])(?P<name>[A-Za-z_][\w.]{0,200}+)\s*(?::[^=\n{]{0,60})?=\s*)?(?P<brace>\{)")
+_PIECE = re.compile(r"""#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[][{}()]""")
+
+
+class Pasted(NamedTuple):
+    """A dictionary in a text: the variable that it was given to, or "", the line that it begins on, what it holds."""
+
+    name: str
+    line: int
+    values: dict[str, Any]
+
+
+def dictionaries(text: str) -> list[Pasted]:
+    """The dictionaries of a text whose keys are strings, in its order; what is none is passed over."""
+    found: list[Pasted] = []
+    position, budget = 0, current()
+    while len(found) < MOST_DICTIONARIES and (match := _START.search(text, position)):
+        position = match.end()
+        end = _end(text, match.start("brace"))
+        budget.step(max(position, end) - match.start())
+        values = _literal(text[match.start("brace") : end]) if end else None
+        if isinstance(values, dict) and values and all(isinstance(key, str) for key in values):
+            found.append(Pasted(match["name"] or "", text.count("\n", 0, match.start()) + 1, values))
+            position = end
+    return found
+
+
+def config_of(text: str, source: str) -> Any:
+    """What the text of a config holds: JSON, or the one dictionary in it; `BadInput` where it is neither."""
+    try:
+        return parsed_json(text, source)
+    except NotJSON:
+        if (values := config_in(text, source)) is None:
+            raise
+        return values
+
+
+def config_in(text: str, source: str) -> dict[str, Any] | None:
+    """The config of a text that holds one as a dictionary; None where it holds none, `BadInput` where several."""
+    found = dictionaries(text)
+    if len(found) > 1:
+        names = ", ".join(f"{one.name or 'one'} on line {one.line}" for one in found[:5])
+        raise BadInput(
+            f"{source} holds {len(found)} dictionaries ({names}): leave the one that is meant", code="ambiguous"
+        )
+    return found[0].values if found else None
+
+
+def _end(text: str, start: int) -> int:
+    """Where the brace at `start` is closed; 0 where it is not, or not soon."""
+    depth = 0
+    for piece in _PIECE.finditer(text, start, start + LARGEST_DICTIONARY):
+        depth += (piece[0] in "[{(") - (piece[0] in ")}]")
+        if depth == 0 and piece[0] == "}":
+            return piece.end()
+        if depth > MOST_NESTED:
+            return 0
+    return 0
+
+
+def _literal(written: str) -> Any:
+    try:
+        tree = ast.parse(written, mode="eval")
+        return _value(tree.body)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def _value(node: ast.expr) -> Any:
+    """The value of a literal; `ValueError` for anything that would have to be computed."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool | None):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand)
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(item) for item in node.elts]
+    if isinstance(node, ast.Dict):
+        if None in node.keys:
+            raise ValueError("**")
+        return {_value(key): _value(item) for key, item in zip(node.keys, node.values, strict=True) if key is not None}
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("torch", "jnp", "np"):
+        return node.attr  # torch.bfloat16
+    if isinstance(node, ast.Name) and node.id in _JSON:
+        return _JSON[node.id]
+    raise ValueError(type(node).__name__)
+
+
+_JSON = {"true": True, "false": False, "null": None}

@@ -1,0 +1,165 @@
+"""`package.module:factory` becomes a ledger: the module that the user's own code builds.
+
+Imported from the current directory first, as uvicorn does. This is the one source that runs code:
+the user's own, named by the user.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tallystick.core.ledger import Ledger
+from tallystick.errors import BadInput, nearest, quoted
+from tallystick.extras import missing_line, needed, needing
+from tallystick.unforeseen import described
+
+if TYPE_CHECKING:
+    from torch import nn
+
+ON_META = "built on the meta device, in no memory"
+
+
+def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
+    """Import `package.module:factory`, call it with the arguments that ``--set`` gave, count what comes back.
+
+    A dictionary is a config. A factory is called on the meta device first, where a model takes no memory; values are built when they are asked for.
+    """
+    from tallystick.sources.factory import on_meta
+    from tallystick.sources.torch_module.module import ledger_from_module
+    from tallystick.sources.torch_module.values import LaterValues
+
+    target = find(name)
+    if isinstance(target, Mapping):  # GPT_CONFIG_124M, as books define it
+        from tallystick.sources.quantized.from_config import ledger_of_config
+
+        return ledger_of_config(target, arguments, source=name)
+    needed("torch", f"{name}, a live module,")
+    why = ""
+    if on_meta.wanted() and _is_called(target):
+        try:
+            module = on_meta.built_on_meta(lambda: build(name, target, arguments))
+            ledger = ledger_from_module(module, source=name, keep=True)
+        except BadInput as refused:
+            why = str(refused)
+        else:
+            if values := ledger.evidence.values:
+                later = LaterValues(values, lambda: build(name, target, arguments))
+                ledger = replace(ledger, evidence=replace(ledger.evidence, values=later))
+            return ledger.with_notes(ON_META)
+    ledger = ledger_from_module(_built_again(name, target, arguments, why), source=name, keep=True)
+    if why:
+        return ledger.with_notes(f"could not be built on the meta device ({why}): built in real memory")
+    return ledger
+
+
+def _is_called(target: Any) -> bool:
+    from torch import nn
+
+    return callable(target) and not isinstance(target, nn.Module)
+
+
+def _built_again(name: str, target: Any, arguments: Mapping[str, Any], why: str) -> nn.Module:
+    """The module in memory; where what a first call left behind is in the way, by the factory imported anew."""
+    try:
+        return build(name, target, arguments)
+    except BadInput as refused:
+        module_name = name.partition(":")[0]
+        if not why or "meta" not in str(refused) or module_name not in sys.modules:
+            raise
+        del sys.modules[module_name]
+        return build(name, find(name), arguments)
+
+
+def find(name: str) -> Any:
+    """What `package.module:factory` names, imported."""
+    module_name, _, path = name.partition(":")
+    with redirect_stdout(sys.stderr):  # what the user's code prints must not run into the answer
+        return _find(module_name, path)
+
+
+def arguments_in_text(name: str) -> list[str]:
+    """The arguments of `package.module:factory` as its file declares them, read without the import; [] where unknown."""
+    module_name, _, path = name.partition(":")
+    file = os.path.join(os.getcwd(), *module_name.split(".")) + ".py"
+    try:
+        with open(file, encoding="utf-8") as opened:
+            body = ast.parse(opened.read()).body
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        return []
+    found = [node for node in body if getattr(node, "name", None) == path]
+    if len(found) != 1 or not isinstance(found[0], ast.FunctionDef) or found[0].decorator_list or found[0].args.kwarg:
+        return []
+    given = found[0].args
+    return [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+
+def build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
+    """The module that a factory returns for these arguments, or that `target` is."""
+    with redirect_stdout(sys.stderr):
+        return _build(name, target, arguments)
+
+
+def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
+    with needing(f"{name}, a live module,"):
+        from torch import nn
+
+    if not isinstance(target, nn.Module):
+        if not callable(target):
+            raise BadInput(
+                f"{name} is a {type(target).__name__}, expected an nn.Module or a function that returns one",
+                code="user-code",
+            )
+        try:
+            target = target(**arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, GeneratorExit, or one of the user's own
+            raise BadInput(f"{name} raised {described(error)}", code="user-code") from error
+    elif arguments:
+        raise BadInput(
+            f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to",
+            code="unknown-key",
+        )
+    if not isinstance(target, nn.Module):
+        raise BadInput(f"{name} returned a {type(target).__name__}, expected an nn.Module", code="user-code")
+    return target
+
+
+def _find(module_name: str, path: str) -> Any:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
+            raise BadInput(
+                f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})",
+                code="not-found",
+            ) from None
+        line = missing_line(error, f"importing {module_name}")
+        raise BadInput(
+            line or f"importing {module_name} raised {described(error)}",
+            code="missing-package" if line else "user-code",
+        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script without a main guard exits when it is imported
+        raise BadInput(f"importing {module_name} raised {described(error)}", code="user-code") from error
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            known = [name for name in dir(found) if not name.startswith("_")]
+            raise BadInput(f"{module_name} has no {quoted(path)}{nearest(part, known)}", code="unknown-name") from None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a module's own __getattr__, a property
+            raise BadInput(f"{module_name}:{path} raised {described(error)}", code="user-code") from error
+    return found

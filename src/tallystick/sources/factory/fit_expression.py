@@ -1,0 +1,331 @@
+"""A number seen at some values of some arguments becomes the expression of them that gives it, exactly.
+
+Sums of products come first, with as few terms as fit: ``3*n_embd``, ``n_embd*n_kv/n_head``, ``depth - 1``. Then a
+product rounded down or up (``n_embd//n_head``, ``256*⌈d/96⌉``), the larger or the smaller of two, and sums with one of
+these in them. All arithmetic is with whole numbers and fractions: a form fits at every point or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import chain, combinations, combinations_with_replacement, islice, permutations
+from typing import Any
+
+from tallystick.core.dims import Expression, evaluate, keys
+
+Point = Mapping[Any, int]  # the value of each argument, and of the roundings that are treated as one
+Number = int | Fraction
+
+FEWEST_FOR_ROUNDING = 5  # some rounding fits any three or four numbers
+MOST_TERMS = 3
+TENTHS = (11, 12, 13, 14, 15)  # what published models multiply a feed-forward's width by, times 10
+MOST_SUMS = 60_000  # sums tried for one number: with five arguments there are more, and none of them is likely
+
+
+def fit(points: Sequence[Point], values: Sequence[int], known: Iterable[Expression] = ()) -> Expression | None:
+    """The simplest expression that gives `values` at `points`, or None.
+
+    A form counts only where there are more points than it has numbers to choose: something must have been checked.
+    `known` are roundings that were found elsewhere in the model, of which sums may be made.
+    """
+    if len(set(values)) == 1:
+        return values[0]
+    names = _moving(points, values)
+    # Sums of three terms come last where there are so many that trying them takes seconds.
+    few = len(names) < 3
+    return (
+        _sum(points, values, names, most=MOST_TERMS if few else 2)
+        or _rounded(points, values, names)
+        or _bounded(points, values, names)
+        or _sum_with_rounding(points, values, names, known)
+        or _rounded_twice(points, values, names)
+        or (None if few else _sum(points, values, names, most=MOST_TERMS))
+    )
+
+
+def holds(expression: Expression, point: Point, value: int) -> bool:
+    """Whether an expression gives `value` at a point."""
+    try:
+        return evaluate(expression, point) == value
+    except ZeroDivisionError:
+        return False
+
+
+def _moving(points: Sequence[Point], values: Sequence[int]) -> list[str]:
+    """The arguments that may move the number: all but those that were changed alone and moved nothing."""
+    moving = []
+    for name in points[0]:
+        lines: dict[tuple[int, ...], set[tuple[int, int]]] = {}
+        for point, value in zip(points, values, strict=True):
+            others = tuple(number for other, number in point.items() if other != name)
+            lines.setdefault(others, set()).add((point[name], value))
+        changed = [line for line in lines.values() if len(line) > 1]
+        if not changed or any(len({value for _, value in line}) > 1 for line in changed):
+            moving.append(name)
+    return moving
+
+
+# -- products -------------------------------------------------------------------------------------
+
+
+class _Product:
+    """A product of arguments over at most one other: the names above the line, and the name below it."""
+
+    def __init__(self, above: tuple[Expression, ...], below: Expression | None = None) -> None:
+        self.above, self.below = above, below
+
+    def at(self, point: Point) -> Number:
+        value = math.prod(point[name] for name in self.above)
+        return Fraction(value, point[self.below]) if self.below else value
+
+    @property
+    def names(self) -> set[Expression]:
+        return {*self.above, *([self.below] if self.below else [])}
+
+
+def _products(names: Sequence[Expression], points: Sequence[Point]) -> list[_Product]:
+    """The products that sizes are made of, simple ones first; the empty one is 1."""
+    above = [product for degree in range(4) for product in combinations_with_replacement(names, degree)]
+    below = [name for name in names if all(point[name] for point in points)]
+    over = [(product, name) for product in above for name in below if name not in product and len(product) < 3]
+    return [_Product(product) for product in above] + [_Product(product, name) for product, name in over]
+
+
+def _sum(
+    points: Sequence[Point],
+    values: Sequence[int],
+    names: Sequence[Expression],
+    most: int,
+    having: Expression | None = None,
+) -> Expression | None:
+    """The sum of the fewest products, each times a number; with `having`, one of which that name is in."""
+    products = _products(names, points)
+    # Every row is multiplied by all that may stand below a line, so that whole numbers do for the search.
+    scales = [math.prod(point[name] or 1 for name in names) for point in points]
+    columns = [
+        [int(product.at(point) * scale) for point, scale in zip(points, scales, strict=True)] for product in products
+    ]
+    target = [value * scale for value, scale in zip(values, scales, strict=True)]
+    several = [islice(combinations(range(len(products)), terms), MOST_SUMS) for terms in range(1, most + 1)]
+    simple = [number for number, product in enumerate(products) if len(product.above) < 3 and not product.below]
+    with_name = {number for number, product in enumerate(products) if having in product.names}
+    for chosen in chain(*several, [tuple(simple)]):
+        if having and with_name.isdisjoint(chosen):
+            continue
+        factors = _solve([columns[number] for number in chosen], target)
+        if factors is not None and _checked(points, [products[number] for number in chosen], len(chosen)):
+            return _written([(factor, products[number]) for factor, number in zip(factors, chosen, strict=True)])
+    return None
+
+
+def _different(points: Sequence[Point], *products: _Product) -> int:
+    """How many of the points differ in what these products are made of: the others check nothing."""
+    used = set().union(*(product.names for product in products))
+    return len({tuple(point[name] for name in used) for point in points})
+
+
+def _checked(points: Sequence[Point], products: Sequence[_Product], constants: int) -> bool:
+    """Whether the points check a form with so many free constants, instead of merely choosing them.
+
+    Each argument in it must have more values than the form has constants: a parabola passes through any three. A switch
+    has two values and no others, so that a form of switches alone is checked where each setting was seen.
+    """
+    used: set[Expression] = set().union(*(product.names for product in products))
+    switches: set[Expression] = {name for name in used if all(type(point[name]) is bool for point in points)}
+    if used and used == switches:
+        return _different(points, *products) == 1 << len(used)
+    enough: bool = all(len({point[name] for point in points}) > constants for name in used - switches)
+    return enough and _different(points, *products) > constants
+
+
+def _solve(columns: Sequence[Sequence[int]], values: Sequence[int]) -> list[Fraction] | None:
+    """The factors with which the columns sum to `values` in every row; None where there are none, or many."""
+    reduced: list[tuple[int, list[int]]] = []  # each with a place where the rows after it hold 0
+    for row in zip(*columns, values, strict=True):
+        rest = list(row)
+        for place, other in reduced:
+            if rest[place]:
+                mine, theirs = other[place], rest[place]
+                rest = [mine * one - theirs * two for one, two in zip(rest, other, strict=True)]
+        first = next((place for place, number in enumerate(rest[:-1]) if number), None)
+        if first is not None:
+            common = math.gcd(*rest)
+            reduced.append((first, [number // common for number in rest]))
+        elif rest[-1]:
+            return None
+    if len(reduced) < len(columns):
+        return None
+    factors = [Fraction(0)] * len(columns)
+    for place, line in reversed(reduced):
+        told = sum((line[other] * factors[other] for other in range(len(columns)) if other != place), Fraction(0))
+        factors[place] = (line[-1] - told) / line[place]
+    return factors
+
+
+def _written(terms: Iterable[tuple[Fraction, _Product]]) -> Expression:
+    """A sum of products as an expression: products of many names first, what is taken away last."""
+    ordered = sorted((term for term in terms if term[0]), key=lambda term: (term[0] < 0, -len(term[1].above)))
+    total = _term(*ordered[0])  # a size is not below 0, so that the first is no subtraction
+    for factor, product in ordered[1:]:
+        total = ("+" if factor > 0 else "-", total, _term(abs(factor), product))
+    return total
+
+
+def _term(factor: Fraction, product: _Product) -> Expression:
+    above, below = _quotient(factor, product)
+    return above if below == 1 else ("/", above, below)
+
+
+def _quotient(factor: Fraction, product: _Product) -> tuple[Expression, Expression]:
+    above = _times([factor.numerator, *product.above])
+    return above, _times([factor.denominator, *([product.below] if product.below else [])])
+
+
+def _times(factors: Iterable[Expression]) -> Expression:
+    whole: Expression = 1
+    for factor in factors:
+        whole = factor if whole == 1 else whole if factor == 1 else ("*", whole, factor)
+    return whole
+
+
+# -- roundings ------------------------------------------------------------------------------------
+
+
+def _rounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Expression | None:
+    """A product rounded to a multiple of a number or of an argument, and one more or less: the simplest that fits."""
+    found: list[tuple[int, Expression]] = []
+    products = [
+        product
+        for product in _products(names, points)
+        if product.names and _different(points, product) >= FEWEST_FOR_ROUNDING and _checked(points, [product], 2)
+    ]
+    for more in (0, 1, -1):
+        moved = [value - more for value in values]
+        for unit in _units(points, moved, names):
+            units = [evaluate(unit, point) for point in points]
+            counts = [Fraction(value, size) for value, size in zip(moved, units, strict=True)]
+            for product in products:
+                sizes = [product.at(point) for point in points]
+                if not all(sizes):
+                    continue
+                for rounding in ("floor", "ceil"):
+                    between = _bounds(rounding, counts, sizes, unit if isinstance(unit, int) else 1)
+                    if between is None:
+                        continue
+                    factor = between / (unit if isinstance(unit, int) else 1)
+                    above, below = _quotient(factor, product)
+                    form = _times([unit, (rounding, above, below)])
+                    form = form if not more else ("+" if more > 0 else "-", form, 1)
+                    weight = between.numerator + between.denominator + 2 * len(product.names) + 3 * abs(more)
+                    found.append((weight, form))
+    fitting = [
+        (weight, form)
+        for weight, form in found
+        if all(holds(form, point, value) for point, value in zip(points, values, strict=True))
+    ]
+    return min(fitting, key=lambda pair: pair[0])[1] if fitting else None
+
+
+def _rounded_twice(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Expression | None:
+    """A multiple of what code rounds down first, as Llama's does: ``int(8 * d / 3)``, then ``int(1.3 * that)``."""
+    for unit in _units(points, values, names):
+        for name in names:
+            if not _checked(points, [_Product((name,))], 2) or len({p[name] for p in points}) < FEWEST_FOR_ROUNDING:
+                continue
+            once: Expression = ("floor", ("*", 8, name), 3)
+            for inner in (once, *(("floor", ("*", tenths, once), 10) for tenths in TENTHS)):
+                form = _times([unit, ("ceil", inner, unit)])
+                if all(map(partial(holds, form), points, values)):
+                    return form
+    return None
+
+
+def _units(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Iterator[Expression]:
+    """What every value is a multiple of: the largest such number, and each argument that is one."""
+    largest = math.gcd(*values)
+    if largest:
+        yield largest
+    for name in names:
+        if all(point[name] and value % point[name] == 0 for point, value in zip(points, values, strict=True)):
+            yield name
+
+
+def _bounds(rounding: str, counts: Sequence[Fraction], sizes: Sequence[Number], unit: int) -> Fraction | None:
+    """The simplest factor with which every size, in units, rounds to its count; None where there is none."""
+    up = rounding == "ceil"
+    low = max(unit * (count - up) / size for count, size in zip(counts, sizes, strict=True))
+    high = min(unit * (count + (not up)) / size for count, size in zip(counts, sizes, strict=True))
+    # Rounding up, the lower bound is outside and the upper one inside; rounding down, the other way about.
+    if low > high or low == high or high <= 0:
+        return None
+    inside = high if up else low
+    found = _simplest(low, high)
+    if inside > 0 and inside.denominator <= found.denominator:
+        found = inside
+    # Between any two numbers this far apart there is a fraction as simple as that: it says nothing.
+    return found if found.denominator**2 * (high - low) < 1 else None
+
+
+def _simplest(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction of the smallest denominator strictly between two, found as Stern and Brocot did."""
+    whole = math.floor(low)
+    if whole + 1 < high:
+        return Fraction(whole + 1)
+    if low == whole:  # between whole and whole + a part: whole + 1/n, n as small as it can be
+        return whole + Fraction(1, math.floor(1 / (high - whole)) + 1)
+    return whole + 1 / _simplest(1 / (high - whole), 1 / (low - whole))
+
+
+# -- two in one -----------------------------------------------------------------------------------
+
+
+def _bounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Expression | None:
+    """The larger or the smaller of two: a product (or a number), and whatever it is where the product does not hold."""
+    products = [product for product in _products(names, points) if len(product.above) < 3 and not product.below]
+    for symbol, extreme in (("max", min), ("min", max)):
+        for product in products:
+            sizes = [product.at(point) for point in points]
+            if not all(sizes):
+                continue
+            factor = extreme(Fraction(value, size) for value, size in zip(values, sizes, strict=True))
+            limit = _term(factor, product)
+            bound: list[tuple[Point, int]] = []
+            free: list[tuple[Point, int]] = []
+            for point, value in zip(points, values, strict=True):
+                (bound if holds(limit, point, value) else free).append((point, value))
+            if len(bound) < 3 or len(free) < 4:  # each side shows itself at some points
+                continue
+            above, over = [point for point, _ in free], [value for _, value in free]
+            if len(set(over)) == 1:
+                inside: Expression | None = over[0]
+            else:
+                inside = _sum(above, over, names, most=2) or (None if product.above else _rounded(above, over, names))
+            form = (symbol, limit, inside) if inside is not None else None
+            if form and _shown_twice(form, bound, free) and all(map(partial(holds, form), points, values)):
+                return form
+    return None
+
+
+def _shown_twice(form: Expression, bound: Sequence[tuple[Point, int]], free: Sequence[tuple[Point, int]]) -> bool:
+    """Whether each side of a bound was seen at two values at least of some argument in it: one value chooses a constant."""
+    used = set(keys(form))
+    return all(any(len({point[name] for point, _ in side}) > 1 for name in used) for side in (bound, free))
+
+
+def _sum_with_rounding(
+    points: Sequence[Point], values: Sequence[int], names: Sequence[str], known: Iterable[Expression]
+) -> Expression | None:
+    """A sum of products in which one rounding counts as an argument: ``(h + 2*k)*(d//h)``, ``⌈d/16⌉ + 2*n``."""
+    quotients: list[Expression] = [("floor", one, other) for one, other in permutations(names, 2)]
+    for rounding in (*known, *quotients):
+        try:
+            extended = [{**point, rounding: int(evaluate(rounding, point))} for point in points]
+        except ZeroDivisionError:
+            continue
+        found = _sum(extended, values, [rounding, *names], most=2, having=rounding)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,1 @@
+"""What each tensor is for, where no architecture says it: found by names, shapes and places."""

@@ -1,0 +1,49 @@
+"""The token embedding and the head of a model: the pair that people expect to be one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tallystick.core.ledger import Entry
+
+_RESIZED = 2  # a head has at most so many times the embedding's rows, or the other way round: else it classifies
+
+
+def tied_pairs(entries: Iterable[Entry]) -> list[tuple[str, str]]:
+    """The token embedding with each head that has its shape, transposed or not.
+
+    What PEFT keeps of a module that it replaced does not run, and is none.
+    """
+    matrices = _matrices(entries)
+    return [
+        (embedding.name, head.name)
+        for embedding in matrices
+        if embedding.role == "token_embedding"
+        for head in matrices
+        if head.role == "head" and head.shape in (embedding.shape, embedding.shape[::-1])
+    ]
+
+
+def expected_pairs(entries: Iterable[Entry]) -> list[tuple[str, str]]:
+    """What `tied_pairs` gives, or else the pair of which one was resized: as wide as each other, of other rows."""
+    matrices = _matrices(entries)
+    if pairs := tied_pairs(matrices):
+        return pairs
+    largest = {role: max((e for e in matrices if e.role == role), key=_rows, default=None) for role in _ENDS}
+    embedding, head = (largest[role] for role in _ENDS)
+    if embedding is None or head is None or min(embedding.shape) != min(head.shape):
+        return []
+    fewer, more = sorted((_rows(embedding), _rows(head)))
+    return [(embedding.name, head.name)] if more <= _RESIZED * fewer else []
+
+
+_ENDS = ("token_embedding", "head")
+
+
+def _matrices(entries: Iterable[Entry]) -> list[Entry]:
+    matrices = [entry for entry in entries if not entry.buffer and not entry.axes and len(entry.shape) == 2]
+    return [entry for entry in matrices if ".original_module." not in entry.name]
+
+
+def _rows(entry: Entry) -> int:
+    return max(entry.shape)

@@ -1,0 +1,100 @@
+"""How many of its experts a token uses, as the modules and configs of a live mixture of experts say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from tallystick.sources.roles.stacks import parent
+from tallystick.sources.torch_module.named_parameters import unwrapped
+
+if TYPE_CHECKING:
+    from torch import nn
+
+# What they call the number, the clearest first, and what modules near the experts call it alone: a config's top_k is of
+# sampling.
+_USED = (
+    re.compile(r"(n|num)?_?((activated|active|selected|used)_)?experts?_per_(tok|token)", re.IGNORECASE),
+    re.compile(r"(n|num)_?(activated|active|selected|used)_experts?|experts_(used|active|activated)", re.IGNORECASE),
+    re.compile(r"(moe|router|routing|gate|experts?)_?(top_?)?k|(top_?)?k_?experts?", re.IGNORECASE),
+)
+_NEAR = (*_USED, re.compile(r"(num_?)?(top_?)?k|(num_)?selected", re.IGNORECASE))
+_COUNT = (re.compile(r"((n|num|moe_num)_?)?((routed|local)_)?experts?", re.IGNORECASE),)
+_CONFIG = re.compile(r"\w*(config|cfg|args|params|hparams|moe)", re.IGNORECASE)
+
+
+def shares(model: nn.Module, experts: Mapping[str, int]) -> dict[str, Fraction]:
+    """The share of each tensor of experts that a token uses, where the model says it.
+
+    Args:
+        model: wrapped or not.
+        experts: how many there are by the name of each tensor; 0 where its shape does not tell.
+    """
+    modules = dict(_modules(model, "", ()))
+    known: dict[tuple[str, int], Fraction | None] = {}
+    found = {}
+    for name, count in experts.items():
+        place = parent(name), count
+        if place not in known:
+            known[place] = _share(modules, *place)
+        if (share := known[place]) is not None:
+            found[name] = share
+    return found
+
+
+def _modules(module: nn.Module, path: str, around: tuple[int, ...]) -> Iterator[tuple[str, nn.Module]]:
+    """Every module under the names that its tensors have."""
+    module = unwrapped(module)
+    if id(module) in around:
+        return
+    yield path, module
+    for name, child in module._modules.items():
+        if child is not None:
+            yield from _modules(child, f"{path}.{name}" if path else name, (*around, id(module)))
+
+
+def _share(modules: Mapping[str, nn.Module], place: str, count: int) -> Fraction | None:
+    while True:
+        if place in modules:
+            near = "." in place  # inside of the model, below the module that a wrapper may hold
+            said = _said(modules[place], _NEAR if near else _USED, count)
+            if said is not None:
+                return said
+        if not place:
+            return None
+        place = parent(place)
+
+
+def _said(module: nn.Module, names: tuple[re.Pattern[str], ...], count: int) -> Fraction | None:
+    """What a module says, or a router in it, or their configs."""
+    inside = [unwrapped(child) for child in module._modules.values() if child is not None] if names is _NEAR else []
+    for holder in (module, *inside):
+        for words, values in ((names, vars(holder)), *((_USED, values) for values in _configs(vars(holder)))):
+            of = count or _number(values, _COUNT, 1 << 20)
+            used = _number(values, words, of) if of else None
+            if used and of:
+                return Fraction(used, of)
+    return None
+
+
+def _configs(values: Mapping[str, Any], *, deep: bool = True) -> Iterator[Mapping[str, Any]]:
+    """The values of a module's config, by whatever name it has it, and of a config inside that."""
+    for name, value in values.items():
+        if not isinstance(name, str) or not _CONFIG.fullmatch(name):
+            continue
+        held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+        if isinstance(held, dict) and "_parameters" not in held:
+            yield held
+            if deep:
+                yield from _configs(held, deep=False)
+
+
+def _number(values: Mapping[str, Any], names: tuple[re.Pattern[str], ...], most: int) -> int | None:
+    """The first number of such a name, the clearest name first."""
+    numbers = [
+        (name.strip("_"), value) for name, value in values.items() if isinstance(name, str) and type(value) is int
+    ]
+    told = (value for pattern in names for name, value in numbers if 0 < value <= most and pattern.fullmatch(name))
+    return next(told, None)

@@ -1,0 +1,146 @@
+"""Which tensors of a live module share memory, byte by byte.
+
+Told first by object, then by the bytes that a tensor sees. On devices whose addresses are those of bytes, memory is told
+by address: two storages may be made of one array. Elsewhere, as on the meta device, where all addresses are 0, it is
+told by the storage object under a tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tallystick.formats.storage_overlap import joined, meets_itself
+from tallystick.sources.torch_module.live_tensors import identity_of, is_freed, memory_of, shape_of
+
+if TYPE_CHECKING:
+    import torch
+
+_ADDRESSED = ("cpu", "cuda")  # devices on which an address and a size say which bytes are meant
+
+
+class _View(NamedTuple):
+    """The bytes of a memory that a tensor sees; equal views are equal bytes."""
+
+    storage: str  # the name that first used any of these bytes
+    start: int
+    layout: tuple[tuple[int, int], ...]  # as `joined` gives it
+
+    @property
+    def end(self) -> int:
+        return self.start + sum((size - 1) * stride for stride, size in self.layout) + 1
+
+
+class _Memory:
+    """The views of one memory, in regions that no view crosses."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._views: list[list[_View]] = []
+
+    def take(self, view: _View) -> tuple[str, int]:
+        """The name whose bytes a view shares, and how many of its bytes are new."""
+        low, high = bisect_right(self._ends, view.start), bisect_left(self._starts, view.end)
+        near = [other for views in self._views[low:high] for other in views]
+        owner, new = _claim(view, near)
+        start = min([view.start, *self._starts[low:high]])
+        end = max([view.end, *self._ends[low:high]])
+        self._starts[low:high], self._ends[low:high] = [start], [end]
+        self._views[low:high] = [[*near, view._replace(storage=owner)]]
+        return owner, new
+
+
+class Storages:
+    """Which bytes of which memory are taken already, and by what name first."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Hashable, str] = {}
+        self._memories: dict[Hashable, _Memory] = {}
+
+    def take(self, name: str, tensor: torch.Tensor) -> tuple[str, int]:
+        """The name whose memory this tensor shares (its own if nobody's), and how many of its elements are new."""
+        identity = identity_of(tensor)
+        if identity in self._objects:
+            return self._objects[identity], 0
+        size = math.prod(shape_of(tensor))
+        memory = memory_of(tensor) if size else tensor
+        place = _place(memory) if size else None
+        if place is None:
+            self._objects[identity] = name
+            return name, size
+        key, start = place
+        width = memory.element_size()
+        layout = joined((*memory.shape, width), (*(stride * width for stride in memory.stride()), 1))
+        owner, new = self._memories.setdefault(key, _Memory()).take(_View(name, start, layout))
+        self._objects[identity] = owner
+        if memory is not tensor:  # a shard or packed values: fewer elements here than the tensor has, and shared whole
+            return owner, size if owner == name else 0
+        return owner, new // width
+
+
+def _place(tensor: torch.Tensor) -> tuple[Hashable, int] | None:
+    """The memory that a tensor is in and its first byte there; None where it holds nothing or cannot be seen.
+
+    A storage is told by the address of torch's own object for it, not of its data, which differs on the meta device too.
+    It is valid while the tensor lives, and the module keeps it alive.
+    """
+    if tensor.numel() == 0:
+        return None
+    try:
+        storage = tensor.untyped_storage()
+        real = tensor.device.type in _ADDRESSED and type(tensor).__name__ != "FakeTensor"
+        if real and storage.data_ptr() and not is_freed(tensor):
+            return str(tensor.device), tensor.data_ptr()
+        return storage._cdata, int(tensor.storage_offset()) * tensor.element_size()
+    except (RuntimeError, NotImplementedError):  # wrapper subclasses and sparse tensors have none of their own
+        return None
+
+
+def _claim(view: _View, near: Sequence[_View]) -> tuple[str, int]:
+    """Whose memory a view shares, and how many of its bytes no view before it holds.
+
+    Two disjoint slices of one storage share nothing. Where their spans cross, bytes are marked one by one: slices of
+    columns cross without meeting.
+    """
+    for other in near:
+        if (other.start, other.layout) == (view.start, view.layout):
+            return other.storage, 0
+    crossing = [other for other in near if other.start < view.end and view.start < other.end]
+    if not crossing and not meets_itself(view.layout):
+        return view.storage, math.prod(length for _, length in view.layout)
+
+    import torch
+
+    low = min(other.start for other in (view, *crossing))
+    high = max(other.end for other in (view, *crossing))
+    unit = _unit([view, *crossing], low)
+    marks = torch.zeros((high - low) // unit, dtype=torch.bool, device="cpu")
+
+    def marked(of: _View) -> torch.Tensor:
+        (_, run), *others = of.layout
+        sizes, strides = [run // unit], [1]
+        for stride, size in others:
+            sizes.append(size)
+            strides.append(stride // unit)
+        return marks.as_strided(sizes, strides, (of.start - low) // unit)
+
+    owner, before = None, 0
+    for other in crossing:
+        marked(other).fill_(True)
+        if owner is None and bool(marked(view).any()):
+            owner = other.storage
+    before = int(marks.sum())
+    marked(view).fill_(True)
+    return owner or view.storage, (int(marks.sum()) - before) * unit
+
+
+def _unit(views: Sequence[_View], low: int) -> int:
+    """The most bytes of which every view sees all or none: an element, where all see the same ones."""
+    return math.gcd(
+        *(view.start - low for view in views),
+        *(view.layout[0][1] for view in views),
+        *(stride for view in views for stride, _ in view.layout[1:]),
+    )

@@ -1,0 +1,133 @@
+"""What the state dict of a module holds that is neither Parameter nor buffer: packed parameters, extra state.
+
+`torch.ao.quantization` keeps weights in objects of C++, which `parameters()` does not list and `state_dict()` does.
+Such weights are counted. Tensors of which nobody knows what they are for, as in the extra state of FP8 layers, are
+listed only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tallystick.sources.torch_module.live_tensors import stand_in
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_PACKED = "one is quantised, and its values are not compared"
+_MOST_DEEP = 8  # lists and objects one inside the other
+EXTRA_STATE = "_extra_state"  # torch's name for what get_extra_state() returns
+
+
+class Held(NamedTuple):
+    """A tensor of a state dict that is not registered, by its shape alone."""
+
+    name: str  # below the module's
+    tensor: torch.Tensor  # without values: unpacking copies them, and nobody keeps the copy
+    bytes: int  # of its values, with the scales inside it
+    kind: str  # parameter | buffer | unknown
+
+
+def held_by(module: nn.Module) -> list[Held]:
+    """The unregistered tensors that a module itself puts into a state dict, those of its children left out."""
+    state = _own_state(module)
+    if not state:
+        return []
+    import torch
+
+    registered = {_memory(tensor) for tensor in (*module.parameters(), *module.buffers())}
+    registered.discard(None)
+    alone = not any(tensor is not None for tensor in module._parameters.values())
+    found = [
+        (key, name, tensor)  # all of them alive until the last was seen: what is freed gives its address to the next
+        for key, value in state.items()
+        for name, tensor in _tensors(key, value, torch.ScriptObject)
+    ]
+    held = []
+    for key, name, tensor in found:
+        memory = _memory(tensor)
+        if memory in registered:
+            continue
+        if memory is not None:
+            registered.add(memory)
+        empty = stand_in(tuple(tensor.shape), tensor.dtype, _PACKED)
+        held.append(Held(name, empty, _bytes(tensor), _kind(key, tensor) if alone else "unknown"))
+    return held
+
+
+def _own_state(module: nn.Module) -> Mapping[str, Any]:
+    """What a module adds to a state dict besides its Parameters and buffers; nothing is asked of torch's own way."""
+    from torch import nn
+
+    kind: Any = type(module)
+    state: dict[str, Any] = {}
+    try:
+        if kind._save_to_state_dict is not nn.Module._save_to_state_dict:
+            kind._save_to_state_dict(module, state, "", True)
+        elif kind.get_extra_state is not nn.Module.get_extra_state:
+            state[EXTRA_STATE] = module.get_extra_state()
+    except Exception:  # code of the user's or of a library's: a state dict would raise it too
+        return {}
+    names = {*module._parameters, *module._buffers}
+    return {key: value for key, value in state.items() if key not in names}
+
+
+def _kind(key: str, tensor: torch.Tensor) -> str:
+    """What a tensor is for, in a module that registers no Parameter: weights and biases, or their scales."""
+    if key.rpartition(".")[2] == EXTRA_STATE:
+        return "unknown"
+    return "parameter" if tensor.dim() and (tensor.is_quantized or tensor.is_floating_point()) else "buffer"
+
+
+def _tensors(name: str, value: Any, packed: type, depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor in a value, lists and packed objects opened; names as a file of the state dict gives them."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield name, value
+        return
+    if depth == _MOST_DEEP:
+        return
+    if isinstance(value, packed):
+        value = _unpacked(value)
+    if isinstance(value, Mapping):
+        inside = [(str(key), one) for key, one in value.items()]
+    elif isinstance(value, list | tuple):
+        inside = [(str(place), one) for place, one in enumerate(value)]
+    else:
+        return
+    for key, one in inside:
+        yield from _tensors(f"{name}.{key}", one, packed, depth + 1)
+
+
+def _unpacked(value: Any) -> Any:
+    """What is pickled of an object of C++."""
+    try:
+        state = value.__getstate__()
+    except Exception:  # some cannot be pickled
+        return None
+    # (state, the name of its class)
+    return state[0] if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], str) else state
+
+
+def _memory(tensor: torch.Tensor) -> int | None:
+    if not tensor.numel():
+        return None
+    try:
+        key: int = tensor.untyped_storage()._cdata
+    except (RuntimeError, NotImplementedError):  # sparse tensors have none
+        return None
+    return key
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    """Bytes of the values, and of the scales of each channel."""
+    import torch
+
+    size = tensor.numel() * tensor.element_size()
+    if tensor.is_quantized and tensor.qscheme() in (torch.per_channel_affine, torch.per_channel_affine_float_qparams):
+        scales = (tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points())
+        size += sum(one.numel() * one.element_size() for one in scales)
+    return int(size)

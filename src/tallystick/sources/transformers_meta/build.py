@@ -1,0 +1,362 @@
+"""What transformers builds from a config, on the meta device: shapes, no memory. Runs in the process of `process`, sealed off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tallystick import architectures
+from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.sources.gc_paused import uncollected
+from tallystick.sources.roles.from_names import by_number
+from tallystick.sources.text_tensors import names_built
+from tallystick.sources.torch_module.module import facts_of
+from tallystick.sources.torch_module.named_parameters import everything_in
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+# Each is many Python objects, even on the meta device: a thousand layers take seconds.
+MOST_LAYERS = 1_000
+LONGEST_LIST = 10_000  # items; labels and layers are listed, some hundreds of them
+
+# Keys of a config that lead to code or to files elsewhere, and change no tensor. transformers reads them in each part.
+_LEADING_ELSEWHERE = frozenset(
+    {
+        "auto_map",
+        "custom_pipelines",
+        "trust_remote_code",
+        "_name_or_path",
+        "name_or_path",
+        "_commit_hash",
+        "code_revision",
+    }
+)
+# Names of kernels, which may be those of a repository that holds their code.
+_KERNELS = ("attn_implementation", "experts_implementation", "use_kernels")
+
+
+def knows(model_type: str, name: str | None = None) -> bool:
+    """Whether transformers knows a model type, and has a class of that name for its configs."""
+    import transformers
+
+    known = model_type in transformers.CONFIG_MAPPING
+    return known and (name is None or _takes(name, transformers.CONFIG_MAPPING[model_type]) is not None)
+
+
+def _takes(name: str, config: type) -> Any:
+    """The class of transformers with that name, where it is one that takes such a config; else None."""
+    import transformers
+
+    kind = getattr(transformers, name, None)
+    return kind if isinstance(kind, type) and getattr(kind, "config_class", None) is config else None
+
+
+@uncollected()
+def build(
+    *,
+    source: str,
+    model_type: str,
+    values: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    classes: Sequence[str],
+    stored: Mapping[str, str],
+    language: bool,
+    most: int,
+) -> dict[str, Any]:
+    """What `fallback.Built` holds, as JSON. Its arguments are those of `built_by_transformers`.
+
+    Raises:
+        BadInput: where transformers cannot build it, or it has more than `most` modules and parameters.
+    """
+    import transformers
+
+    model = _model(model_type, values, overrides, source=source, classes=classes, most=most)
+    return {
+        "version": transformers.__version__,
+        "facts": facts_of(model, everything_in(model)).to_json(),
+        "config": _as_json(model.config.to_dict()),
+        "loaded": _loaded_names(model, stored) if stored else {},
+        "language": sorted(names_built(model, source)) if language else None,
+    }
+
+
+def _model(
+    model_type: str,
+    values: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    *,
+    source: str,
+    classes: Sequence[str],
+    most: int,
+) -> PreTrainedModel:
+    import torch
+    import transformers
+
+    if model_type not in transformers.CONFIG_MAPPING:
+        types = {*transformers.CONFIG_MAPPING.keys(), *architectures.known()}
+        raise BadInput(
+            f"{source}: neither tallystick nor transformers {transformers.__version__} knows the model type"
+            f" {quoted(model_type)}{nearest(model_type, types)}",
+            code="unknown-model-type",
+        )
+    values, overrides = without_leads(values), without_leads(overrides)
+    _refuse_too_many({**values, **overrides}, source)
+    try:
+        if overrides or any("." in str(key) for key in values):
+            values = _with_overrides(_known(model_type, values), values, overrides, source)
+        config = _config(model_type, values)
+        make = _maker(config, classes)
+        with torch.device("meta"), _not_without_end(source, most):
+            model = make(config)
+        if hasattr(model, "all_tied_weights_keys"):
+            model.tie_weights(recompute_mapping=False)  # transformers 5.0 ties nothing on the meta device
+        return model
+    except (BadInput, MemoryError):
+        raise
+    except Exception as error:  # whatever a config makes transformers raise is the config's fault, said in one line
+        if type(error).__name__ == "OfflineModeIsEnabled":
+            raise BadInput(f"{source}: {_needs_hub(values)}", code="unsupported") from error
+        raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}", code="unsupported") from error
+
+
+def bring() -> None:
+    """Import what PyTorch writes to a file and runs as it is imported, which sealed code may not; some load it late."""
+    import torch
+
+    if torch.distributed.is_available():
+        import torch.distributed.nn
+
+
+def leave_uninitialised() -> None:
+    """Let no tensor of this process be given its first values: on the meta device there are none, and it takes a third of a build."""
+    from torch.nn import init
+
+    for name in ("kaiming_uniform_", "normal_", "ones_", "trunc_normal_", "uniform_", "xavier_uniform_", "zeros_"):
+        setattr(init, name, lambda tensor, *_, **__: tensor)
+
+
+def without_leads(value: Any) -> Any:
+    """A config's values without the keys that lead to code or files elsewhere, in it and in each of its parts."""
+    if isinstance(value, Mapping):
+        return {key: without_leads(inner) for key, inner in value.items() if not _leads(key)}
+    return [without_leads(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _leads(key: Any) -> bool:
+    last = str(key).rpartition(".")[2]  # of a part's key set from outside
+    return last in _LEADING_ELSEWHERE or last.strip("_").startswith(_KERNELS)
+
+
+def _needs_hub(values: Mapping[str, Any]) -> str:
+    """Why a config cannot be built without the hub, by its key that names a repository."""
+    named = next(
+        ((key, value) for key, value in _flat(values) if key.endswith("backbone") and isinstance(value, str)), None
+    )
+    what = f"{named[0]} names {quoted(named[1])}, which" if named else "it names what"
+    return (
+        f"{what} transformers would ask the hub for; a config on this machine reaches no network: state backbone_config"
+    )
+
+
+def _flat(values: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        yield f"{within}{key}", value
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{within}{key}.")
+
+
+def _refuse_too_many(values: Mapping[str, Any], source: str, within: str = "") -> None:
+    """A config that asks for so many layers, at its top or in a part of it, that building them takes hours."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            _refuse_too_many(value, source, f"{within}{key}.")
+        elif isinstance(value, list) and len(value) > LONGEST_LIST:
+            raise BadInput(
+                f"{source}: {within}{key} lists {len(value):,} values, too many for transformers to build from",
+                code="too-large",
+            )
+        elif str(key).endswith(("layer", "layers")) and isinstance(value, int) and value > MOST_LAYERS:
+            raise BadInput(
+                f"{source}: {within}{key} is {shown(value)}, too many for transformers to build one by one",
+                code="too-large",
+            )
+
+
+def _config(model_type: str, values: Mapping[str, Any]) -> PreTrainedConfig:
+    import transformers
+
+    kept = {key: value for key, value in values.items() if key != "model_type"}
+    return transformers.AutoConfig.for_model(model_type, **_with_floats(kept))
+
+
+def _known(model_type: str, values: Mapping[str, Any]) -> PreTrainedConfig:
+    """A config with the keys and parts that these values have; of the type alone, where only overrides mend them."""
+    try:
+        return _config(model_type, values)
+    except Exception:  # as above: whatever transformers raises
+        return _config(model_type, {})
+
+
+def _with_overrides(
+    known: PreTrainedConfig, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str, within: str = ""
+) -> dict[str, Any]:
+    """Values with others set over them: those of parts stand under dotted names, or in objects, and are set in the part.
+
+    A key that transformers does not know it would keep, and read nowhere: it is refused.
+    """
+    dotted = {key: value for key, value in values.items() if "." in str(key) and _part(known, key.partition(".")[0])}
+    out = {key: value for key, value in values.items() if key not in dotted}
+    for named, value in {**dotted, **overrides}.items():
+        name, dot, inner = named.partition(".")
+        part = _part(known, name)
+        if part is not None and (dot or value is not None):
+            before = _beyond_its_type(part) if out.get(name) is None else out[name]
+            for given in (before, {} if dot else value):
+                if not isinstance(given, Mapping):
+                    raise BadInput(f"{source}: {within}{name} is {shown(given)}, expected an object", code="bad-value")
+            out[name] = _with_overrides(part, before, {inner: value} if dot else value, source, f"{within}{name}.")
+        elif named in values or (hasattr(known, named) and not callable(getattr(known, named))):
+            out[named] = value
+        else:
+            near = nearest(within + named, _names(known, within))
+            raise BadInput(f"{source} has no key {quoted(within + named)} to set{near}", code="unknown-key")
+    return out
+
+
+def _part(known: PreTrainedConfig, name: str) -> PreTrainedConfig | None:
+    """The config that another has under a key; None where it has none."""
+    import transformers
+
+    part = getattr(known, name, None)
+    return part if isinstance(part, transformers.PreTrainedConfig) else None
+
+
+def _names(known: PreTrainedConfig, within: str) -> Iterator[str]:
+    """The keys of a config, and under dotted names those of its parts."""
+    for name in known.to_dict():
+        yield within + name
+        if part := _part(known, name):
+            yield from _names(part, f"{within}{name}.")
+
+
+def _beyond_its_type(part: PreTrainedConfig) -> dict[str, Any]:
+    """What a part that a config does not state holds other than its type's defaults, as a config would state it."""
+    usual = type(part)().to_dict()
+    own = {key: value for key, value in part.to_dict().items() if key not in usual or value != usual[key]}
+    return {"model_type": part.model_type, **own}
+
+
+@contextmanager
+def _not_without_end(source: str, most: int) -> Iterator[None]:
+    """Refuse a config of which so much is built, whatever key asks for it, that it would take minutes."""
+    from torch.nn.modules import module
+
+    built = 0
+
+    def count(*_: object) -> None:
+        nonlocal built
+        built += 1
+        if built > most:
+            raise BadInput(
+                f"{source}: transformers would build more than {most:,} modules and parameters for it", code="too-large"
+            )
+
+    hooks = [module.register_module_module_registration_hook(count)]
+    hooks.append(module.register_module_parameter_registration_hook(count))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _with_floats(value: Any) -> Any:
+    """A config's values, with the infinities that transformers writes as ``{"__float__": "Infinity"}``."""
+    if isinstance(value, Mapping):
+        if value.keys() == {"__float__"}:
+            return float(value["__float__"])
+        return {key: _with_floats(inner) for key, inner in value.items()}
+    return [_with_floats(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _maker(config: Any, classes: Sequence[str]) -> Callable[[Any], PreTrainedModel]:
+    """What builds a model of a config, imported: what PyTorch before 2.9 computes for an import, the meta device forbids."""
+    for name in classes:
+        if kind := _takes(name, type(config)):
+            make: Callable[[Any], PreTrainedModel] = kind._from_config  # as its families do, in the dtype that it says
+            return make
+    family = _family(config)
+    family._model_mapping.get(type(config), None)
+    return partial(family.from_config, trust_remote_code=False)
+
+
+def _family(config: Any) -> Any:
+    """The first of transformers' families that builds this config: causal language models before all others."""
+    import transformers
+
+    for auto in (
+        "AutoModelForCausalLM",
+        "AutoModelForSeq2SeqLM",
+        "AutoModelForImageTextToText",
+        "AutoModelForMaskedLM",
+    ):
+        family = getattr(transformers, auto)
+        if type(config) in family._model_mapping:
+            alone = _takes_part(family._model_mapping[type(config)], config)
+            return transformers.AutoModelForTextToWaveform if alone else family
+    return transformers.AutoModel
+
+
+def _takes_part(kind: Any, config: Any) -> bool:
+    """Whether a class takes a part of the config other than its text, as MusicGen's decoder does: no family hands that on."""
+    parts = {name: part for name, part in config.sub_configs.items() if name != "text_config"}
+    return getattr(kind, "config_class", None) in parts.values()
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+
+
+def _loaded_names(model: PreTrainedModel, names: Mapping[str, str]) -> dict[str, str]:
+    """The name in the model under which the loader looks for each stored tensor, given what each is called unpacked."""
+    expected = model.state_dict().keys()
+    prefix = f"{model.base_model_prefix}."
+
+    def fitted(name: str) -> str:
+        """The name with the prefix of the base model put or taken away, as a loader does."""
+        return next((one for one in (name, prefix + name, name.removeprefix(prefix)) if one in expected), name)
+
+    converted = _conversion(model)
+    loaded = {}
+    for name in sorted(names, key=by_number):  # some conversions are set off by a name that comes before
+        plain = names[name]
+        new = fitted(converted(plain))
+        loaded[name] = new if new in expected else fitted(plain)
+    return loaded
+
+
+def _conversion(model: PreTrainedModel) -> Callable[[str], str]:
+    """The renaming of old names to those of today, where this transformers has one that can be asked."""
+    try:
+        from transformers.conversion_mapping import get_model_conversion_mapping
+        from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+
+        known = get_model_conversion_mapping(model)
+    except (ImportError, AttributeError, TypeError):
+        return str
+    renamings = [one for one in known if isinstance(one, WeightRenaming)]
+    converters = [one for one in known if isinstance(one, WeightConverter)]
+    return lambda name: rename_source_key(name, renamings, converters)[0]
+
+
+def _as_json(value: Any) -> Any:
+    """A value that JSON can hold: what it cannot is written as text, as a config's dtype is."""
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_as_json(inner) for inner in value]
+    return value if value is None or isinstance(value, str | int | float) else str(value)

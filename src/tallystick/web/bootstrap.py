@@ -1,0 +1,42 @@
+"""What the page needs to know before its first question: the names and words to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tallystick.answers.devices import DEVICES
+from tallystick.answers.memory.activations import ATTENTION, LOSS, RECOMPUTE
+from tallystick.answers.memory.memory import MODES
+from tallystick.answers.memory.model_states import PRECISIONS
+from tallystick.answers.memory.number_formats import CACHED, PACKED
+from tallystick.answers.memory.optimizers import OPTIMIZERS
+from tallystick.presets import PRESETS
+from tallystick.web.request import MOST_CONFIG
+from tallystick.web.security import MOST_BYTES
+
+_FLOATS = ("float32", "bfloat16", "float16")
+FIRST = "gpt2"
+
+
+def start(source: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the command was started with, and what can be chosen."""
+    return {
+        "source": source or FIRST,
+        "set": dict(settings),
+        "presets": list(PRESETS),
+        "most_config": MOST_CONFIG,
+        "most_bytes": MOST_BYTES,
+        "choices": {
+            "mode": MODES,
+            "dtype": [*_FLOATS, *PACKED],
+            "kv_dtype": [*_FLOATS, "fp8", *CACHED],
+            "optimizer": list(OPTIMIZERS),
+            "precision": PRECISIONS,
+            "attention": ATTENTION,
+            "recompute": RECOMPUTE,
+            "loss": LOSS,
+            "zero": [0, 1, 2, 3],
+            "device": list(DEVICES),
+        },
+    }

@@ -1,0 +1,173 @@
+"""What the page asks, each part checked: a model and what is set over it, how it is run, how it is drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tallystick.core.config import LARGEST
+from tallystick.core.ledger import Ledger
+from tallystick.derivations.reader import LARGEST_TEXT
+from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.presets import PRESETS
+
+MOST_CONFIG = 1_000_000  # characters of a pasted config: real ones have some thousands
+MOST_NAME = 200
+MOST_SET = 1_000  # keys: the largest configs have some hundreds
+NARROWEST, WIDEST = 280, 1600  # pixels of a picture
+
+
+class Asked:
+    """One request of the page.
+
+    `source` is what the command was started with: of the files and the code of this machine the page may name that alone.
+    """
+
+    def __init__(self, request: object, source: str | None) -> None:
+        self._values = _object(request, "the request")
+        self._source = source
+
+    @property
+    def wanted(self) -> list[str]:
+        """The names of the answers."""
+        wanted = self._values.get("wanted")
+        if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
+            raise BadInput(f"wanted is {shown(wanted)}, expected a list of the names of answers", code="bad-value")
+        return list(dict.fromkeys(wanted))
+
+    def ledger(self, model: str = "model", settings: str = "set") -> Ledger:
+        """The model that is asked about, or the `other` one."""
+        return _ledger(
+            _written(_object(self._values.get(model, {}), model)), _written(self.settings(settings)), self._source
+        )
+
+    def word(self, model: str = "model") -> str:
+        """What a command line has in the model's place: a name, or the file that was pasted or dropped."""
+        given = _object(self._values.get(model), model)
+        return _text(given, "name", MOST_NAME) if "name" in given else _file(given)
+
+    def settings(self, name: str = "set") -> dict[str, Any]:
+        """Config keys to set."""
+        found = _object(self._values.get(name, {}), name)
+        if len(found) > MOST_SET:
+            raise BadInput(
+                f"{name} has {len(found):,} keys, more than the {MOST_SET:,} that it may have", code="too-large"
+            )
+        return found
+
+    def options(self, name: str, known: Mapping[str, type]) -> dict[str, Any]:
+        """Options of an answer by their names; what is null or empty is not said."""
+        given = {
+            key: value for key, value in _object(self._values.get(name, {}), name).items() if value not in (None, "")
+        }
+        for key, value in given.items():
+            if key not in known:
+                raise BadInput(f"{name} has no option {quoted(key)}{nearest(key, known)}", code="unknown-key")
+            if type(value) is not known[key]:
+                raise BadInput(
+                    f"{key} is {shown(value)}, expected {'a word' if known[key] is str else 'an integer'}",
+                    code="bad-value",
+                )
+        return given
+
+    def choice(self, name: str, among: tuple[str, ...]) -> str:
+        """One of some words, the first where nothing is said."""
+        value = self._values.get(name, among[0])
+        if value not in among:
+            raise BadInput(f"{name} is {shown(value)}, expected one of {', '.join(among)}", code="bad-value")
+        return str(value)
+
+    @property
+    def claim(self) -> str:
+        """A claimed count."""
+        return _text(self._values, "claim", MOST_NAME)
+
+    @property
+    def text(self) -> str:
+        """A derivation."""
+        return _text(self._values, "text", LARGEST_TEXT - 1)
+
+    @property
+    def width(self) -> int:
+        """Pixels for a picture."""
+        width = self._values.get("width", WIDEST)
+        if type(width) is not int:
+            raise BadInput(f"width is {shown(width)}, expected pixels", code="bad-value")
+        return min(max(width, NARROWEST), WIDEST)
+
+
+def _written(part: dict[str, Any]) -> str:
+    """A part of the request as JSON: what a ledger is remembered by."""
+    return json.dumps(part, sort_keys=True)
+
+
+@lru_cache(maxsize=8)
+def _ledger(model: str, settings: str, source: str | None) -> Ledger:
+    """The ledger of a model; moving a slider asks several answers of one."""
+    from tallystick import count
+
+    given, overrides = json.loads(model), json.loads(settings)
+    for kind, read in _KINDS.items():
+        if kind in given:
+            return read(given, overrides)
+    name = _text(given, "name", MOST_NAME)
+    if name != source and name.lower() not in PRESETS:
+        raise BadInput(
+            f"the page knows no preset {quoted(name)}{nearest(name, PRESETS)}; a file of this machine is named on the"
+            " command line (tallystick explore PATH), or dropped onto the page",
+            code="unknown-name",
+        )
+    return count(name, **overrides)
+
+
+def forget() -> None:
+    """Free what is remembered of the models before."""
+    _ledger.cache_clear()
+
+
+def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
+    from tallystick.sources.configs.pasted import config_of
+    from tallystick.sources.quantized.from_config import ledger_of_config
+
+    name = _file(given)
+    values = config_of(_text(given, "config", MOST_CONFIG), name)
+    return ledger_of_config(values, overrides, source=name)
+
+
+def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
+    from tallystick.sources.checkpoint.checkpoint import ledger_from_header
+
+    name, size = _file(given), given.get("bytes")
+    if overrides:
+        raise BadInput(
+            f"{name} is a header without a config: there is no {', '.join(overrides)} to set", code="unknown-key"
+        )
+    if type(size) is not int or not 0 <= size <= LARGEST:
+        raise BadInput(f"bytes is {shown(size)}, expected how many follow the header of {name}", code="bad-value")
+    return ledger_from_header(_text(given, "header", None), size, source=name)
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Ledger]] = {"config": _pasted, "header": _dropped}
+
+
+def _file(given: Mapping[str, Any]) -> str:
+    return _text(given, "file", MOST_NAME) if given.get("file") else "config.json"
+
+
+def _object(value: object, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadInput(f"{what} is {shown(value)}, expected an object", code="bad-value")
+    return value
+
+
+def _text(values: Mapping[str, Any], name: str, most: int | None) -> str:
+    value = values.get(name)
+    if not isinstance(value, str):
+        raise BadInput(f"{name} is {shown(value)}, expected text", code="bad-value")
+    if most is not None and len(value) > most:
+        raise BadInput(
+            f"the {name} has {len(value):,} characters, more than the {most:,} that it may have", code="too-large"
+        )
+    return value
