@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tallystick.answers.compare.align import Pair, align, in_common, unwrapped
-from tallystick.answers.compare.tensor_groups import strands_of
+from tallystick.answers.compare.tensor_groups import tensor_groups
 from tallystick.core.ledger import Axis, Entry
 from tallystick.sources.roles.from_names import role_of
 
@@ -23,22 +23,22 @@ def entries(shapes: Shapes, **more: object) -> list[Entry]:
 
 
 def pairs(a: Shapes, b: Shapes) -> list[Pair]:
-    return align(strands_of(entries(a)), strands_of(entries(b)))
+    return align(tensor_groups(entries(a)), tensor_groups(entries(b)))
 
 
 def names(found: Sequence[Pair]) -> set[tuple[str, str]]:
     return {(" + ".join(p.name for p in pair.a), " + ".join(p.name for p in pair.b)) for pair in found}
 
 
-# -- strands ----------------------------------------------------------------------------------------
+# -- groups ----------------------------------------------------------------------------------------
 
 
 def test_single_tensors_and_rolled_up_ones_make_the_same_parts():
     rolled = entries({"h.{}.attn.c_attn.weight": (4, 12)})[0]._replace(axes=(Axis(0, 3),))
     singles = entries({f"h.{layer}.attn.c_attn.weight": (4, 12) for layer in range(3)})
-    assert strands_of([rolled]) == strands_of(singles)
-    [strand] = strands_of(singles)
-    assert (strand.name, strand.layers, strand.each, strand.parameters) == (
+    assert tensor_groups([rolled]) == tensor_groups(singles)
+    [group] = tensor_groups(singles)
+    assert (group.name, group.layers, group.each, group.parameters) == (
         "h.{}.attn.c_attn.weight",
         Axis(0, 3),
         1,
@@ -48,35 +48,35 @@ def test_single_tensors_and_rolled_up_ones_make_the_same_parts():
 
 def test_experts_are_copies_in_a_layer_and_other_numbers_are_names():
     experts = {f"h.{layer}.mlp.experts.{expert}.w1.weight": (2, 3) for layer in (0, 1) for expert in range(5)}
-    [strand] = strands_of(entries(experts))
-    assert (strand.layers, strand.each, strand.experts, strand.parameters) == (Axis(0, 2), 5, 5, 60)
+    [group] = tensor_groups(entries(experts))
+    assert (group.layers, group.each, group.experts, group.parameters) == (Axis(0, 2), 5, 5, 60)
     sequential = {f"h.{layer}.ff.layers.{place}.weight": (4, 4) for layer in (0, 1) for place in (0, 2)}
-    assert [strand.name for strand in strands_of(entries(sequential))] == [
+    assert [group.name for group in tensor_groups(entries(sequential))] == [
         "h.{}.ff.layers.0.weight", "h.{}.ff.layers.2.weight",
     ]  # fmt: skip
 
 
 def test_the_number_of_a_replaced_head_is_no_layer():
-    [strand] = strands_of(entries({"lm_head.0.weight": (9, 4)}))
-    assert (strand.name, strand.layered) == ("lm_head.0.weight", False)
+    [group] = tensor_groups(entries({"lm_head.0.weight": (9, 4)}))
+    assert (group.name, group.layered) == ("lm_head.0.weight", False)
 
 
 def test_a_tie_is_held_by_the_embedding_whichever_name_comes_first():
     head, embedding = entries({"lm_head.weight": (9, 4), "wte.weight": (9, 4)})
-    head_first = strands_of([head, embedding._replace(storage="lm_head.weight", unique=0)])
-    assert [(strand.name, strand.unique, strand.holder) for strand in head_first] == [
+    head_first = tensor_groups([head, embedding._replace(storage="lm_head.weight", unique=0)])
+    assert [(group.name, group.unique, group.holder) for group in head_first] == [
         ("lm_head.weight", 0, "wte.weight"), ("wte.weight", 36, ""),
     ]  # fmt: skip
 
 
 def test_a_thousand_billion_layers_are_one_part():
-    [strand] = strands_of([entries({"h.{}.ln_1.weight": (4,)})[0]._replace(axes=(Axis(0, 10**12),))])
-    assert strand.parameters == 4 * 10**12
+    [group] = tensor_groups([entries({"h.{}.ln_1.weight": (4,)})[0]._replace(axes=(Axis(0, 10**12),))])
+    assert group.parameters == 4 * 10**12
 
 
 @pytest.mark.parametrize("name", ["h." + "9" * 5000 + ".weight", ".".join("0" * 200) + ".weight", "{}.weight", ".", ""])
 def test_names_that_only_look_numbered_stand_for_themselves(name):
-    assert sum(strand.parameters for strand in strands_of(entries({name: (2, 3)}))) == 6
+    assert sum(group.parameters for group in tensor_groups(entries({name: (2, 3)}))) == 6
 
 
 # -- pairs ----------------------------------------------------------------------------------------
@@ -174,15 +174,15 @@ def test_experts_numbered_last_are_those_that_are_stacked():
     listed = {f"b.{layer}.ff.fc{place}.{expert}.weight": (4, 12)[:: -1 if place < 3 else 1]
               for layer in (0, 1) for place in (1, 2, 3) for expert in range(70)}  # fmt: skip
     of_experts = [entry._replace(role="experts") for entry in entries(listed)]
-    strands = strands_of(of_experts)
-    assert [(strand.title, strand.word, strand.slot, strand.each) for strand in strands] == [
+    groups = tensor_groups(of_experts)
+    assert [(group.title, group.word, group.slot, group.each) for group in groups] == [
         ("b.*.ff.fc1.*.weight", "fc1", "gate", 70),
         ("b.*.ff.fc2.*.weight", "fc2", "up", 70),
         ("b.*.ff.fc3.*.weight", "fc3", "down", 70),
     ]
     stacked = entries({f"l.{layer}.mlp.experts.{name}": shape for layer in (0, 1)
                        for name, shape in (("gate_up_proj", (70, 24, 4)), ("down_proj", (70, 4, 12)))})  # fmt: skip
-    assert names(align(strands_of(stacked), strands)) == {
+    assert names(align(tensor_groups(stacked), groups)) == {
         ("l.{}.mlp.experts.gate_up_proj", "b.{}.ff.fc1.{}.weight + b.{}.ff.fc2.{}.weight"),
         ("l.{}.mlp.experts.down_proj", "b.{}.ff.fc3.{}.weight"),
     }
@@ -205,8 +205,8 @@ def test_experts_numbered_last_are_those_that_are_stacked():
     ],
 )
 def test_an_mlp_whose_names_leave_it_open_is_told_by_its_sizes(shapes, slots):
-    found = strands_of(entries({f"h.0.mlp.{name}.weight": shape for name, shape in shapes.items()}))
-    assert tuple(strand.slot for strand in found) == slots
+    found = tensor_groups(entries({f"h.0.mlp.{name}.weight": shape for name, shape in shapes.items()}))
+    assert tuple(group.slot for group in found) == slots
 
 
 def test_an_adapter_is_nobodys_counterpart():
@@ -226,6 +226,6 @@ def test_each_layer_of_each_part_is_laid_out_once():
     }
     found = pairs(a, b)
     for side, shapes in (("a", a), ("b", b)):
-        assert sum(strand.parameters for pair in found for strand in getattr(pair, side)) == sum(
+        assert sum(group.parameters for pair in found for group in getattr(pair, side)) == sum(
             map(math.prod, shapes.values())
         )

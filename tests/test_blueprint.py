@@ -65,7 +65,7 @@ NODES = [
     nn.Attention(None, a=nn.Linear(2, 3)),
     nn.MLP(None, a=nn.Linear(2, 3)),
     nn.Experts(1, 2, a=nn.Parameter((2, 3))),
-    nn.Mixer(3),
+    nn.TokenMixer(3),
     nn.Shared("h.0", a=nn.Linear(2, 3)),
     nn.Repeat(2, nn.Linear(2, 3)),
     nn.Model("", a=nn.Head(2, 3), tie=("a", "b")),
@@ -121,8 +121,8 @@ def test_an_alias_is_its_family_with_other_defaults():
         **family.keys,
         **{key: other.keys[key] for key in ALIASES["plbart"].keys if key in family.keys},
     } == other.keys
-    assert other.siblings["Model"].keys["encoder_layers"] == 6  # transformers' PLBartConfig
-    assert family.siblings["Model"].keys["encoder_layers"] == 12  # its BartConfig
+    assert other.variants["Model"].keys["encoder_layers"] == 6  # transformers' PLBartConfig
+    assert family.variants["Model"].keys["encoder_layers"] == 12  # its BartConfig
 
 
 def test_an_alias_states_no_key_that_its_family_does_not_read():

@@ -48,11 +48,11 @@ def classes(model_type: str) -> list[str]:
 
 def sees(model_type: str) -> bool:
     """Whether classes of a type have towers beside its language model: these have tests of their own."""
-    return any(sibling.parts for sibling in (architectures.find(model_type).siblings or {}).values())
+    return any(variant.parts for variant in (architectures.find(model_type).variants or {}).values())
 
 
 TYPES = [name for name in NATIVE if classes(name) and not sees(name)]
-OWN = [name for name in TYPES if architectures.find(name).siblings is not None]
+OWN = [name for name in TYPES if architectures.find(name).variants is not None]
 OTHERS = sorted({*TYPES} - {*OWN})
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tallystick import BadInput
 from tallystick.files import atomic
-from tallystick.files.atomic import write_file, written_whole
+from tallystick.files.atomic import atomic_folder, write_file
 
 pytestmark = pytest.mark.skipif(atomic.fcntl is None, reason="without locks nobody knows whose a folder is")
 
@@ -29,7 +29,7 @@ def left(folder: Path, name: str = LEFT) -> Path:
 
 def written(folder: Path, *, replace: bool = False) -> Path:
     """A folder named `out`, written whole."""
-    with written_whole(folder / "out", replace=replace) as partial:
+    with atomic_folder(folder / "out", replace=replace) as partial:
         (partial / "whole.txt").write_text("whole")
     return folder / "out"
 
@@ -69,8 +69,8 @@ def test_a_link_that_has_such_a_name_stays_with_what_it_leads_to(tmp_path: Path)
 HOLD = """
 import sys
 from pathlib import Path
-from tallystick.files.atomic import written_whole
-with written_whole(Path(sys.argv[1])) as partial:
+from tallystick.files.atomic import atomic_folder
+with atomic_folder(Path(sys.argv[1])) as partial:
     (partial / "half.txt").write_text("ha")
     print(partial, flush=True)
     sys.stdin.read()
@@ -89,7 +89,7 @@ def test_what_a_running_process_writes_stays_until_it_is_killed(tmp_path: Path) 
 
 
 def test_of_two_that_write_one_name_the_second_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="exists already"), written_whole(tmp_path / "out"):
+    with pytest.raises(BadInput, match="exists already"), atomic_folder(tmp_path / "out"):
         written(tmp_path)
     assert os.listdir(tmp_path) == ["out"]
     assert (tmp_path / "out" / "whole.txt").exists()
@@ -98,7 +98,7 @@ def test_of_two_that_write_one_name_the_second_is_refused(tmp_path: Path) -> Non
 def test_a_folder_that_had_made_way_gets_its_name_back(tmp_path: Path) -> None:
     """Where two names cannot be exchanged in one step, a kill may fall between two."""
     left(tmp_path, ".out.0123abcd.old")
-    with suppress(ZeroDivisionError), written_whole(tmp_path / "out", replace=True):
+    with suppress(ZeroDivisionError), atomic_folder(tmp_path / "out", replace=True):
         assert (tmp_path / "out" / "half.txt").exists()
         raise ZeroDivisionError
     assert os.listdir(tmp_path) == ["out"]
@@ -128,7 +128,7 @@ def test_a_place_without_locks_is_written_too(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("path", ["a\0b", "file/out", "n" * 300])
 def test_a_name_that_cannot_be_is_one_line(tmp_path: Path, path: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match=r"could not be written: |is no path: "), written_whole(tmp_path / path):
+    with pytest.raises(BadInput, match=r"could not be written: |is no path: "), atomic_folder(tmp_path / path):
         pytest.fail("written")
     with pytest.raises(BadInput):
         write_file(tmp_path / path, b"")

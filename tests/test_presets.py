@@ -351,7 +351,7 @@ def test_a_preset_says_only_what_matters(name: str):
     """Every key is one that its architecture reads, besides those that say how it is stored."""
     values: dict[str, Any] = PRESETS[name]
     family = architectures.find(values["model_type"])
-    recipe = _Recipe(family, sibling=None)
+    recipe = _Recipe(family, variant=None)
     known = {
         *recipe.keys,
         *family.running,

@@ -21,7 +21,7 @@ import tallystick
 from tallystick import BadInput
 from tallystick.cli.main import main
 from tallystick.live import captured_warnings, probe, survive
-from tallystick.live.operations import OPERATIONS, Desk, Operation, peft, surgery
+from tallystick.live.operations import OPERATIONS, Operation, Workspace, peft, surgery
 from tallystick.live.probe import READ, SCORED
 from tallystick.live.ranks import RanksFailed
 from tallystick.live.shrink_config import cut
@@ -110,7 +110,7 @@ def test_names_are_told_once_and_what_is_named_instead_keeps_the_tie():
 )
 def test_the_code_is_that_of_ties(name, tmp_path):
     (row,) = survive.survive(operations=[BY_NAME[name]]).rows
-    model = BY_NAME[name].run(GPT2.build(), Desk(tmp_path, None, GPT2))
+    model = BY_NAME[name].run(GPT2.build(), Workspace(tmp_path, None, GPT2))
     assert [problem.code for problem in tallystick.ties(model).problems] == [row.code]
 
 
@@ -364,13 +364,13 @@ def test_settings_without_a_source_are_refused(capsys):
 # -- what is reported -----------------------------------------------------------------------------
 
 
-def lost(model, desk):
+def lost(model, workspace):
     """Take the head away."""
     model.lm_head = nn.Identity()
     return model
 
 
-def talking(model, desk):
+def talking(model, workspace):
     """Talk of ties and of other things."""
     logging.getLogger("peft").warning("untying is a word; the weights are no longer tied. More")
     logging.getLogger("peft").warning("something else")
@@ -378,7 +378,7 @@ def talking(model, desk):
     sys.stderr.write("noise")
     random.random()
     torch.rand(3)
-    (desk.folder / "file").write_text(str(desk.folder))
+    (workspace.folder / "file").write_text(str(workspace.folder))
     return model
 
 
@@ -404,7 +404,7 @@ def test_two_runs_are_the_same(monkeypatch):
 
     drawn = []
 
-    def drawing(model, desk):
+    def drawing(model, workspace):
         """Draw, and say something that is said once."""
         drawn.append(torch.rand(1).item())
         get_logger("transformers").warning_once("no longer tied, as is said once")

@@ -20,8 +20,8 @@ from native import assert_equal, assert_nothing_is_lacking, count, other_values
 from nesting import dotted, nested
 from tallystick import BadInput, architectures
 from tallystick.cli.main import main
-from tallystick.core.registry import Sibling
-from tallystick.sources.configs.classes import sibling_of
+from tallystick.core.registry import ModelVariant
+from tallystick.sources.configs.classes import variant_of
 from truth import read
 from wholes import WHOLES, small
 
@@ -41,8 +41,8 @@ def text(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key != "architectures"}
 
 
-def sibling(model_type: str) -> Sibling:
-    found = sibling_of({"architectures": [WHOLES[model_type].class_name]}, architectures.find(model_type))
+def variant(model_type: str) -> ModelVariant:
+    found = variant_of({"architectures": [WHOLES[model_type].class_name]}, architectures.find(model_type))
     assert found is not None
     return found
 
@@ -67,7 +67,7 @@ def test_drawn_configs_of_the_whole(model_type: str, data: st.DataObject):
 
 def undeclared(model_type: str) -> dict[str, Any]:
     """The flags, integers and nulls of the towers' configs that we do not read."""
-    known = sibling(model_type)
+    known = variant(model_type)
     default = transformers.AutoConfig.for_model(model_type, **WHOLES[model_type].lacking)
     written = dotted({part: getattr(default, part).to_dict() for part in known.parts})
     return {
@@ -103,7 +103,7 @@ def other_of(value: Any) -> list[Any]:
 @pytest.mark.parametrize("model_type", WHOLES)
 def test_every_key_of_a_tower_changes_a_tensor(model_type: str):
     whole = WHOLES[model_type]
-    for key, declared in sibling(model_type).keys.items():
+    for key, declared in variant(model_type).keys.items():
         if key.endswith((*whole.bound, "heads")) and key not in whole.others:
             continue
         base = {**small(model_type), **whole.needs.get(key, {})}
@@ -181,7 +181,7 @@ def test_keys_of_towers_are_set(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ],
 )
 def test_what_makes_no_tower_is_refused(model_type: str, key: str, value: Any, why: str):
-    part = next(iter(sibling(model_type).parts))
+    part = next(iter(variant(model_type).parts))
     with pytest.raises(BadInput, match=f"^test: {part}.{why}"):
         count({**small(model_type), f"{part}.{key}": value})
 

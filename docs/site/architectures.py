@@ -11,10 +11,10 @@ from typing import Any
 
 import tallystick
 from tallystick import architectures
-from tallystick.architectures.kit.siblings import DECODER
+from tallystick.architectures.kit.variants import DECODER
 from tallystick.core.config import REQUIRED, Key
 from tallystick.core.registry import Architecture
-from tallystick.sources.configs.classes import siblings_of
+from tallystick.sources.configs.classes import variants_of
 
 TOP = """\
 # Architectures
@@ -93,8 +93,8 @@ def _others(family: Architecture) -> str:
     """How the names of the further classes end, those that transformers has."""
     import transformers
 
-    endings = DECODER if family.siblings is None else family.siblings
-    named = zip(endings, siblings_of(family), strict=True)
+    endings = DECODER if family.variants is None else family.variants
+    named = zip(endings, variants_of(family), strict=True)
     return ", ".join(ending for ending, name in named if hasattr(transformers, name))
 
 

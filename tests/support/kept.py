@@ -155,7 +155,7 @@ def most_in_backward(
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3
-    with uncollected(), as_on_cuda(), Alive() as alive:
+    with gc_paused(), as_on_cuda(), Alive() as alive:
         output = model(ids, labels=ids, use_cache=False)
         if recompute == "full":
             alive.peak = 0
@@ -167,13 +167,13 @@ def most_in_reading(config: dict[str, Any], batch: int, sequence: int, *, attent
     """The most bytes alive while a prompt is read into a cache."""
     model = build(config, attention=attention, dtype=how).eval()
     ids = torch.arange(batch * sequence).reshape(batch, sequence) % 50 + 3
-    with uncollected(), torch.no_grad(), Alive() as alive:
+    with gc_paused(), torch.no_grad(), Alive() as alive:
         model(ids, use_cache=True, logits_to_keep=1)
     return alive.peak
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """No collection of cycles while bytes are counted: when it comes is chance."""
     gc.disable()
     try:

@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "bamba",
     "BambaForCausalLM",
-    running={**kit.SILU, **MAMBA2_RUNS},
+    running={**kit.HIDDEN_ACT_SILU, **MAMBA2_RUNS},
     vocab_size=128000,
     hidden_size=4096,
     intermediate_size=14336,

@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "bart",
     "BartForCausalLM",
-    siblings=whole(12, 4096, 16, count=3),
+    variants=whole(12, 4096, 16, count=3),
     aliases={"hidden_size": "d_model"},
     vocab_size=50265,
     max_position_embeddings=1024,

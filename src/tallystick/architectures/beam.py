@@ -4,7 +4,7 @@ from tallystick.architectures import kit
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative
 
-KINDS = ("sliding_attention", "full_attention")
+LAYER_KINDS = ("sliding_attention", "full_attention")
 
 
 @architecture(
@@ -27,8 +27,8 @@ KINDS = ("sliding_attention", "full_attention")
 )
 def beam(c: Config) -> nn.Model:
     d, of, last = c.hidden_size, c.num_experts, int(c.num_hidden_layers) - 1
-    kinds = kit.listed(c, "layer_types", KINDS, lambda layer: KINDS[layer == last or (layer + 1) % 6 == 0])
-    runs = kit.heads(c, windows=kit.in_runs((kind == KINDS[0] for kind in kinds), c.sliding_window, None))
+    kinds = kit.listed(c, "layer_types", LAYER_KINDS, lambda layer: LAYER_KINDS[layer == last or (layer + 1) % 6 == 0])
+    runs = kit.heads(c, windows=kit.in_runs((kind == LAYER_KINDS[0] for kind in kinds), c.sliding_window, None))
     attends = kit.attention(
         c,
         runs,

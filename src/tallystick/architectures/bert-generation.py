@@ -1,7 +1,7 @@
 """BERT for generation (Rothe et al. 2019, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks"), its decoder."""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_lm_head
-from tallystick.architectures.kit.siblings import BARE
+from tallystick.architectures.kit.variants import BARE
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -15,7 +15,7 @@ SIZES = {
 OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "type_vocab_size"}
 
 
-@architecture("bert-generation", "BertGenerationDecoder", siblings={"Encoder": BARE["Model"]}, **OWN)
+@architecture("bert-generation", "BertGenerationDecoder", variants={"Encoder": BARE["Model"]}, **OWN)
 def bert_generation(c: Config) -> nn.Model:
     encoder = nn.Module(embeddings=embeddings(c, types=False), encoder=nn.Module(layer=layers(c, heads(c))))
     return with_lm_head(c, "bert", encoder)

@@ -1,14 +1,14 @@
 """BERT (Devlin et al. 2018, "BERT: Pre-training of Deep Bidirectional Transformers"), with its language modelling head."""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures.kit.bert_siblings import BERT, IN_ORDER
+from tallystick.architectures.kit.bert_variants import BERT, IN_ORDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
 FIRST_NAMES = {"weight": "gamma", "bias": "beta"}
 
 
-@architecture("bert", "BertLMHeadModel", siblings=BERT | IN_ORDER, **KEYS)
+@architecture("bert", "BertLMHeadModel", variants=BERT | IN_ORDER, **KEYS)
 def bert(c: Config) -> nn.Model:
     model = with_cls(c, "bert", nn.Module(embeddings=embeddings(c), encoder=nn.Module(layer=layers(c, heads(c)))))
     return nn.rebuilt(model, _first_named) if c.published else model

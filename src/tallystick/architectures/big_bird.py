@@ -1,32 +1,32 @@
 """BigBird (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BERT's tensors, and a pooler that transformers builds too."""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures.kit.bert_siblings import UNPOOLED, with_order
+from tallystick.architectures.kit.bert_variants import UNPOOLED, with_order
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Sibling, architecture
+from tallystick.core.registry import Config, ModelVariant, architecture
 from tallystick.errors import shown
 
-KINDS = ("block_sparse", "original_full")
-IN_ORDER = {"ForPreTraining": Sibling(with_order, "`seq_relationship` beside the LM head")}  # the pooler is there
+ATTENTION_KINDS = ("block_sparse", "original_full")
+IN_ORDER = {"ForPreTraining": ModelVariant(with_order, "`seq_relationship` beside the LM head")}  # the pooler is there
 
 
 @architecture(
     "big_bird",
     "BigBirdForCausalLM",
-    siblings=UNPOOLED | IN_ORDER,
+    variants=UNPOOLED | IN_ORDER,
     running={"attention_type": "block_sparse"},
     **KEYS | {"vocab_size": 50358, "max_position_embeddings": 4096},
     use_bias=True,
 )
 def big_bird(c: Config) -> nn.Model:
-    if c.attention_type not in KINDS:
-        raise c.refuse(f"attention_type is {shown(c.attention_type)}, expected {' or '.join(KINDS)}")
+    if c.attention_type not in ATTENTION_KINDS:
+        raise c.refuse(f"attention_type is {shown(c.attention_type)}, expected {' or '.join(ATTENTION_KINDS)}")
     d = c.hidden_size
     stack = layers(c, heads(c), bias=c.use_bias)
     model = with_cls(
         c, "bert", nn.Module(embeddings=embeddings(c), encoder=nn.Module(layer=stack), pooler=nn.Linear(d, d))
     )
     irregular = "the pooler takes one token of a sequence"
-    if c.attention_type == KINDS[0]:
+    if c.attention_type == ATTENTION_KINDS[0]:
         irregular += ", and in a long one most blocks of tokens see but a few others"
     return model.replace(irregular=irregular)

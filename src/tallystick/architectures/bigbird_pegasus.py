@@ -16,7 +16,7 @@ def _attention(c: Config) -> nn.Attention:
 @architecture(
     "bigbird_pegasus",
     "BigBirdPegasusForCausalLM",
-    siblings=whole(16, 4096, 16, attention=_attention, more={"tie_word_embeddings": True}),
+    variants=whole(16, 4096, 16, attention=_attention, more={"tie_word_embeddings": True}),
     aliases={"hidden_size": "d_model"},
     vocab_size=96103,
     max_position_embeddings=4096,

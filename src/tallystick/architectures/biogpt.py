@@ -1,7 +1,7 @@
 """BioGPT (Luo et al. 2022, "BioGPT: Generative Pre-trained Transformer for Biomedical Text Generation and Mining")."""
 
 from tallystick.architectures.kit.bart import OFFSET, heads, layer
-from tallystick.architectures.kit.siblings import OLDER
+from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "biogpt",
     "BioGptForCausalLM",
-    siblings=OLDER,
+    variants=OLDER,
     vocab_size=42384,
     hidden_size=1024,
     num_hidden_layers=24,

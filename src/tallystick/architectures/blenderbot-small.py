@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "blenderbot-small",
     "BlenderbotSmallForCausalLM",
-    siblings=whole(8, 2048, 16, classifies=False),
+    variants=whole(8, 2048, 16, classifies=False),
     aliases={"hidden_size": "d_model"},
     vocab_size=50265,
     max_position_embeddings=512,

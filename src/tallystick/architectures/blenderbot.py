@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "blenderbot",
     "BlenderbotForCausalLM",
-    siblings=whole(2, 10240, 32, classifies=False),
+    variants=whole(2, 10240, 32, classifies=False),
     aliases={"hidden_size": "d_model"},
     vocab_size=8008,
     max_position_embeddings=128,

@@ -1,7 +1,7 @@
 """BLOOM (BigScience 2022, "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model")."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import OLDER
+from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "bloom",
     "BloomForCausalLM",
-    siblings=OLDER,
+    variants=OLDER,
     aliases={"n_embed": "hidden_size", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
     vocab_size=250880,
     hidden_size=64,

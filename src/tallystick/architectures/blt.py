@@ -3,7 +3,7 @@
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
 from tallystick.core.dims import Dim, expression_of
-from tallystick.core.registry import Config, Part, architecture, nonnegative, optional
+from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative, optional
 
 NARROW = {"vocab_size": 260, "hidden_size": 1024, "num_attention_heads": 16, "cross_attn_k": 2}
 GROUPED = {"num_key_value_heads": nonnegative(nullable=True)}  # null and 0: one for each query head
@@ -50,10 +50,10 @@ PATCHER = {
     patch_in_forward=optional(True),
     tie_word_embeddings=False,
     parts={
-        "patcher_config": Part(PATCHER),
-        "encoder_config": Part(ENCODER),
-        "decoder_config": Part(DECODER),
-        "global_config": Part(GLOBAL),
+        "patcher_config": NestedConfig(PATCHER),
+        "encoder_config": NestedConfig(ENCODER),
+        "decoder_config": NestedConfig(DECODER),
+        "global_config": NestedConfig(GLOBAL),
     },
 )
 def blt(c: Config) -> nn.Model:

@@ -11,7 +11,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "cohere",
     "CohereForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     vocab_size=256000,
     hidden_size=8192,
     intermediate_size=22528,

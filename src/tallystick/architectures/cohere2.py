@@ -10,7 +10,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
     "cohere2",
     "Cohere2ForCausalLM",
     running={
-        **kit.SILU,
+        **kit.HIDDEN_ACT_SILU,
         "sliding_window": nonnegative(4096, nullable=True),
         "sliding_window_pattern": 4,
         "layer_types": None,

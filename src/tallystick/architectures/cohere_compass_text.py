@@ -8,7 +8,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
 
-KINDS = ("full_attention", "sliding_attention")
+LAYER_KINDS = ("full_attention", "sliding_attention")
 
 
 @architecture(
@@ -28,7 +28,7 @@ KINDS = ("full_attention", "sliding_attention")
 )
 def cohere_compass_text(c: Config) -> nn.Model:
     d, size = c.hidden_size, c.head_dim or kit.rounded(c.hidden_size, c.num_attention_heads)
-    kinds = kit.listed(c, "layer_types", KINDS, lambda _: "full_attention")
+    kinds = kit.listed(c, "layer_types", LAYER_KINDS, lambda _: "full_attention")
     _require_turning(c, kinds)
     runs = kit.heads(
         c, size, windows=kit.in_runs((kind == "sliding_attention" for kind in kinds), c.sliding_window, None)

@@ -1,12 +1,12 @@
 """CTRL (Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model for Controllable Generation")."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import BARE, INSTEAD, product, sibling
+from tallystick.architectures.kit.variants import BARE, INSTEAD, product, variant
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
 CLASSIFIER = {
-    "ForSequenceClassification": sibling(
+    "ForSequenceClassification": variant(
         f"`classifier` {INSTEAD}", lambda c: {"classifier": product(c.n_embd, c.num_labels, bias=False)}
     )
 }
@@ -15,7 +15,7 @@ CLASSIFIER = {
 @architecture(
     "ctrl",
     "CTRLLMHeadModel",
-    siblings=BARE | CLASSIFIER,
+    variants=BARE | CLASSIFIER,
     aliases={"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"},
     vocab_size=246534,
     n_embd=1280,

@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, nonnegative
 @architecture(
     "cwm",
     "CwmForCausalLM",
-    running={**kit.SILU, "sliding_window": nonnegative(8192), "layer_types": None},
+    running={**kit.HIDDEN_ACT_SILU, "sliding_window": nonnegative(8192), "layer_types": None},
     vocab_size=128256,
     hidden_size=6144,
     intermediate_size=21504,

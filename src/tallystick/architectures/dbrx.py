@@ -2,7 +2,7 @@
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, architecture
+from tallystick.core.registry import Config, NestedConfig, architecture
 
 
 @architecture(
@@ -15,8 +15,8 @@ from tallystick.core.registry import Config, Part, architecture
     n_heads=16,
     n_layers=24,
     parts={
-        "attn_config": Part({"kv_n_heads": 1}, running={"rope_theta": None}),
-        "ffn_config": Part({"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}),
+        "attn_config": NestedConfig({"kv_n_heads": 1}, running={"rope_theta": None}),
+        "ffn_config": NestedConfig({"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}),
     },
 )
 def dbrx(c: Config) -> nn.Model:

@@ -11,7 +11,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "deepseek_v3",
     "DeepseekV3ForCausalLM",
-    running={**kit.SILU, "num_nextn_predict_layers": nonnegative(1)},
+    running={**kit.HIDDEN_ACT_SILU, "num_nextn_predict_layers": nonnegative(1)},
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=129280,
     hidden_size=7168,

@@ -10,7 +10,7 @@ from tallystick.core.registry import REQUIRED, Config, architecture, nonnegative
     "dots1",
     "Dots1ForCausalLM",
     running={
-        **kit.SILU,
+        **kit.HIDDEN_ACT_SILU,
         "sliding_window": nonnegative(4096, nullable=True),
         "max_window_layers": nonnegative(62),
         "layer_types": None,

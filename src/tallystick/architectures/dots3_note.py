@@ -1,10 +1,10 @@
 """dots3.note (Dots Studio 2026): its causal language model is the text alone, the whole has eyes and ears before it."""
 
 from tallystick.architectures.dots3_note_text import dots3_note_text
-from tallystick.architectures.kit.dots3_towers import EARS, EYES, ears, eyes
+from tallystick.architectures.kit.dots3_towers import AUDIO_CONFIG, VISION_CONFIG, ears, eyes
 from tallystick.architectures.kit.towers import WHOLE, behind
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Sibling, architecture, part_of
+from tallystick.core.registry import Config, ModelVariant, architecture, part_of
 
 TEXT = part_of("dots3_note_text")
 
@@ -18,14 +18,16 @@ def _whole(c: Config, text: nn.Model) -> nn.Model:
     return nn.Model(**text.children, vision_encoder=sees, audio_encoder=hears, tie=tie)
 
 
-SEEING = Sibling(_whole, WHOLE, {"tie_word_embeddings": False}, parts={"vision_config": EYES, "audio_config": EARS})
+SEEING = ModelVariant(
+    _whole, WHOLE, {"tie_word_embeddings": False}, parts={"vision_config": VISION_CONFIG, "audio_config": AUDIO_CONFIG}
+)
 
 
 # Published configs hold the keys of the language model beside those of what sees and hears.
 @architecture(
     "dots3_note",
     "Dots3NoteForCausalLM",
-    siblings={"ForConditionalGeneration": SEEING},
+    variants={"ForConditionalGeneration": SEEING},
     parts={"text_config": TEXT._replace(beside=True)},
 )
 def dots3_note(c: Config) -> nn.Model:

@@ -2,14 +2,14 @@
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, transform
-from tallystick.architectures.kit.bert_siblings import SPANS, UNPOOLED
-from tallystick.architectures.kit.siblings import INSTEAD, product, sibling
+from tallystick.architectures.kit.bert_variants import SPANS, UNPOOLED
+from tallystick.architectures.kit.variants import INSTEAD, product, variant
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
 # It tells of each token whether the generator put it there: most of what is published is of this class.
 DISCRIMINATOR = {
-    "ForPreTraining": sibling(
+    "ForPreTraining": variant(
         f"`discriminator_predictions` {INSTEAD}",
         lambda c: {
             "discriminator_predictions": nn.Module(
@@ -24,7 +24,7 @@ DISCRIMINATOR = {
 @architecture(
     "electra",
     "ElectraForCausalLM",
-    siblings=UNPOOLED | SPANS | DISCRIMINATOR,
+    variants=UNPOOLED | SPANS | DISCRIMINATOR,
     **KEYS | {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
     embedding_size=128,
 )

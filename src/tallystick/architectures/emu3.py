@@ -21,7 +21,7 @@ def _whole(c: Config, text: nn.Model) -> nn.Model:
 @architecture(
     "emu3",
     "Emu3ForCausalLM",
-    siblings=seeing(_whole, {"tie_word_embeddings": False}, vq_config=IMAGES),
+    variants=seeing(_whole, {"tie_word_embeddings": False}, vq_config=IMAGES),
     parts={"text_config": TEXT},
     running={"vocabulary_map": None},
 )

@@ -1,12 +1,12 @@
 """ERNIE 2.0 and 3.0 (Sun et al. 2019, "ERNIE 2.0: A Continual Pre-training Framework"): BERT's tensors, and types of tasks."""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures.kit.bert_siblings import BERT, IN_ORDER
+from tallystick.architectures.kit.bert_variants import BERT, IN_ORDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
 
-@architecture("ernie", "ErnieForCausalLM", siblings=BERT | IN_ORDER, **KEYS, use_task_id=False, task_type_vocab_size=3)
+@architecture("ernie", "ErnieForCausalLM", variants=BERT | IN_ORDER, **KEYS, use_task_id=False, task_type_vocab_size=3)
 def ernie(c: Config) -> nn.Model:
     tasks = nn.Embedding(c.task_type_vocab_size, c.hidden_size) if c.use_task_id else None
     summed = embeddings(c, task_type_embeddings=tasks)

@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "ernie4_5",
     "Ernie4_5ForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     vocab_size=103424,
     hidden_size=1024,
     intermediate_size=3072,

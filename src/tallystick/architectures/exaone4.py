@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
     "exaone4",
     "Exaone4ForCausalLM",
     running={
-        **kit.SILU,
+        **kit.HIDDEN_ACT_SILU,
         "sliding_window": nonnegative(4096, nullable=True),
         "sliding_window_pattern": 4,
         "layer_types": None,

@@ -10,7 +10,12 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "exaone_moe",
     "ExaoneMoeForCausalLM",
-    running={**kit.SILU, "sliding_window": nonnegative(4096), "sliding_window_pattern": 4, "layer_types": None},
+    running={
+        **kit.HIDDEN_ACT_SILU,
+        "sliding_window": nonnegative(4096),
+        "sliding_window_pattern": 4,
+        "layer_types": None,
+    },
     vocab_size=102400,
     hidden_size=4096,
     intermediate_size=16384,

@@ -1,7 +1,7 @@
 """Falcon (Almazrouei et al. 2023, "The Falcon Series of Open Language Models"), its first and its 40B design."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import OLDER
+from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 
@@ -11,7 +11,7 @@ ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
 @architecture(
     "falcon",
     "FalconForCausalLM",
-    siblings=OLDER,
+    variants=OLDER,
     aliases={"n_embed": "hidden_size"},
     running={"activation": "gelu", "alibi": optional(False)},
     vocab_size=65024,

@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "flex_olmo",
     "FlexOlmoForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     aliases={"num_local_experts": "num_experts"},
     vocab_size=100352,
     hidden_size=4096,

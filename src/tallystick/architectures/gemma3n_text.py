@@ -128,12 +128,12 @@ def _attention(c: Config, *, borrowed: bool) -> nn.Attention:
     )
 
 
-def _altup(d: int, streams: int) -> nn.Mixer:
+def _altup(d: int, streams: int) -> nn.TokenMixer:
     """Several streams, of which a layer runs on one and corrects all (Baykal et al. 2023, "Alternating Updates").
 
     Each is predicted from all of them, and the router is asked before the layer and once more after it.
     """
-    return nn.Mixer(
+    return nn.TokenMixer(
         d * streams * streams + d * streams,
         correct_output_scale=nn.Parameter((d,)),
         correction_coefs=nn.Linear(streams, streams, bias=False),

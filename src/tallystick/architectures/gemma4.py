@@ -1,7 +1,7 @@
 """Gemma 4 (Gemma Team 2026): the text model, behind the towers that its config has."""
 
 from tallystick.architectures.gemma4_text import gemma4_text
-from tallystick.architectures.kit.gemma4_towers import EARS, EYES, ears, eyes
+from tallystick.architectures.kit.gemma4_towers import AUDIO_CONFIG, VISION_CONFIG, ears, eyes
 from tallystick.architectures.kit.towers import behind
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, part_of
@@ -10,7 +10,11 @@ from tallystick.core.registry import Config, architecture, part_of
 @architecture(
     "gemma4",
     "Gemma4ForConditionalGeneration",
-    parts={"text_config": part_of("gemma4_text", tied_above=True), "vision_config": EYES, "audio_config": EARS},
+    parts={
+        "text_config": part_of("gemma4_text", tied_above=True),
+        "vision_config": VISION_CONFIG,
+        "audio_config": AUDIO_CONFIG,
+    },
     tie_word_embeddings=True,
 )
 def gemma4(c: Config) -> nn.Model:

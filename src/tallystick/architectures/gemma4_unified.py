@@ -4,9 +4,9 @@ from tallystick.architectures.gemma4 import embedder
 from tallystick.architectures.gemma4_unified_text import gemma4_unified_text
 from tallystick.architectures.kit.towers import behind
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, architecture, part_of
+from tallystick.core.registry import Config, NestedConfig, architecture, part_of
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         "patch_size": 16,
         "pooling_kernel_size": 3,
@@ -16,13 +16,17 @@ EYES = Part(
     },
     optional=True,
 )
-EARS = Part({"audio_embed_dim": 640}, optional=True)
+AUDIO_CONFIG = NestedConfig({"audio_embed_dim": 640}, optional=True)
 
 
 @architecture(
     "gemma4_unified",
     "Gemma4UnifiedForConditionalGeneration",
-    parts={"text_config": part_of("gemma4_unified_text", tied_above=True), "vision_config": EYES, "audio_config": EARS},
+    parts={
+        "text_config": part_of("gemma4_unified_text", tied_above=True),
+        "vision_config": VISION_CONFIG,
+        "audio_config": AUDIO_CONFIG,
+    },
     tie_word_embeddings=True,
 )
 def gemma4_unified(c: Config) -> nn.Model:

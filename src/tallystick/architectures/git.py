@@ -3,9 +3,9 @@
 from tallystick.architectures.kit.bert import embeddings
 from tallystick.architectures.kit.towers import clip_block, patches
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, architecture, nonnegative
+from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         "hidden_size": 768,
         "intermediate_size": 3072,
@@ -21,7 +21,7 @@ EYES = Part(
 @architecture(
     "git",
     "GitForCausalLM",
-    parts={"vision_config": EYES},
+    parts={"vision_config": VISION_CONFIG},
     vocab_size=30522,
     hidden_size=768,
     intermediate_size=3072,

@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "glm",
     "GlmForCausalLM",
-    running={**kit.SILU, "partial_rotary_factor": 0.5, "rope_parameters": None},
+    running={**kit.HIDDEN_ACT_SILU, "partial_rotary_factor": 0.5, "rope_parameters": None},
     vocab_size=151552,
     hidden_size=4096,
     intermediate_size=13696,
@@ -28,5 +28,5 @@ def glm(c: Config) -> nn.Model:
 
 def half_turned(c: Config) -> nn.Attention:
     """Half of each head is turned by its position."""
-    runs = kit.heads(c, rotary=kit.turned(c, c.head_dim))
+    runs = kit.heads(c, rotary=kit.rotary_dim(c, c.head_dim))
     return kit.attention(c, runs, bias=c.attention_bias, output_bias=False)

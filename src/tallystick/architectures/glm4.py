@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "glm4",
     "Glm4ForCausalLM",
-    running={**kit.SILU, "partial_rotary_factor": 0.5, "rope_parameters": None},
+    running={**kit.HIDDEN_ACT_SILU, "partial_rotary_factor": 0.5, "rope_parameters": None},
     vocab_size=151552,
     hidden_size=4096,
     intermediate_size=13696,

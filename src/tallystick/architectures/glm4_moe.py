@@ -10,7 +10,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
     "glm4_moe",
     "Glm4MoeForCausalLM",
     running={
-        **kit.SILU,
+        **kit.HIDDEN_ACT_SILU,
         "partial_rotary_factor": 0.5,
         "rope_parameters": None,
         "num_nextn_predict_layers": nonnegative(1),
@@ -34,7 +34,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 )
 def glm4_moe(c: Config) -> nn.Model:
     size = c.head_dim or kit.rounded(c.hidden_size, c.num_attention_heads)
-    runs = kit.heads(c, size, rotary=kit.turned(c, size))
+    runs = kit.heads(c, size, rotary=kit.rotary_dim(c, size))
     norms = kit.head_norms(runs) if c.use_qk_norm else {}
     attends = kit.attention(c, runs, bias=c.attention_bias, output_bias=False, **norms)
     return kit.decoder(c, dense_first(c, sigmoid_mixture(c), attends))

@@ -4,9 +4,9 @@ from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import behind, conv
 from tallystick.architectures.qwen2 import qwen2
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, architecture, nonnegative, part_of
+from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative, part_of
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         "hidden_size": 768,
         "output_channels": 256,
@@ -42,7 +42,7 @@ WHOLE = [2, 5, 8, 11]  # the layers that see the whole image, the others a windo
 @architecture(
     "got_ocr2",
     "GotOcr2ForConditionalGeneration",
-    parts={"text_config": TEXT, "vision_config": EYES},
+    parts={"text_config": TEXT, "vision_config": VISION_CONFIG},
     tie_word_embeddings=True,
 )
 def got_ocr2(c: Config) -> nn.Model:

@@ -1,7 +1,7 @@
 """GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners")."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import OLDER
+from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, optional
 
@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "gpt2",
     "GPT2LMHeadModel",
-    siblings=OLDER,
+    variants=OLDER,
     aliases={
         "hidden_size": "n_embd",
         "max_position_embeddings": "n_positions",

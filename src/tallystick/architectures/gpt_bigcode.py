@@ -1,7 +1,7 @@
 """GPT-BigCode: SantaCoder and StarCoder (Li et al. 2023, "StarCoder: may the source be with you!"), one key for all queries."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import OLDER
+from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, optional
 
@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "gpt_bigcode",
     "GPTBigCodeForCausalLM",
-    siblings=OLDER,
+    variants=OLDER,
     aliases={
         "hidden_size": "n_embd",
         "max_position_embeddings": "n_positions",

@@ -1,7 +1,7 @@
 """GPT-Neo (Black et al. 2021, "GPT-Neo: Large Scale Autoregressive Language Modeling with Mesh-Tensorflow")."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import OLDER
+from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, optional
 
@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "gpt_neo",
     "GPTNeoForCausalLM",
-    siblings=OLDER,
+    variants=OLDER,
     aliases={"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
     running={
         "activation_function": "gelu_new",

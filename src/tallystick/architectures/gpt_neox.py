@@ -1,7 +1,7 @@
 """GPT-NeoX (Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language Model"), and Pythia."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import OLDER
+from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "gpt_neox",
     "GPTNeoXForCausalLM",
-    siblings=OLDER,
+    variants=OLDER,
     running={"hidden_act": "gelu", "use_parallel_residual": True, "rotary_pct": 0.25},
     vocab_size=50432,
     hidden_size=6144,

@@ -10,7 +10,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "granitemoe_swa",
     "GraniteMoeSWAForCausalLM",
-    running={**kit.SILU, **RUNNING},
+    running={**kit.HIDDEN_ACT_SILU, **RUNNING},
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,

@@ -11,7 +11,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "granitemoehybrid",
     "GraniteMoeHybridForCausalLM",
-    running={**kit.SILU, **MAMBA2_RUNS},
+    running={**kit.HIDDEN_ACT_SILU, **MAMBA2_RUNS},
     aliases={"layers_block_type": "layer_types"},
     vocab_size=32000,
     hidden_size=4096,

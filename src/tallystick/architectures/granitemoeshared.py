@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "granitemoeshared",
     "GraniteMoeSharedForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,

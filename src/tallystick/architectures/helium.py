@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "helium",
     "HeliumForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     vocab_size=48000,
     hidden_size=2560,
     intermediate_size=7040,

@@ -8,7 +8,7 @@ from tallystick.core.registry import REQUIRED, Config, architecture, optional
 @architecture(
     "hunyuan_v1_dense",
     "HunYuanDenseV1ForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     vocab_size=290943,
     hidden_size=4096,
     intermediate_size=11008,

@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "hyperclovax",
     "HyperCLOVAXForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=11008,

@@ -5,7 +5,7 @@ from itertools import groupby, repeat
 
 from tallystick.architectures import kit
 from tallystick.architectures.inkling_text import (
-    KINDS,
+    LAYER_KINDS,
     Sizes,
     attends,
     convolution,
@@ -14,7 +14,7 @@ from tallystick.architectures.inkling_text import (
     projections,
     without_tie,
 )
-from tallystick.architectures.kit.siblings import BARE
+from tallystick.architectures.kit.variants import BARE
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -44,7 +44,7 @@ IRREGULAR = "what weighs the blocks before multiplies it with each of them"
 @architecture(
     "inkling2_text",
     "Inkling2ForCausalLM",
-    siblings=BARE,
+    variants=BARE,
     aliases={
         "sliding_window": "sliding_window_size",
         "num_local_experts": "n_routed_experts",
@@ -70,10 +70,10 @@ IRREGULAR = "what weighs the blocks before multiplies it with each of them"
     num_experts_per_tok=8,
 )
 def inkling2_text(c: Config) -> nn.Model:
-    kinds = kit.listed(c, "layer_types", KINDS, lambda layer: KINDS[(layer + 1) % 6 != 0])
+    kinds = kit.listed(c, "layer_types", LAYER_KINDS, lambda layer: LAYER_KINDS[(layer + 1) % 6 != 0])
     behind = [False, *repeat(True, len(kinds) - 1)]  # before the first layer there is nothing to read from
     layers = kit.in_turns(
-        zip(kinds, behind, strict=True), lambda kind, reads: _block(c, near=kind == KINDS[1], reads=reads)
+        zip(kinds, behind, strict=True), lambda kind, reads: _block(c, near=kind == LAYER_KINDS[1], reads=reads)
     )
     if c.published:
         return _as_filed(c, layers, kinds)
@@ -83,7 +83,7 @@ def inkling2_text(c: Config) -> nn.Model:
 def _as_filed(c: Config, layers: nn.ModuleList, kinds: Sequence[str]) -> nn.Model:
     """Files hold all that weighs the blocks before in one place, and the head inside of the body."""
     d = c.hidden_size
-    before = [(len(list(run)), _query(c, near=kind == KINDS[1])) for kind, run in groupby(kinds[1:])]
+    before = [(len(list(run)), _query(c, near=kind == LAYER_KINDS[1])) for kind, run in groupby(kinds[1:])]
     body = nn.Module(
         embed=nn.Module(weight=nn.Parameter((c.vocab_size, d), "token_embedding")),
         embed_norm=nn.RMSNorm(d),

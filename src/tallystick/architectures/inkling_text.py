@@ -6,7 +6,7 @@ from tallystick.architectures import kit
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 
-KINDS = ("hybrid", "hybrid_sliding")
+LAYER_KINDS = ("hybrid", "hybrid_sliding")
 
 
 @architecture(
@@ -63,15 +63,18 @@ def _kinds(c: Config) -> list[str]:
     if local is not None and not isinstance(local, list):
         raise c.refuse("local_layer_ids must list the numbers of the layers that see a window, or be null")
     return kit.listed(
-        c, "layer_types", KINDS, lambda layer: KINDS[(layer + 1) % 6 != 0 if local is None else layer in local]
+        c,
+        "layer_types",
+        LAYER_KINDS,
+        lambda layer: LAYER_KINDS[(layer + 1) % 6 != 0 if local is None else layer in local],
     )
 
 
 def _block(c: Config, kind: str, feeding: str) -> nn.Module:
-    d, sizes = c.hidden_size, heads_of(c, near=kind == KINDS[1])
+    d, sizes = c.hidden_size, heads_of(c, near=kind == LAYER_KINDS[1])
     return nn.Module(
         self_attn=nn.Attention(
-            attends(c, sizes, near=kind == KINDS[1]),
+            attends(c, sizes, near=kind == LAYER_KINDS[1]),
             **projections(c, sizes),
             k_sconv=convolution(c, sizes.keys * sizes.size),
             v_sconv=convolution(c, sizes.keys * sizes.size),
@@ -128,7 +131,7 @@ def projections(c: Config, sizes: Sizes) -> dict[str, nn.Node]:
         "v_proj": nn.Linear(d, keys, bias=False),
         "r_proj": nn.Linear(d, sizes.queries * c.d_rel, bias=False),
         "o_proj": nn.Linear(queries, d, bias=False),
-        "rel_logits_proj": nn.Mixer((sizes.queries - 1) * weighs, proj=nn.Parameter((c.d_rel, sizes.distances))),
+        "rel_logits_proj": nn.TokenMixer((sizes.queries - 1) * weighs, proj=nn.Parameter((c.d_rel, sizes.distances))),
     }
 
 

@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "internlm3",
     "LlamaForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     aliases={"qkv_bias": "attention_bias", "bias": "mlp_bias"},
     vocab_size=128512,
     hidden_size=4096,

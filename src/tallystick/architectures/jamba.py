@@ -11,7 +11,7 @@ from tallystick.core.registry import Config, architecture, int_or, nonnegative, 
 @architecture(
     "jamba",
     "JambaForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     aliases={"num_local_experts": "num_experts"},
     vocab_size=65536,
     hidden_size=4096,

@@ -4,7 +4,7 @@ from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
 from tallystick.architectures.olmo_hybrid import short_convs
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, architecture, nonnegative, optional
+from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative, optional
 
 MLPS = ("dense", "sparse")
 # What published configs keep in a part of their own, and the keys that say it otherwise.
@@ -13,7 +13,7 @@ KEYS = {
     "head_dim": "linear_head_dim",
     "short_conv_kernel_size": "linear_conv_kernel_dim",
 }
-PART = Part({**dict.fromkeys(KEYS, optional()), "full_attn_layers": None, "kda_layers": None}, optional=True)
+PART = NestedConfig({**dict.fromkeys(KEYS, optional()), "full_attn_layers": None, "kda_layers": None}, optional=True)
 
 
 @architecture(

@@ -4,9 +4,9 @@ from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import WHOLE
 from tallystick.architectures.llama4_text import llama4_text
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, Sibling, architecture, part_of
+from tallystick.core.registry import Config, ModelVariant, NestedConfig, architecture, part_of
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         "hidden_size": 768,
         "num_hidden_layers": 34,
@@ -38,7 +38,7 @@ def _whole(c: Config, text: nn.Model) -> nn.Model:
 @architecture(
     "llama4",
     "Llama4ForCausalLM",
-    siblings={"ForConditionalGeneration": Sibling(_whole, WHOLE, parts={"vision_config": EYES})},
+    variants={"ForConditionalGeneration": ModelVariant(_whole, WHOLE, parts={"vision_config": VISION_CONFIG})},
     parts={"text_config": part_of("llama4_text")},
 )
 def llama4(c: Config) -> nn.Model:

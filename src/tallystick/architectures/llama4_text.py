@@ -12,7 +12,7 @@ from tallystick.errors import shown
     "llama4_text",
     "Llama4ForCausalLM",
     running={
-        **kit.SILU,
+        **kit.HIDDEN_ACT_SILU,
         "attention_chunk_size": nonnegative(8192, nullable=True),
         "no_rope_layers": None,
         "no_rope_layer_interval": 4,

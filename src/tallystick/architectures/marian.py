@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "marian",
     "MarianForCausalLM",
-    siblings={},
+    variants={},
     aliases={"hidden_size": "d_model"},
     vocab_size=58101,
     max_position_embeddings=1024,

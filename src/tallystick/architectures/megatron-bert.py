@@ -1,7 +1,7 @@
 """Megatron-BERT (Shoeybi et al. 2019, "Megatron-LM", section 3): BERT with norms before attention and MLP, and one at the end."""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures.kit.bert_siblings import BERT, IN_ORDER
+from tallystick.architectures.kit.bert_variants import BERT, IN_ORDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -14,7 +14,7 @@ SIZES = {
 }
 
 
-@architecture("megatron-bert", "MegatronBertForCausalLM", siblings=BERT | IN_ORDER, **KEYS | SIZES)
+@architecture("megatron-bert", "MegatronBertForCausalLM", variants=BERT | IN_ORDER, **KEYS | SIZES)
 def megatron_bert(c: Config) -> nn.Model:
     norm = nn.LayerNorm(c.hidden_size)
     stack = layers(c, heads(c), behind=False, attention={"ln": norm}, ln=norm)

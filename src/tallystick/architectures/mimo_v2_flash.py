@@ -4,7 +4,7 @@ from tallystick.architectures import kit
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative
 
-KINDS = ("full_attention", "sliding_attention")
+LAYER_KINDS = ("full_attention", "sliding_attention")
 
 
 @architecture(
@@ -31,7 +31,7 @@ KINDS = ("full_attention", "sliding_attention")
 def mimo_v2_flash(c: Config) -> nn.Model:
     d = c.hidden_size
     # Every sixth layer sees all, and the first, which is the one without experts.
-    attends = kit.listed(c, "layer_types", KINDS, lambda layer: KINDS[layer > 0 and (layer + 1) % 6 != 0])
+    attends = kit.listed(c, "layer_types", LAYER_KINDS, lambda layer: LAYER_KINDS[layer > 0 and (layer + 1) % 6 != 0])
     feeds = kit.listed(c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer > 0])
     dense, sparse = kit.gated_mlp(d, c.intermediate_size), _mixture(c)
 
@@ -50,7 +50,7 @@ def _mixture(c: Config) -> nn.Module:
 def _attention(c: Config, kind: str) -> nn.Attention:
     """Where a window is seen, twice as many heads of keys, and one more score for each head of queries."""
     c.require_divisible("num_attention_heads", by="num_key_value_heads")
-    d, near, bias = c.hidden_size, kind == KINDS[1], c.attention_bias
+    d, near, bias = c.hidden_size, kind == LAYER_KINDS[1], c.attention_bias
     queries, keys = c.num_attention_heads, c.num_key_value_heads * (2 if near else 1)
     before = c.sliding_window_size
     window = c.sliding_window if before is None else before + 1  # the older key leaves the own position out

@@ -6,7 +6,7 @@ from tallystick.architectures import kit
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 
-KINDS = ("full_attention", "linear_attention")
+LAYER_KINDS = ("full_attention", "linear_attention")
 
 
 @architecture(
@@ -29,16 +29,16 @@ KINDS = ("full_attention", "linear_attention")
 )
 def minimax(c: Config) -> nn.Model:
     runs = ((kind, len(list(run))) for kind, run in groupby(_kinds(c)))
-    return kit.decoder(c, nn.ModuleList(*((layers, _block(c, linear=kind == KINDS[1])) for kind, layers in runs)))
+    return kit.decoder(c, nn.ModuleList(*((layers, _block(c, linear=kind == LAYER_KINDS[1])) for kind, layers in runs)))
 
 
 def _kinds(c: Config) -> list[str]:
     """What each layer mixes by: as listed, or attention and a scan in turns."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
-        return [KINDS[layer % 2] for layer in range(kit.listable(c))]
-    if not isinstance(listed, list) or len(listed) < count or not all(kind in KINDS for kind in listed):
-        raise c.refuse(f"layer_types must list {' or '.join(KINDS)} for each of the {count} layers")
+        return [LAYER_KINDS[layer % 2] for layer in range(kit.listable(c))]
+    if not isinstance(listed, list) or len(listed) < count or not all(kind in LAYER_KINDS for kind in listed):
+        raise c.refuse(f"layer_types must list {' or '.join(LAYER_KINDS)} for each of the {count} layers")
     return listed[:count]
 
 

@@ -7,7 +7,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 from tallystick.errors import shown
 
-KINDS = ("full_attention", "minimax_m3_sparse")
+LAYER_KINDS = ("full_attention", "minimax_m3_sparse")
 OLDER = {
     "index_n_heads": "sparse_num_index_heads",
     "index_head_dim": "sparse_index_dim",
@@ -42,7 +42,7 @@ OLDER = {
 )
 def minimax_m3_vl_text(c: Config) -> nn.Model:
     d = c.hidden_size
-    attends = _marked(c, _older(c).get("sparse_attention_freq"), "layer_types", KINDS)
+    attends = _marked(c, _older(c).get("sparse_attention_freq"), "layer_types", LAYER_KINDS)
     feeds = _marked(c, c.moe_layer_freq, "mlp_layer_types", kit.FEED_FORWARD, otherwise=1)
     dense, sparse = _fused_mlp(d, c.dense_intermediate_size), _mixture(c)
 
@@ -91,7 +91,7 @@ def _mixture(c: Config) -> nn.Module:
 
 def _attention(c: Config, kind: str) -> nn.Attention:
     """Grouped heads; some layers read blocks alone that an indexer chooses, by the highest score in each."""
-    if kind == KINDS[0]:
+    if kind == LAYER_KINDS[0]:
         runs = kit.heads(c)
         return kit.attention(c, runs, **kit.head_norms(runs, kind="gemma"))
     d, (count, size, block, blocks) = c.hidden_size, (_size(c, key, _older(c)) for key in OLDER)

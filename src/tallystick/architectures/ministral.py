@@ -8,7 +8,7 @@ from tallystick.core.registry import REQUIRED, Config, architecture, nonnegative
 @architecture(
     "ministral",
     "MinistralForCausalLM",
-    running={**kit.SILU, "sliding_window": nonnegative(4096, nullable=True), "layer_types": None},
+    running={**kit.HIDDEN_ACT_SILU, "sliding_window": nonnegative(4096, nullable=True), "layer_types": None},
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=14336,

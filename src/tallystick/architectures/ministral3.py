@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, nonnegative
 @architecture(
     "ministral3",
     "Ministral3ForCausalLM",
-    running={**kit.SILU, "sliding_window": nonnegative(None, nullable=True)},
+    running={**kit.HIDDEN_ACT_SILU, "sliding_window": nonnegative(None, nullable=True)},
     vocab_size=131072,
     hidden_size=4096,
     intermediate_size=14336,

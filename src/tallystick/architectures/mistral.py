@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "mistral",
     "MistralForCausalLM",
-    running={**kit.SILU, "sliding_window": nonnegative(4096, nullable=True)},
+    running={**kit.HIDDEN_ACT_SILU, "sliding_window": nonnegative(4096, nullable=True)},
     vocab_size=32000,
     hidden_size=4096,
     intermediate_size=14336,

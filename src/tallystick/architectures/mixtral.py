@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "mixtral",
     "MixtralForCausalLM",
-    running={**kit.SILU, "sliding_window": nonnegative(None, nullable=True)},
+    running={**kit.HIDDEN_ACT_SILU, "sliding_window": nonnegative(None, nullable=True)},
     aliases={"num_experts": "num_local_experts"},
     vocab_size=32000,
     hidden_size=4096,

@@ -6,9 +6,9 @@ Its causal language model is the text alone; the whole has eyes before it.
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import behind, conv, seeing
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, architecture
+from tallystick.core.registry import Config, NestedConfig, architecture
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         "hidden_size": 1280,
         "num_hidden_layers": 32,
@@ -44,9 +44,9 @@ def _whole(c: Config, text: nn.Model) -> nn.Model:
 @architecture(
     "mllama",
     "MllamaForCausalLM",
-    siblings=seeing(_whole, vision_config=EYES),
+    variants=seeing(_whole, vision_config=VISION_CONFIG),
     parts={
-        "text_config": Part(
+        "text_config": NestedConfig(
             {
                 "vocab_size": 128256,
                 "hidden_size": 4096,
@@ -56,7 +56,7 @@ def _whole(c: Config, text: nn.Model) -> nn.Model:
                 "num_key_value_heads": 8,
                 "cross_attention_layers": None,
             },
-            running=kit.SILU,
+            running=kit.HIDDEN_ACT_SILU,
         )
     },
 )

@@ -1,7 +1,7 @@
 """ModernBERT as a decoder (Weller et al. 2025, "Seq vs Seq: An Open Suite of Paired Encoders and Decoders")."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import BARE, INSTEAD, product, sibling
+from tallystick.architectures.kit.variants import BARE, INSTEAD, product, variant
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative
 
@@ -12,13 +12,13 @@ def _classifier(c: Config) -> dict[str, nn.Node]:
     return {"head": head, "classifier": product(d, c.num_labels, bias=bias)}
 
 
-CLASSIFIER = {"ForSequenceClassification": sibling(f"`head` and `classifier` {INSTEAD}", _classifier, once=True)}
+CLASSIFIER = {"ForSequenceClassification": variant(f"`head` and `classifier` {INSTEAD}", _classifier, once=True)}
 
 
 @architecture(
     "modernbert-decoder",
     "ModernBertDecoderForCausalLM",
-    siblings=BARE | CLASSIFIER,
+    variants=BARE | CLASSIFIER,
     running={"local_attention": nonnegative(128, nullable=True), "global_attn_every_n_layers": 3, "layer_types": None},
     vocab_size=50368,
     hidden_size=768,

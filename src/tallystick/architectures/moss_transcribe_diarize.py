@@ -4,9 +4,9 @@ from tallystick.architectures.kit.bart import layer
 from tallystick.architectures.kit.towers import behind, conv
 from tallystick.architectures.qwen3 import qwen3
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, architecture, part_of
+from tallystick.core.registry import Config, NestedConfig, architecture, part_of
 
-EARS = Part(
+AUDIO_CONFIG = NestedConfig(
     {
         "hidden_size": 1024,
         "intermediate_size": 4096,
@@ -39,7 +39,7 @@ TEXT = part_of(
 @architecture(
     "moss_transcribe_diarize",
     "MossTranscribeDiarizeForConditionalGeneration",
-    parts={"text_config": TEXT, "audio_config": EARS},
+    parts={"text_config": TEXT, "audio_config": AUDIO_CONFIG},
     audio_merge_size=4,
     projector_bias=True,
     tie_word_embeddings=True,

@@ -1,7 +1,7 @@
 """MPT (MosaicML 2023, "Introducing MPT-7B"): ALiBi, and no bias anywhere."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import OLDER
+from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "mpt",
     "MptForCausalLM",
-    siblings=OLDER,
+    variants=OLDER,
     aliases={"hidden_size": "d_model", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"},
     vocab_size=50368,
     d_model=2048,

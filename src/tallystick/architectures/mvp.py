@@ -2,7 +2,7 @@
 
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole
-from tallystick.architectures.kit.siblings import product
+from tallystick.architectures.kit.variants import product
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -22,7 +22,7 @@ def _prompts(c: Config) -> dict[str, nn.Node]:
 @architecture(
     "mvp",
     "MvpForCausalLM",
-    siblings=whole(12, 4096, 16, prompts=_prompts, more=PROMPTS),
+    variants=whole(12, 4096, 16, prompts=_prompts, more=PROMPTS),
     aliases={"hidden_size": "d_model"},
     vocab_size=50267,
     max_position_embeddings=1024,

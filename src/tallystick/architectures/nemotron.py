@@ -22,6 +22,6 @@ from tallystick.core.registry import REQUIRED, Config, architecture, optional
 )
 def nemotron(c: Config) -> nn.Model:
     d = c.hidden_size
-    attends = kit.attention(c, kit.heads(c, rotary=kit.turned(c, kit.head_dim(c))), bias=c.attention_bias)
+    attends = kit.attention(c, kit.heads(c, rotary=kit.rotary_dim(c, kit.head_dim(c))), bias=c.attention_bias)
     mlp = kit.plain_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias)
     return kit.decoder(c, kit.pre_norm(attends, mlp, nn.LayerNorm(d)), nn.LayerNorm(d))

@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "olmo3",
     "Olmo3ForCausalLM",
-    running={**kit.SILU, "sliding_window": nonnegative(4096, nullable=True), "layer_types": None},
+    running={**kit.HIDDEN_ACT_SILU, "sliding_window": nonnegative(4096, nullable=True), "layer_types": None},
     vocab_size=50304,
     hidden_size=4096,
     intermediate_size=11008,

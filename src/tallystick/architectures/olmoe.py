@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "olmoe",
     "OlmoeForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     aliases={"num_local_experts": "num_experts"},
     vocab_size=50304,
     hidden_size=2048,

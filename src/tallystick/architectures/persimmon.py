@@ -24,7 +24,7 @@ def persimmon(c: Config) -> nn.Model:
     norm = nn.LayerNorm(size, times=count) if c.qk_layernorm else None
     block = nn.Module(
         self_attn=nn.Attention(
-            nn.Heads(count, count, size, rotary=kit.turned(c, size)),
+            nn.Heads(count, count, size, rotary=kit.rotary_dim(c, size)),
             query_key_value=nn.Linear(d, 3 * d),
             dense=nn.Linear(d, d),
             q_layernorm=norm,

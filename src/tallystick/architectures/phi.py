@@ -33,7 +33,7 @@ def phi(c: Config) -> nn.Model:
     block = nn.ParallelBlock(
         self_attn=kit.attention(
             c,
-            kit.heads(c, rotary=kit.turned(c, kit.head_dim(c))),
+            kit.heads(c, rotary=kit.rotary_dim(c, kit.head_dim(c))),
             bias=True,
             output="dense",
             q_layernorm=q_norm,

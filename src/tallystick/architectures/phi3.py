@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 @architecture(
     "phi3",
     "Phi3ForCausalLM",
-    running={**kit.SILU, "sliding_window": nonnegative(None, nullable=True)},
+    running={**kit.HIDDEN_ACT_SILU, "sliding_window": nonnegative(None, nullable=True)},
     vocab_size=32064,
     hidden_size=3072,
     intermediate_size=8192,

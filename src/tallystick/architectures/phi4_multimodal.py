@@ -7,9 +7,9 @@ from tallystick.architectures.kit.towers import SIGLIP, conv, siglip
 from tallystick.architectures.phi3 import layer
 from tallystick.core import nodes as nn
 from tallystick.core.dims import ceil
-from tallystick.core.registry import Config, Part, architecture, nonnegative, optional
+from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative, optional
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         **{key: default for key, default in SIGLIP.keys.items() if key != "vision_use_head"},
         "hidden_size": 1152,
@@ -20,7 +20,7 @@ EYES = Part(
         "patch_size": 14,
     }
 )
-EARS = Part(
+AUDIO_CONFIG = NestedConfig(
     {
         "hidden_size": 1024,
         "intermediate_size": 1536,
@@ -45,8 +45,8 @@ EARS = Part(
 @architecture(
     "phi4_multimodal",
     "Phi4MultimodalForCausalLM",
-    parts={"vision_config": EYES, "audio_config": EARS},
-    running={**kit.SILU, "sliding_window": nonnegative(None, nullable=True)},
+    parts={"vision_config": VISION_CONFIG, "audio_config": AUDIO_CONFIG},
+    running={**kit.HIDDEN_ACT_SILU, "sliding_window": nonnegative(None, nullable=True)},
     vocab_size=200064,
     hidden_size=3072,
     intermediate_size=8192,

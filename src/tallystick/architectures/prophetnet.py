@@ -7,7 +7,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "prophetnet",
     "ProphetNetForCausalLM",
-    siblings={},
+    variants={},
     vocab_size=30522,
     hidden_size=1024,
     decoder_ffn_dim=4096,

@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "qwen3",
     "Qwen3ForCausalLM",
-    running={**kit.SLIDING, **kit.SILU},
+    running={**kit.SLIDING, **kit.HIDDEN_ACT_SILU},
     vocab_size=151936,
     hidden_size=4096,
     intermediate_size=22016,

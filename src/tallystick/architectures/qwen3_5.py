@@ -4,9 +4,9 @@ from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import behind, conv, seeing
 from tallystick.architectures.qwen3_5_text import qwen3_5_text
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, Sibling, architecture, part_of
+from tallystick.core.registry import Config, ModelVariant, NestedConfig, architecture, part_of
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         "depth": 27,
         "hidden_size": 1152,
@@ -22,16 +22,16 @@ EYES = Part(
 )
 
 
-def whole() -> dict[str, Sibling]:
+def whole() -> dict[str, ModelVariant]:
     """The classes that see."""
-    return seeing(_whole, {"tie_word_embeddings": False}, vision_config=EYES)
+    return seeing(_whole, {"tie_word_embeddings": False}, vision_config=VISION_CONFIG)
 
 
 def _whole(c: Config, text: nn.Model) -> nn.Model:
     return behind(c, text, visual=_eyes(c.part("vision_config")))
 
 
-@architecture("qwen3_5", "Qwen3_5ForCausalLM", siblings=whole(), parts={"text_config": part_of("qwen3_5_text")})
+@architecture("qwen3_5", "Qwen3_5ForCausalLM", variants=whole(), parts={"text_config": part_of("qwen3_5_text")})
 def qwen3_5(c: Config) -> nn.Model:
     return qwen3_5_text(c.part("text_config"))
 

@@ -7,7 +7,7 @@ from tallystick.core.registry import Config, architecture, part_of
 
 
 @architecture(
-    "qwen3_5_moe", "Qwen3_5MoeForCausalLM", siblings=whole(), parts={"text_config": part_of("qwen3_5_moe_text")}
+    "qwen3_5_moe", "Qwen3_5MoeForCausalLM", variants=whole(), parts={"text_config": part_of("qwen3_5_moe_text")}
 )
 def qwen3_5_moe(c: Config) -> nn.Model:
     return qwen3_5_moe_text(c.part("text_config"))

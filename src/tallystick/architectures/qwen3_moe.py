@@ -11,7 +11,7 @@ from tallystick.errors import shown
 @architecture(
     "qwen3_moe",
     "Qwen3MoeForCausalLM",
-    running={**kit.SILU, "use_sliding_window": False, "sliding_window": nonnegative(4096, nullable=True)},
+    running={**kit.HIDDEN_ACT_SILU, "use_sliding_window": False, "sliding_window": nonnegative(4096, nullable=True)},
     aliases={"num_local_experts": "num_experts"},
     vocab_size=151936,
     hidden_size=2048,

@@ -9,7 +9,7 @@ from tallystick.architectures.qwen3_moe import dense_layers
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative
 
-KINDS = ("linear_attention", "full_attention")
+LAYER_KINDS = ("linear_attention", "full_attention")
 
 
 @architecture(
@@ -53,8 +53,8 @@ def qwen3_next(c: Config) -> nn.Model:
 def delta_decoder(c: Config, mlps: Sequence[nn.Module], **reads: nn.Module) -> nn.Model:
     """Gated delta nets and gated attention, each layer with its MLP; `reads` are the projections by which a net reads."""
     mixers: dict[str, dict[str, nn.Module]] = {
-        KINDS[0]: {"linear_attn": _delta_net(c, reads)},
-        KINDS[1]: {"self_attn": _attention(c)},
+        LAYER_KINDS[0]: {"linear_attn": _delta_net(c, reads)},
+        LAYER_KINDS[1]: {"self_attn": _attention(c)},
     }
     norm = _norm(c.hidden_size)
 
@@ -81,9 +81,9 @@ def _kinds(c: Config) -> list[str]:
     """What each layer mixes by: as listed, or every `full_attention_interval`-th by attention."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
-        return [KINDS[(layer + 1) % int(c.full_attention_interval) == 0] for layer in range(kit.listable(c))]
-    if not isinstance(listed, list) or len(listed) != count or not all(kind in KINDS for kind in listed):
-        raise c.refuse(f"layer_types must list {' or '.join(KINDS)} for each of the {count} layers")
+        return [LAYER_KINDS[(layer + 1) % int(c.full_attention_interval) == 0] for layer in range(kit.listable(c))]
+    if not isinstance(listed, list) or len(listed) != count or not all(kind in LAYER_KINDS for kind in listed):
+        raise c.refuse(f"layer_types must list {' or '.join(LAYER_KINDS)} for each of the {count} layers")
     return listed
 
 

@@ -1,16 +1,16 @@
 """Reformer (Kitaev et al. 2020, "Reformer: The Efficient Transformer"): hashed attention, two streams, positions on two axes."""
 
 from tallystick.architectures import kit
-from tallystick.architectures.kit.siblings import BARE, INSTEAD, sibling, two_products
+from tallystick.architectures.kit.variants import BARE, INSTEAD, two_products, variant
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
 
-KINDS = {"lsh": ("query_key", "value"), "local": ("query", "key", "value")}  # and their projections
+LAYER_KINDS = {"lsh": ("query_key", "value"), "local": ("query", "key", "value")}  # and their projections
 LISTED = ["local", "lsh"] * 3
 
 CLASSIFIER = {
-    "ForSequenceClassification": sibling(
+    "ForSequenceClassification": variant(
         f"`classifier` {INSTEAD}",
         lambda c: {"classifier": two_products(2 * c.hidden_size, c.hidden_size, c.num_labels)},
         once=True,
@@ -21,7 +21,7 @@ CLASSIFIER = {
 @architecture(
     "reformer",
     "ReformerModelWithLMHead",
-    siblings=BARE | CLASSIFIER,
+    variants=BARE | CLASSIFIER,
     running={"local_num_chunks_after": nonnegative(), "lsh_num_chunks_after": nonnegative()},
     vocab_size=320,
     hidden_size=256,
@@ -63,9 +63,9 @@ def _kinds(c: Config) -> list[str]:
     if (
         not isinstance(listed, list)
         or not listed
-        or not all(isinstance(kind, str) and kind in KINDS for kind in listed)
+        or not all(isinstance(kind, str) and kind in LAYER_KINDS for kind in listed)
     ):
-        raise c.refuse(f"attn_layers is {shown(listed)}, expected a list of {' and '.join(KINDS)}")
+        raise c.refuse(f"attn_layers is {shown(listed)}, expected a list of {' and '.join(LAYER_KINDS)}")
     for kind in {*listed}:
         if c.is_decoder and getattr(c, f"{kind}_num_chunks_after"):
             raise c.refuse(f"{kind}_num_chunks_after must be 0: a decoder sees nothing behind")
@@ -79,7 +79,7 @@ def _kinds(c: Config) -> list[str]:
 
 def _block(c: Config, kind: str) -> nn.Module:
     d, inner, heads = c.hidden_size, c.feed_forward_size, c.num_attention_heads * c.attention_head_size
-    reads = {name: nn.Linear(d, heads, bias=False) for name in KINDS[kind]}
+    reads = {name: nn.Linear(d, heads, bias=False) for name in LAYER_KINDS[kind]}
     return nn.Module(
         # How it runs is not told: what a position sees depends on the hashes of all.
         attention=nn.Attention(

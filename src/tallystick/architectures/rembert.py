@@ -1,7 +1,7 @@
 """RemBERT (Chung et al. 2020, "Rethinking Embedding Coupling in Pre-trained Language Models"): a narrow embedding, a wide head."""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, transform
-from tallystick.architectures.kit.bert_siblings import BERT
+from tallystick.architectures.kit.bert_variants import BERT
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -17,7 +17,7 @@ SIZES = {
 OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "tie_word_embeddings"}  # nothing is ever tied
 
 
-@architecture("rembert", "RemBertForCausalLM", siblings=BERT, **OWN)
+@architecture("rembert", "RemBertForCausalLM", variants=BERT, **OWN)
 def rembert(c: Config) -> nn.Model:
     narrow, wide = c.input_embedding_size, c.output_embedding_size
     return nn.Model(

@@ -9,7 +9,7 @@ from tallystick.architectures.kit.bert import (
     transform,
     with_lm_head,
 )
-from tallystick.architectures.kit.bert_siblings import ROBERTA
+from tallystick.architectures.kit.bert_variants import ROBERTA
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -17,7 +17,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "roberta-prelayernorm",
     "RobertaPreLayerNormForCausalLM",
-    siblings=ROBERTA,
+    variants=ROBERTA,
     running=PADDING,
     **KEYS | {"vocab_size": 50265},
 )

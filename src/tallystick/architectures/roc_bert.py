@@ -1,7 +1,7 @@
 """RoCBert (Su et al. 2022, "RoCBert: Robust Chinese Bert"): BERT, whose tokens also have a sound and a shape."""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures.kit.bert_siblings import BERT
+from tallystick.architectures.kit.bert_variants import BERT
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "roc_bert",
     "RoCBertForCausalLM",
-    siblings=BERT,
+    variants=BERT,
     **KEYS,
     enable_pronunciation=True,
     enable_shape=True,

@@ -2,7 +2,7 @@
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
-from tallystick.architectures.kit.bert_siblings import UNPOOLED
+from tallystick.architectures.kit.bert_variants import UNPOOLED
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, optional
 
@@ -10,7 +10,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "roformer",
     "RoFormerForCausalLM",
-    siblings=UNPOOLED,
+    variants=UNPOOLED,
     **KEYS | {"vocab_size": 50000, "max_position_embeddings": 1536},
     embedding_size=optional(),
 )

@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "seed_oss",
     "SeedOssForCausalLM",
-    running={**kit.SILU, "residual_dropout": 0.1, "attention_dropout": 0.1},
+    running={**kit.HIDDEN_ACT_SILU, "residual_dropout": 0.1, "attention_dropout": 0.1},
     vocab_size=155136,
     hidden_size=4096,
     intermediate_size=27648,

@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
     "smollm3",
     "SmolLM3ForCausalLM",
     running={
-        **kit.SILU,
+        **kit.HIDDEN_ACT_SILU,
         "use_sliding_window": False,
         "sliding_window": nonnegative(None, nullable=True),
         "no_rope_layers": None,

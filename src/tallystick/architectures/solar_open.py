@@ -9,7 +9,7 @@ from tallystick.core.registry import Config, architecture, nonnegative
 @architecture(
     "solar_open",
     "SolarOpenForCausalLM",
-    running=kit.SILU,
+    running=kit.HIDDEN_ACT_SILU,
     aliases={"num_local_experts": "n_routed_experts"},
     vocab_size=196608,
     hidden_size=4096,

@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "stablelm",
     "StableLmForCausalLM",
-    running={**kit.SILU, "partial_rotary_factor": 0.25, "rope_parameters": None, "hidden_dropout": 0.0},
+    running={**kit.HIDDEN_ACT_SILU, "partial_rotary_factor": 0.25, "rope_parameters": None, "hidden_dropout": 0.0},
     vocab_size=50304,
     hidden_size=2560,
     intermediate_size=6912,
@@ -27,7 +27,7 @@ def stablelm(c: Config) -> nn.Model:
     runs = kit.heads(
         c,
         size,
-        rotary=kit.turned(c, size),
+        rotary=kit.rotary_dim(c, size),
     )
     # Attention and MLP can run side by side, behind one norm.
     block = (nn.ParallelBlock if c.use_parallel_residual else nn.Module)(

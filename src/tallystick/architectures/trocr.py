@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture, optional
 @architecture(
     "trocr",
     "TrOCRForCausalLM",
-    siblings={},
+    variants={},
     aliases={
         "hidden_size": "d_model",
         "num_attention_heads": "decoder_attention_heads",

@@ -8,7 +8,7 @@ from tallystick.core.registry import Config, architecture
 @architecture(
     "whisper",
     "WhisperForCausalLM",
-    siblings={},
+    variants={},
     aliases={"hidden_size": "d_model"},
     vocab_size=51865,
     decoder_layers=4,

@@ -9,7 +9,7 @@ from tallystick.architectures.kit.bert import (
     transform,
     with_lm_head,
 )
-from tallystick.architectures.kit.bert_siblings import ROBERTA
+from tallystick.architectures.kit.bert_variants import ROBERTA
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
@@ -24,7 +24,7 @@ SIZES = {
 }
 
 
-@architecture("xlm-roberta-xl", "XLMRobertaXLForCausalLM", siblings=ROBERTA, running=PADDING, **KEYS | SIZES)
+@architecture("xlm-roberta-xl", "XLMRobertaXLForCausalLM", variants=ROBERTA, running=PADDING, **KEYS | SIZES)
 def xlm_roberta_xl(c: Config) -> nn.Model:
     norm = nn.LayerNorm(c.hidden_size)
     stack = layers(c, heads_after_padding(c), behind=False, attention={"self_attn_layer_norm": norm}, LayerNorm=norm)

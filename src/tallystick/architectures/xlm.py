@@ -2,28 +2,28 @@
 
 from itertools import pairwise
 
-from tallystick.architectures.kit.siblings import BARE, INSTEAD, SUMMARY, labels_of_each, sibling, spans, summary
+from tallystick.architectures.kit.variants import BARE, INSTEAD, SUMMARY, labels_of_each, spans, summary, variant
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 from tallystick.errors import shown
 
 CLASSES = {
     **BARE,
-    "ForSequenceClassification": sibling(
+    "ForSequenceClassification": variant(
         f"`sequence_summary` {INSTEAD}",
         lambda c: {"sequence_summary": summary(c, c.emb_dim)},
         once=True,
         keys=SUMMARY | {"summary_proj_to_labels": True},
     ),
-    "ForTokenClassification": sibling(f"`classifier` {INSTEAD}", lambda c: labels_of_each(c, c.emb_dim)),
-    "ForQuestionAnsweringSimple": sibling(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.emb_dim)),
+    "ForTokenClassification": variant(f"`classifier` {INSTEAD}", lambda c: labels_of_each(c, c.emb_dim)),
+    "ForQuestionAnsweringSimple": variant(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.emb_dim)),
 }
 
 
 @architecture(
     "xlm",
     "XLMWithLMHeadModel",
-    siblings=CLASSES,
+    variants=CLASSES,
     aliases={
         "hidden_size": "emb_dim",
         "num_attention_heads": "n_heads",

@@ -1,35 +1,35 @@
 """XLNet (Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining"): relative positions, projections of three dimensions."""
 
-from tallystick.architectures.kit.siblings import (
+from tallystick.architectures.kit.variants import (
     BARE,
     INSTEAD,
     SUMMARY,
     labels_of_each,
     product,
-    sibling,
     spans,
     summary,
+    variant,
 )
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative
 
 CLASSES = {
     **BARE,
-    "ForSequenceClassification": sibling(
+    "ForSequenceClassification": variant(
         f"`sequence_summary` and `logits_proj` {INSTEAD}",
         lambda c: {"sequence_summary": summary(c, c.d_model), "logits_proj": product(c.d_model, c.num_labels)},
         once=True,
         keys=SUMMARY,
     ),
-    "ForTokenClassification": sibling(f"`classifier` {INSTEAD}", lambda c: labels_of_each(c, c.d_model)),
-    "ForQuestionAnsweringSimple": sibling(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.d_model)),
+    "ForTokenClassification": variant(f"`classifier` {INSTEAD}", lambda c: labels_of_each(c, c.d_model)),
+    "ForQuestionAnsweringSimple": variant(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.d_model)),
 }
 
 
 @architecture(
     "xlnet",
     "XLNetLMHeadModel",
-    siblings=CLASSES,
+    variants=CLASSES,
     aliases={
         "n_token": "vocab_size",
         "hidden_size": "d_model",

@@ -13,7 +13,7 @@ from tallystick.architectures.kit.bert import (
     transform,
     with_lm_head,
 )
-from tallystick.architectures.kit.bert_siblings import ROBERTA
+from tallystick.architectures.kit.bert_variants import ROBERTA
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 from tallystick.errors import shown
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[\w-]+")
 @architecture(
     "xmod",
     "XmodForCausalLM",
-    siblings=ROBERTA,
+    variants=ROBERTA,
     running=PADDING,
     **KEYS,
     pre_norm=False,

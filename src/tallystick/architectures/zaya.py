@@ -4,7 +4,7 @@ from tallystick.architectures import kit
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative
 
-KINDS = ("hybrid", "hybrid_sliding")
+LAYER_KINDS = ("hybrid", "hybrid_sliding")
 CCA = "Figliolia et al. 2025, Compressed Convolutional Attention"
 
 
@@ -111,7 +111,7 @@ def _convolution(channels: int, reads: int, kernel: int) -> nn.Module:
 def _windows(c: Config) -> nn.Windows:
     if c.layer_types is None:
         return nn.EVERYTHING
-    kinds = kit.listed(c, "layer_types", KINDS, str)
-    if KINDS[1] in kinds and c.sliding_window is None:
+    kinds = kit.listed(c, "layer_types", LAYER_KINDS, str)
+    if LAYER_KINDS[1] in kinds and c.sliding_window is None:
         raise c.refuse("layer_types lists hybrid_sliding, for which sliding_window must be stated")
-    return kit.in_runs((kind == KINDS[1] for kind in kinds), c.sliding_window, None)
+    return kit.in_runs((kind == LAYER_KINDS[1] for kind in kinds), c.sliding_window, None)

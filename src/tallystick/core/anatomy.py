@@ -183,7 +183,7 @@ class Norm(NamedTuple):
     after: bool = False  # reads what an attention or MLP gives
 
 
-class Reading(NamedTuple):
+class AttentionRun(NamedTuple):
     """Attention, and how its projections read a token."""
 
     heads: Heads
@@ -232,11 +232,11 @@ class Dropout(NamedTuple):
     width: int
 
 
-class Part(NamedTuple):
+class RunningPart(NamedTuple):
     """One thing that runs, in as many layers as have it."""
 
     name: str  # with {} for the layers' numbers
     layers: int
-    what: Norm | Reading | FeedForward | Routing | Projection | Dropout | ChunkedScan
+    what: Norm | AttentionRun | FeedForward | Routing | Projection | Dropout | ChunkedScan
     start: int | None = None  # number of the first layer, None outside of numbered blocks
     again: bool = False  # what it reads is read by an earlier part too

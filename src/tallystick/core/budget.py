@@ -29,7 +29,7 @@ _LOOK = 20_000  # steps between two looks at the clock
 
 
 class OverBudget(BadInput):
-    """Reading a source takes more than it may: nothing more of it is read."""
+    """AttentionRun a source takes more than it may: nothing more of it is read."""
 
     code = "too-large"
 

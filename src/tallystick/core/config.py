@@ -240,7 +240,7 @@ class Config:
         return Dim(number, symbol)
 
 
-class Part(NamedTuple):
+class NestedConfig(NamedTuple):
     """A config inside of another: what an `Architecture` has of its keys."""
 
     keys: Mapping[str, Any]
@@ -253,18 +253,18 @@ class Part(NamedTuple):
     family: str = ""  # the native type whose keys these are, with its defaults or others
 
 
-def whole(values: Mapping[str, Any], parts: Mapping[str, Part]) -> dict[str, Any]:
+def with_nested_defaults(values: Mapping[str, Any], parts: Mapping[str, NestedConfig]) -> dict[str, Any]:
     """A config with the parts of which it says nothing as its type has them then."""
     stated = {str(name).partition(".")[0] for name, value in values.items() if value is not None}
     return {**values, **{name: part.unstated for name, part in parts.items() if part.unstated and name not in stated}}
 
 
-def flat(values: Mapping[str, Any], parts: Mapping[str, Part], where: str) -> dict[str, Any]:
+def flatten_nested(values: Mapping[str, Any], parts: Mapping[str, NestedConfig], where: str) -> dict[str, Any]:
     """A config with the keys of its parts beside its own, under dotted names, which win over those inside.
 
     What is left under the name of a part says whether there is one: null, or nothing in particular.
 
-    >>> flat({"text_config": {"hidden_size": 8}}, {"text_config": Part({})}, "config.json")
+    >>> flatten_nested({"text_config": {"hidden_size": 8}}, {"text_config": NestedConfig({})}, "config.json")
     {'text_config': {}, 'text_config.hidden_size': 8}
     """
     out: dict[str, Any] = {}

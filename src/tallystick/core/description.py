@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tallystick.core.anatomy import Attending, Mixing, Part, Recurring
+from tallystick.core.anatomy import Attending, Mixing, Recurring, RunningPart
 
 if TYPE_CHECKING:
     from tallystick.core.ledger import Entry
@@ -39,7 +39,7 @@ class ModelDescription:
     attending: tuple[Attending, ...] = ()  # how each layer attends
     recurring: tuple[Recurring, ...] = ()  # which layers carry a state along
     mixing: tuple[Mixing, ...] = ()  # products of layers that no tensor's shape shows
-    parts: tuple[Part, ...] = ()  # what runs
+    parts: tuple[RunningPart, ...] = ()  # what runs
     irregular: str = ""  # which products do not take each token once, in words
     towers: tuple[str, ...] = ()  # how the names of tensors begin that read images or sound, and no token
     unlearned: tuple[str, ...] = ()  # how the names of parameters begin that get no gradients

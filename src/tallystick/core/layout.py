@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tallystick.core import anatomy
 from tallystick.core import nodes as nn
-from tallystick.core.anatomy import Attending, ChunkedScan, Heads, Mixing, Part, Recurring
+from tallystick.core.anatomy import Attending, ChunkedScan, Heads, Mixing, Recurring, RunningPart
 from tallystick.core.description import ModelDescription
 from tallystick.core.dims import expression_of
 from tallystick.core.ledger import Axis, Entry
@@ -41,7 +41,7 @@ def lay_out(model: nn.Model, *, dtype: str) -> list[Entry]:
     return _entries(model, walk(model), dtype)
 
 
-def parts(model: nn.Model) -> tuple[Part, ...]:
+def parts(model: nn.Model) -> tuple[RunningPart, ...]:
     """What runs, stacks rolled up, in printing order; nothing where MLPs or scans do not say how they run."""
     return _parts(list(walk(model)))
 
@@ -174,12 +174,12 @@ def _recurring(sites: Iterable[Site]) -> Iterator[Recurring]:
 
 def _mixing(sites: Iterable[Site]) -> Iterator[Mixing]:
     """What every layer multiplies beside its tensors and its attention."""
-    for site, node in _outermost(sites, nn.Mixer):
+    for site, node in _outermost(sites, nn.TokenMixer):
         start, length = map(int, site.layers)
         yield Mixing(site.name, start, length, int(node.multiplications))
 
 
-def _parts(sites: list[Site]) -> tuple[Part, ...]:
+def _parts(sites: list[Site]) -> tuple[RunningPart, ...]:
     feeds = any(mlp.runs for _, mlp in _outermost(sites, nn.MLP))
     feeds = feeds or any(router.runs for _, router in _outermost(sites, nn.Router))
     scans = all(isinstance(one.keeps.runs, ChunkedScan) for one in _recurring(sites))
@@ -188,9 +188,9 @@ def _parts(sites: list[Site]) -> tuple[Part, ...]:
     return tuple(_part(site, what) for site in sites if _runs_itself(site) and (what := _runs(site)))
 
 
-def _part(site: Site, what: Any) -> Part:
+def _part(site: Site, what: Any) -> RunningPart:
     layers = math.prod(int(axis.length) for axis in site.axes)
-    return Part(site.name, layers, what, site.axes[-1].start if site.axes else None, _reads_again(site))
+    return RunningPart(site.name, layers, what, site.axes[-1].start if site.axes else None, _reads_again(site))
 
 
 def _runs_itself(site: Site) -> bool:
@@ -222,7 +222,7 @@ def _runs(site: Site) -> Any:
     return getattr(node, "runs", None)
 
 
-def _reading(node: nn.Attention, heads: Heads) -> anatomy.Reading:
+def _reading(node: nn.Attention, heads: Heads) -> anatomy.AttentionRun:
     """Which projections of an attention read the token, told by the formulas of their widths.
 
     One, the output, reads what all heads give. Of the others, those that read as much as the first read the token.
@@ -233,7 +233,7 @@ def _reading(node: nn.Attention, heads: Heads) -> anatomy.Reading:
     reads.pop(likeness.index(max(likeness)))
     token, *others = reads
     waists = tuple(width for width in others if expression_of(width) != expression_of(token))
-    return anatomy.Reading(heads, token, len(reads) - len(waists), waists)
+    return anatomy.AttentionRun(heads, token, len(reads) - len(waists), waists)
 
 
 def _reads_again(site: Site) -> bool:

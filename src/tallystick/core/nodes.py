@@ -50,7 +50,6 @@ __all__ = [
     "IndexerModule",
     "LayerNorm",
     "Linear",
-    "Mixer",
     "Model",
     "Module",
     "ModuleList",
@@ -69,6 +68,7 @@ __all__ = [
     "SequentialScan",
     "Shared",
     "Tensor",
+    "TokenMixer",
     "Tower",
     "Windows",
     "rebuilt",
@@ -179,7 +179,7 @@ class IndexerModule(Module):
     """What chooses the positions that an attention reads: parameters, but no gradient goes through a choice."""
 
 
-class Mixer(Module):
+class TokenMixer(Module):
     """What multiplies a token with what it computed of it, beside its own tensors: `multiplications` of each token."""
 
     multiplications: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tallystick.core.config import REQUIRED, TIE, Config, Part, int_or, nonnegative, optional, per_layer
+from tallystick.core.config import REQUIRED, TIE, Config, NestedConfig, int_or, nonnegative, optional, per_layer
 from tallystick.core.nodes import Model
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "Alias",
     "Architecture",
     "Config",
-    "Part",
-    "Sibling",
+    "ModelVariant",
+    "NestedConfig",
     "alias",
     "architecture",
     "int_or",
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 
-class Sibling(NamedTuple):
+class ModelVariant(NamedTuple):
     """Another class of a type than its language model, and made of that: the same body, with another head, none, or more beside it."""
 
     make: Callable[[Config, Model], Model]
     head: str = ""  # what it has in place of the LM head, in words; "" where it has that one
     keys: Mapping[str, Any] = {}  # those that it reads beside the language model's, and their other names
     aliases: Mapping[str, str] = {}
-    parts: Mapping[str, Part] = {}  # as in `Architecture`
+    parts: Mapping[str, NestedConfig] = {}  # as in `Architecture`
 
 
 class Architecture(NamedTuple):
@@ -46,9 +46,9 @@ class Architecture(NamedTuple):
     aliases: Mapping[str, str]  # other names of those keys
     build: Callable[[Config], Model]
     running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
-    siblings: Mapping[str, Sibling] | None = None  # by how the names of the classes end; None: those of a decoder
+    variants: Mapping[str, ModelVariant] | None = None  # by how the names of the classes end; None: those of a decoder
     # Keys that hold configs, whose own are among `keys` and `running` under dotted names.
-    parts: Mapping[str, Part] = {}
+    parts: Mapping[str, NestedConfig] = {}
 
 
 REGISTRY: dict[str, Architecture] = {}
@@ -60,14 +60,14 @@ def architecture(
     *,
     aliases: Mapping[str, str] | None = None,
     running: Mapping[str, Any] | None = None,
-    siblings: Mapping[str, Sibling] | None = None,
-    parts: Mapping[str, Part] | None = None,
+    variants: Mapping[str, ModelVariant] | None = None,
+    parts: Mapping[str, NestedConfig] | None = None,
     **keys: Any,
 ) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
     """Register a family: the decorated function reads a `Config` and returns the `Model`.
 
     `keys` are the config keys that change a tensor, with the defaults of its type (see `Config`); `running` those that
-    change no tensor, and how the model runs; `siblings` as in `Architecture`; `parts` are the keys that hold configs, which
+    change no tensor, and how the model runs; `variants` as in `Architecture`; `parts` are the keys that hold configs, which
     the function reads by `Config.part`. The file ``architectures/NAME.py`` that
     holds it is found by its name: nothing else needs an edit.
     """
@@ -81,7 +81,7 @@ def architecture(
             {**(aliases or {}), **_dotted(inside, "aliases")},
             build,
             {**(running or {}), **_dotted(inside, "running")},
-            None if siblings is None else {ending: _flat(sibling) for ending, sibling in siblings.items()},
+            None if variants is None else {ending: _flat(variant) for ending, variant in variants.items()},
             inside,
         )
         return build
@@ -108,17 +108,17 @@ def register_alias(name: str, alias: Alias, family: Architecture) -> Architectur
     Raises:
         TypeError: when the alias gives another default to a key that its family does not read.
     """
-    declared = set(family.keys).union(*(sibling.keys for sibling in (family.siblings or {}).values()))
+    declared = set(family.keys).union(*(variant.keys for variant in (family.variants or {}).values()))
     if unknown := set(alias.keys) - declared:
         raise TypeError(f"{name} states {', '.join(sorted(unknown))}, which {alias.like} does not read")
 
     def other(keys: Mapping[str, Any]) -> dict[str, Any]:
         return {key: alias.keys.get(key, default) for key, default in keys.items()}
 
-    siblings = family.siblings and {
-        ending: sibling._replace(keys=other(sibling.keys)) for ending, sibling in family.siblings.items()
+    variants = family.variants and {
+        ending: variant._replace(keys=other(variant.keys)) for ending, variant in family.variants.items()
     }
-    REGISTRY[name] = family._replace(name=name, class_name=alias.class_name, keys=other(family.keys), siblings=siblings)
+    REGISTRY[name] = family._replace(name=name, class_name=alias.class_name, keys=other(family.keys), variants=variants)
     return REGISTRY[name]
 
 
@@ -129,14 +129,14 @@ def part_of(
     own_type: bool = False,
     unstated: Mapping[str, Any] | None = None,
     **defaults: Any,
-) -> Part:
+) -> NestedConfig:
     """The config of another family as a part.
 
     Args:
         model_type: the family.
         tied_above: the whole says whether embedding and head are tied, so that what the part says of it changes nothing.
-        own_type: as `model_type` in `Part`.
-        unstated: as in `Part`.
+        own_type: as `model_type` in `NestedConfig`.
+        unstated: as in `NestedConfig`.
         **defaults: where they are not those of the family.
     """
     family = REGISTRY[model_type]
@@ -146,18 +146,18 @@ def part_of(
     )
     if tied_above:
         running[TIE] = keys.pop(TIE)
-    return Part(
+    return NestedConfig(
         keys, running, family.aliases, model_type if own_type else "", unstated=unstated or {}, family=model_type
     )
 
 
-def _flat(sibling: Sibling) -> Sibling:
+def _flat(variant: ModelVariant) -> ModelVariant:
     """A class that names the keys of its parts among its own."""
-    keys, running, aliases = (_dotted(sibling.parts, field) for field in ("keys", "running", "aliases"))
-    return sibling._replace(keys={**sibling.keys, **keys, **running}, aliases={**sibling.aliases, **aliases})
+    keys, running, aliases = (_dotted(variant.parts, field) for field in ("keys", "running", "aliases"))
+    return variant._replace(keys={**variant.keys, **keys, **running}, aliases={**variant.aliases, **aliases})
 
 
-def _dotted(parts: Mapping[str, Part], field: str) -> dict[str, Any]:
+def _dotted(parts: Mapping[str, NestedConfig], field: str) -> dict[str, Any]:
     """The keys of all parts, or their aliases, under dotted names."""
     return {
         f"{name}.{key}": f"{name}.{value}" if field == "aliases" else value

@@ -29,7 +29,7 @@ _LONGEST = 50  # characters of a name that are repeated in a hidden one, which m
 
 
 @contextmanager
-def written_whole(out: Path, *, replace: bool = False, parents: bool = False) -> Iterator[Path]:
+def atomic_folder(out: Path, *, replace: bool = False, parents: bool = False) -> Iterator[Path]:
     """A new folder to write into, which takes the name `out` at the end; after any error nothing of it is left.
 
     With `replace` a folder of that name is exchanged for the new one in one step, where the file system can do that.

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, cast
 
 from tallystick.files.local import OpenFile, opened
 from tallystick.files.remote import Location
-from tallystick.formats.weights_file import Contents
+from tallystick.formats.weights_file import WeightsFile
 
 
 class Reader(Protocol):
@@ -22,7 +22,7 @@ class Reader(Protocol):
     def sniff(self, file: OpenFile) -> bool:
         """Whether a file is of this format."""
 
-    def read(self, file: OpenFile) -> Contents:
+    def read(self, file: OpenFile) -> WeightsFile:
         """What it holds; `BadInput` for what is not of the format, or broken."""
 
 
@@ -67,7 +67,7 @@ def is_weights(name: str) -> bool:
     return name.endswith(INDEXES) or any(one.has(name) for one in FORMATS)
 
 
-def read_weights(path: Location, among: Sequence[Format] = FORMATS) -> Contents:
+def read_weights(path: Location, among: Sequence[Format] = FORMATS) -> WeightsFile:
     """Read one file of weights, opened once.
 
     Args:

@@ -22,7 +22,7 @@ from tallystick.formats.pickled.pickles import LARGEST, followed
 from tallystick.formats.pickled.state_dicts import tensors_in
 from tallystick.formats.pickled.torch_calls import names_alone, ordered_dict, other
 from tallystick.formats.pickled.torch_tensors import dtype_of, is_size, sizes_of
-from tallystick.formats.weights_file import NOWHERE, Contents, Header, StoredTensor, check_shape
+from tallystick.formats.weights_file import NOWHERE, Header, StoredTensor, WeightsFile, check_shape
 
 KIND = "distributed"
 
@@ -62,7 +62,7 @@ def sniff(file: OpenFile) -> bool:
     return file.start.startswith(b"\x80")
 
 
-def read(file: OpenFile) -> Contents:
+def read(file: OpenFile) -> WeightsFile:
     """The tensors of a checkpoint by its ``.metadata``.
 
     Raises:
@@ -83,7 +83,7 @@ def read(file: OpenFile) -> Contents:
         raise BadInput(f"{path} cannot be read: {error}", code=error.code) from None
     found = found._replace(beside={**found.beside, **optimizers})
     tensors = [StoredTensor(name, one.dtype, one.shape, NOWHERE, NOWHERE) for name, one in found.tensors.items()]
-    return Contents(KIND, [(path, Header(tensors, {}))], notes=found.notes())
+    return WeightsFile(KIND, [(path, Header(tensors, {}))], notes=found.notes())
 
 
 def _is_tensor(value: Any) -> bool:

@@ -23,7 +23,7 @@ from tallystick.files.local import OpenFile, opened, read_all_of
 from tallystick.files.remote import Location, NotThere, at_once
 from tallystick.formats.gguf_names import buffers_among, experts_used, role_of, tied_output
 from tallystick.formats.gguf_types import LIST, SCALARS, TENSOR_TYPES, TEXT, UINT32
-from tallystick.formats.weights_file import Contents, Header, StoredTensor, check_shape
+from tallystick.formats.weights_file import Header, StoredTensor, WeightsFile, check_shape
 
 KIND = "gguf"
 MAGIC = b"GGUF"
@@ -52,7 +52,7 @@ def sniff(file: OpenFile) -> bool:
     return file.start.startswith(MAGIC)
 
 
-def read(file: OpenFile) -> Contents:
+def read(file: OpenFile) -> WeightsFile:
     """The tensors of a file, or of all its parts where it is one of several.
 
     Raises:
@@ -69,7 +69,7 @@ def read(file: OpenFile) -> Contents:
     if tied := tied_output(metadata, names):
         files[0][1].metadata.update(tied)
     architecture = metadata.get("general.architecture")
-    return Contents(
+    return WeightsFile(
         KIND,
         files,
         buffers=buffers_among(names),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput
 from tallystick.files.local import OpenFile
-from tallystick.formats.weights_file import Contents, Header, StoredTensor
+from tallystick.formats.weights_file import Header, StoredTensor, WeightsFile
 
 KIND = "llama2c"
 HEADER = struct.Struct("<7i")
@@ -109,7 +109,7 @@ def sniff(file: OpenFile) -> bool:
     return True
 
 
-def read(file: OpenFile) -> Contents:
+def read(file: OpenFile) -> WeightsFile:
     """The tensors of a file, by the sizes in its header.
 
     Raises:
@@ -121,4 +121,4 @@ def read(file: OpenFile) -> Contents:
         start, position = position, position + 4 * math.prod(kind.shape)
         tensors.append(StoredTensor(name, "float32", kind.shape, start, position))
     files = [(file.path, Header(tensors, {}))]
-    return Contents(KIND, files, buffers=frozenset(ANGLES), config=layout.config)
+    return WeightsFile(KIND, files, buffers=frozenset(ANGLES), config=layout.config)

@@ -11,7 +11,7 @@ from tallystick.core.dtypes import BITS
 from tallystick.errors import BadInput, quoted
 from tallystick.files import zips
 from tallystick.files.local import OpenFile, here
-from tallystick.formats.weights_file import NOWHERE, Contents, Header, StoredTensor, check_shape
+from tallystick.formats.weights_file import NOWHERE, Header, StoredTensor, WeightsFile, check_shape
 
 KIND = "npz"
 LONGEST_HEADER = 10_000  # bytes: numpy's own limit
@@ -36,7 +36,7 @@ def sniff(file: OpenFile) -> bool:
     return file.start.startswith(zips.MAGIC)
 
 
-def read(file: OpenFile) -> Contents:
+def read(file: OpenFile) -> WeightsFile:
     """The arrays of an archive, by their headers.
 
     numpy has no bfloat16: what JAX's ml_dtypes writes of it are two bytes without a meaning (``V2``), and such are
@@ -61,7 +61,7 @@ def read(file: OpenFile) -> Contents:
         raise BadInput(f"{path} holds no arrays", code="malformed")
     raw = sum(tensor.dtype == "bfloat16" for tensor in tensors)
     notes = (f"{raw} arrays of two bytes without a meaning are taken for bfloat16, as JAX saves it",) if raw else ()
-    return Contents(KIND, [(path, Header(tensors, {}))], notes=notes)
+    return WeightsFile(KIND, [(path, Header(tensors, {}))], notes=notes)
 
 
 def _tensor(file: BufferedReader, member: zips.Member) -> StoredTensor:

@@ -18,7 +18,7 @@ from tallystick.errors import BadInput, quoted
 from tallystick.files.local import OpenFile, opened, read_all_of
 from tallystick.files.remote import Location
 from tallystick.formats.safetensors_json import DTYPES, METADATA, Text, scan_header
-from tallystick.formats.weights_file import Contents, Header, StoredTensor
+from tallystick.formats.weights_file import Header, StoredTensor, WeightsFile
 
 KIND = "safetensors"
 LENGTH_BYTES = 8
@@ -34,9 +34,9 @@ def sniff(file: OpenFile) -> bool:
     return fits and file.start[LENGTH_BYTES:].lstrip(b" \t\r\n")[:1] == b"{"
 
 
-def read(file: OpenFile) -> Contents:
+def read(file: OpenFile) -> WeightsFile:
     """The tensors of a file, by its header; what breaks the format raises `BadInput`."""
-    return Contents(KIND, [(file.path, _header(file))])
+    return WeightsFile(KIND, [(file.path, _header(file))])
 
 
 def read_header(path: Location) -> Header:

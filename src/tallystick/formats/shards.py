@@ -13,12 +13,12 @@ from tallystick.files.local import exists, here
 from tallystick.files.remote import Location, NotThere, at_once
 from tallystick.files.texts import json_within
 from tallystick.formats import INDEXES, OTHERS, SAFETENSORS, read_weights
-from tallystick.formats.weights_file import Contents, Header
+from tallystick.formats.weights_file import Header, WeightsFile
 
 _NAMED, _FILE = 120, 400  # bytes that Python takes for a name, without its letters, and for a file
 
 
-def read_checkpoint(path: Location, named: Named | None = None) -> Contents:
+def read_checkpoint(path: Location, named: Named | None = None) -> WeightsFile:
     """What a checkpoint of any known format holds: one file, or all that an index names, each opened once.
 
     Args:
@@ -32,7 +32,7 @@ def read_checkpoint(path: Location, named: Named | None = None) -> Contents:
         return read_weights(path)
     shards, among = shards_of(path, named), (SAFETENSORS,) if path.name.endswith(INDEXES[0]) else OTHERS
 
-    def read(shard: Location) -> Contents | None:
+    def read(shard: Location) -> WeightsFile | None:
         try:
             return read_weights(shard, among)
         except NotThere:
@@ -48,9 +48,9 @@ def headers_of(path: Path) -> list[tuple[Path, Header]]:
     return [(here(file), header) for file, header in read_checkpoint(path).files]
 
 
-def _joined(index: Location, shards: Named, parts: Sequence[Contents]) -> Contents:
+def _joined(index: Location, shards: Named, parts: Sequence[WeightsFile]) -> WeightsFile:
     """The contents of all shards as those of one checkpoint."""
-    return Contents(
+    return WeightsFile(
         parts[0].kind,
         checked(index, shards, [file for part in parts for file in part.files]),
         {name: shared for part in parts for name, shared in part.sharing.items()},

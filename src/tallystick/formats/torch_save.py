@@ -22,14 +22,14 @@ from tallystick.files.remote import Location, Remote
 from tallystick.formats.pickled.deepspeed import partitioned
 from tallystick.formats.pickled.pickle_values import Name
 from tallystick.formats.pickled.pickles import LARGEST, followed
-from tallystick.formats.pickled.state_dicts import Found, tensors_in
+from tallystick.formats.pickled.state_dicts import FoundTensors, tensors_in
 from tallystick.formats.pickled.strangers import Stranger, stranger_notes
 from tallystick.formats.pickled.torch_calls import KNOWN
 from tallystick.formats.pickled.torch_names import DTYPES, SHARED_BYTES
 from tallystick.formats.pickled.torch_tensors import SavedTensor, Storage, Wrapped, is_size, sizes_of, storage_of
 from tallystick.formats.pickled.whole_modules import opened
 from tallystick.formats.storage_overlap import View, joined, shared
-from tallystick.formats.weights_file import NOWHERE, Contents, Header, Sharing, StoredTensor, Weight
+from tallystick.formats.weights_file import NOWHERE, Header, SharedStorage, StoredTensor, Weight, WeightsFile
 
 KIND = "torch"
 
@@ -52,7 +52,7 @@ def sniff(file: OpenFile) -> bool:
     return file.start.startswith((zips.MAGIC, _PICKLE))
 
 
-def read(file: OpenFile) -> Contents:
+def read(file: OpenFile) -> WeightsFile:
     """The tensors of a file of ``torch.save``, by what its pickle says of them.
 
     Raises:
@@ -282,7 +282,7 @@ def _told_by_hqq(told: Mapping[str, Any]) -> dict[str, str]:
     return {name: json.dumps(said) for name, said in found.items()}
 
 
-def _contents(path: Location, found: Found, places: Mapping[str, int | None]) -> Contents:
+def _contents(path: Location, found: FoundTensors, places: Mapping[str, int | None]) -> WeightsFile:
     whole = partitioned(found, found.tensors)
     taken = _taken_apart(whole.tensors)
     tensors = taken.tensors
@@ -292,16 +292,16 @@ def _contents(path: Location, found: Found, places: Mapping[str, int | None]) ->
     groups: dict[int, int] = {}
     for one in told:
         groups[one.owner] = groups.get(one.owner, 0) + 1
-    sharing: dict[str, Sharing] = {}
+    sharing: dict[str, SharedStorage] = {}
     for name, one in zip(names, told, strict=True):
         new = one.new // seen[name][1]
         if groups[one.owner] > 1 or new != tensors[name].elements:
-            sharing[name] = Sharing(names[one.owner], new, _is_same(tensors[name], tensors[names[one.owner]]))
+            sharing[name] = SharedStorage(names[one.owner], new, _is_same(tensors[name], tensors[names[one.owner]]))
     header = Header(
         [_stored(name, one, places) for name, one in tensors.items()],
         taken.metadata | _told_by_hqq(found.told) | whole.aliases,
     )
-    return Contents(
+    return WeightsFile(
         KIND,
         [(path, header)],
         sharing,
@@ -371,7 +371,7 @@ def _in_order(tensor: SavedTensor) -> bool:
     return True
 
 
-def _arguments(found: Found) -> Mapping[str, Any] | None:
+def _arguments(found: FoundTensors) -> Mapping[str, Any] | None:
     """The config in nanoGPT's ``ckpt.pt``: the arguments that its model was built with, or the dataclass of them."""
     arguments = found.beside.get("model_args")
     if arguments is None and any(name.endswith(_OF_NANOGPT) for name in found.tensors):

@@ -50,7 +50,7 @@ class Weight(NamedTuple):
         return math.prod(self.shape)
 
 
-class Sharing(NamedTuple):
+class SharedStorage(NamedTuple):
     """A tensor with memory that others have too."""
 
     owner: str  # the first that has it
@@ -58,12 +58,12 @@ class Sharing(NamedTuple):
     whole: bool  # whether it is the very tensor of its owner under another name
 
 
-class Contents(NamedTuple):
+class WeightsFile(NamedTuple):
     """The tensors of a checkpoint, and what else was learnt of them."""
 
     kind: str  # the format, as the ledger's kind
     files: Sequence[tuple[Location, Header]]
-    sharing: Mapping[str, Sharing] = {}  # the names that share memory, the first of each memory among them
+    sharing: Mapping[str, SharedStorage] = {}  # the names that share memory, the first of each memory among them
     buffers: frozenset[str] = frozenset()  # which the format itself says to be no parameters
     config: Mapping[str, Any] | None = None  # of the model, where the file holds it
     architecture: str | None = None  # where the file names it

@@ -8,14 +8,14 @@ from tallystick.errors import BadInput
 from tallystick.sources.roles.embedding_and_head import expected_pairs, tied_pairs
 from tallystick.sources.torch_module.declared_ties import told_groups
 from tallystick.sources.torch_module.module import ledger_from_module
-from tallystick.sources.torch_module.named_parameters import Places
+from tallystick.sources.torch_module.named_parameters import NamedParameters
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 def meant_groups(
-    model: nn.Module, places: Places, keep: str | None = None, *, resized: bool = False
+    model: nn.Module, places: NamedParameters, keep: str | None = None, *, resized: bool = False
 ) -> list[tuple[str, ...]]:
     """Groups of names that should be one Parameter, the one that stays by default first.
 
@@ -29,7 +29,7 @@ def meant_groups(
     return [_by_role(model, places, keep, resized=resized)] if told is None else told
 
 
-def _by_role(model: nn.Module, places: Places, keep: str | None, *, resized: bool) -> tuple[str, ...]:
+def _by_role(model: nn.Module, places: NamedParameters, keep: str | None, *, resized: bool) -> tuple[str, ...]:
     """The token embedding and the head of its shape, as everything else finds them."""
     entries = [entry for entry in ledger_from_module(model).entries if entry.name in places]
     pairs = tied_pairs(entries)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tallystick.live.relation import sharing
-from tallystick.sources.torch_module.named_parameters import Places, places_of
+from tallystick.sources.torch_module.named_parameters import NamedParameters, places_of
 
 if TYPE_CHECKING:
     import torch
@@ -69,7 +69,7 @@ def _repeated(listed: dict[int, list[int]], names: dict[int, list[str]]) -> list
     return findings
 
 
-def _missing(places: Places, listed: dict[int, list[int]], names: dict[int, list[str]]) -> list[Finding]:
+def _missing(places: NamedParameters, listed: dict[int, list[int]], names: dict[int, list[str]]) -> list[Finding]:
     return [
         Finding(
             "not-in-optimizer",
@@ -100,7 +100,7 @@ def _strange(groups: list[dict[str, Any]], names: dict[int, list[str]]) -> list[
     return findings
 
 
-def _aliased(places: Places, listed: dict[int, list[int]]) -> list[Finding]:
+def _aliased(places: NamedParameters, listed: dict[int, list[int]]) -> list[Finding]:
     findings, seen = [], set[frozenset[int]]()
     for pair, relation in sharing(places).items():
         keys = frozenset(id(places[name].tensor) for name in pair)
@@ -120,7 +120,7 @@ def _aliased(places: Places, listed: dict[int, list[int]]) -> list[Finding]:
 
 
 def _decay(
-    places: Places, groups: list[dict[str, Any]], listed: dict[int, list[int]], names: dict[int, list[str]]
+    places: NamedParameters, groups: list[dict[str, Any]], listed: dict[int, list[int]], names: dict[int, list[str]]
 ) -> list[Finding]:
     """An embedding is seldom decayed and a matmul weight is: of a tied matrix, somebody should know which it got."""
     findings = []

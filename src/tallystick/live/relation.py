@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tallystick.core import evidence
 from tallystick.core.evidence import Compared
 from tallystick.sources.torch_module.live_tensors import identity_of
-from tallystick.sources.torch_module.named_parameters import Place, Places
+from tallystick.sources.torch_module.named_parameters import NamedParameter, NamedParameters
 from tallystick.sources.torch_module.storages import Storages
 from tallystick.sources.torch_module.values import compare
 
@@ -32,12 +32,12 @@ WORSE = {
 }
 
 
-def relation_of(first: Place, second: Place) -> str:
+def relation_of(first: NamedParameter, second: NamedParameter) -> str:
     """The relation of two parameters, by object, then memory, then values."""
     return compared(first, second).relation
 
 
-def compared(first: Place, second: Place) -> Compared:
+def compared(first: NamedParameter, second: NamedParameter) -> Compared:
     """The relation of two parameters, and why it is not known, or not to the last element."""
     if same(first, second):
         return Compared("tied")
@@ -46,7 +46,7 @@ def compared(first: Place, second: Place) -> Compared:
     return compare(first.tensor, second.tensor)
 
 
-def same(first: Place, second: Place) -> bool:
+def same(first: NamedParameter, second: NamedParameter) -> bool:
     """Whether two names hold one Parameter."""
     return identity_of(first.tensor) == identity_of(second.tensor)
 
@@ -58,7 +58,7 @@ def meaning(found: Compared) -> str:
     return f"separate memory: {found.why}" if found.relation == "unknown" and found.why else MEANING[found.relation]
 
 
-def differences(first: Place, second: Place) -> list[tuple[str, object, object]]:
+def differences(first: NamedParameter, second: NamedParameter) -> list[tuple[str, object, object]]:
     """In what two tensors differ beside their values, so that somebody has to choose which of them stays."""
     one, other = first.tensor, second.tensor
     facts = (
@@ -74,7 +74,7 @@ def worst(relations: list[str]) -> str:
     return evidence.worst(map(Compared, relations)).relation
 
 
-def sharing(places: Places) -> dict[tuple[str, str], str]:
+def sharing(places: NamedParameters) -> dict[tuple[str, str], str]:
     """Every pair of names that are tied or aliased, whoever meant them to be."""
     storages, groups = Storages(), dict[str, list[str]]()
     for name, place in places.items():

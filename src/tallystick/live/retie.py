@@ -11,7 +11,13 @@ from tallystick.errors import BadInput
 from tallystick.live.expected_ties import meant_groups
 from tallystick.live.relation import compared, differences, same
 from tallystick.sources.torch_module.live_tensors import is_lazy
-from tallystick.sources.torch_module.named_parameters import Places, assign, known_name, places_of, registered_by
+from tallystick.sources.torch_module.named_parameters import (
+    NamedParameters,
+    assign,
+    known_name,
+    places_of,
+    registered_by,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -76,7 +82,7 @@ def retie(
     return [plan for plan, _ in done if plan is not None]
 
 
-def _planned(places: Places, group: tuple[str, ...], keep: str | None) -> Retied | None:
+def _planned(places: NamedParameters, group: tuple[str, ...], keep: str | None) -> Retied | None:
     kept = keep if keep in group else group[0]
     others = [name for name in group if not same(places[name], places[kept])]
     if not others:
@@ -88,7 +94,7 @@ def _planned(places: Places, group: tuple[str, ...], keep: str | None) -> Retied
     return Retied(group, kept, worst(found.values()).relation, sum(dropped.values()))
 
 
-def _refuse(places: Places, kept: str, name: str, found: Compared, *, chosen: bool) -> None:
+def _refuse(places: NamedParameters, kept: str, name: str, found: Compared, *, chosen: bool) -> None:
     one, other = places[kept], places[name]
     for lazy in (kept, name):
         if is_lazy(places[lazy].tensor):

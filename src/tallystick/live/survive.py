@@ -15,7 +15,7 @@ from tallystick.errors import BadInput
 from tallystick.extras import needed
 from tallystick.live import probe
 from tallystick.live.captured_warnings import first_sentence, listening
-from tallystick.live.operations import OPERATIONS, Desk, NotApplicable, Operation
+from tallystick.live.operations import OPERATIONS, NotApplicable, Operation, Workspace
 from tallystick.live.ranks import Ranks, RanksFailed, ranks
 from tallystick.live.relation import WORSE
 from tallystick.live.retie import retie
@@ -142,12 +142,12 @@ def _row(operation: Operation, subject: Subject | None) -> Survived:
         return row
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        desk = Desk(folder, stack.enter_context(ExitStack()), subject or SUBJECTS[operation.on])
+        workspace = Workspace(folder, stack.enter_context(ExitStack()), subject or SUBJECTS[operation.on])
         stack.enter_context(torch.random.fork_rng(devices=[]))
         said = stack.enter_context(listening())
         torch.manual_seed(0)
         try:
-            row = _run(operation, row, desk)
+            row = _run(operation, row, workspace)
         except BadInput as error:  # what came out of it cannot be counted
             row = replace(row, outcome="failed", said=str(error))
     # What the library refused with, then what it warned of.
@@ -159,8 +159,8 @@ def _empty(operation: Operation) -> Survived:
     return Survived(operation.name, operation.library, operation.what, "not installed")
 
 
-def _run(operation: Operation, row: Survived, desk: Desk) -> Survived:
-    model, subject = desk.fresh(), desk.subject
+def _run(operation: Operation, row: Survived, workspace: Workspace) -> Survived:
+    model, subject = workspace.fresh(), workspace.subject
     names, size = list(places_of(model)), ledger_from_module(model).total
 
     def look(model: nn.Module) -> probe.Seen:
@@ -168,25 +168,25 @@ def _run(operation: Operation, row: Survived, desk: Desk) -> Survived:
 
     row = replace(row, before=look(model).relation)
     try:
-        model = operation.run(model, desk)
+        model = operation.run(model, workspace)
     except NotApplicable as error:
         return replace(row, outcome="not applicable", said=str(error))
     except Exception as error:  # a refusal may be of any kind, and is what we want to see
         advice = f"instead: {operation.instead}" if operation.instead else ""
         return replace(row, outcome="refused", said=f"{type(error).__name__}: {error}", remedy=advice)
-    return _after(operation, row, model, desk, look, size)
+    return _after(operation, row, model, workspace, look, size)
 
 
 def _after(
     operation: Operation,
     row: Survived,
     model: nn.Module,
-    desk: Desk,
+    workspace: Workspace,
     look: Callable[[nn.Module], probe.Seen],
     size: int,
 ) -> Survived:
     """What became of the model, and what mends it."""
-    subject = desk.subject
+    subject = workspace.subject
     embedding, head, after = look(model)
     if after == "gone":
         return replace(row, outcome="lost", after=after)
@@ -196,7 +196,7 @@ def _after(
         outcome="lost" if after in WORSE.get(row.before, ()) else "kept",
         after=after,
         parameters=ledger_from_module(model).total - size,
-        values=probe.values(model, embedding, desk.fresh().get_parameter(subject.embedding)),
+        values=probe.values(model, embedding, workspace.fresh().get_parameter(subject.embedding)),
         gradients=gradients,
         said=refusal,
     )

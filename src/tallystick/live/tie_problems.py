@@ -12,13 +12,13 @@ from tallystick.errors import BadInput
 from tallystick.live.expected_ties import meant_groups
 from tallystick.live.relation import compared, differences
 from tallystick.sources.torch_module.live_tensors import is_lazy
-from tallystick.sources.torch_module.named_parameters import Places, registered_by
+from tallystick.sources.torch_module.named_parameters import NamedParameters, registered_by
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-def cost(places: Places, names: Sequence[str], relation: str) -> str:
+def cost(places: NamedParameters, names: Sequence[str], relation: str) -> str:
     """What not being one costs."""
     objects = {id(places[name].tensor): math.prod(places[name].shape) for name in names}
     extra = f"{sum(objects.values()) - max(objects.values()):,}"
@@ -27,7 +27,7 @@ def cost(places: Places, names: Sequence[str], relation: str) -> str:
     return f"{extra} parameters more"
 
 
-def remedy(model: nn.Module, places: Places, names: Sequence[str], relation: str) -> str:
+def remedy(model: nn.Module, places: NamedParameters, names: Sequence[str], relation: str) -> str:
     """The call that ties names again, after what has to be done first."""
     meant: list[tuple[str, ...]] = []
     with suppress(BadInput):

@@ -20,10 +20,10 @@ from tallystick.models.conversion import Taken, pour, stored_by, take, viewed
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import changed
 from tallystick.models.lazy_tensors import Held
-from tallystick.models.names import Part, Stored
+from tallystick.models.names import Slice, Stored
 from tallystick.sources.roles.from_names import is_buffer
 
-_EMBEDDING, _HEAD = Part("embedding.weight", None), Part("head.weight", None)
+_EMBEDDING, _HEAD = Slice("embedding.weight", None), Slice("head.weight", None)
 
 
 def assembled(
@@ -100,16 +100,16 @@ def _fitting(layout: Mapping[str, Stored], held: Mapping[str, Held], decoder: De
     return taken
 
 
-def _missing(layout: Mapping[str, Stored], decoder: Decoder, covered: set[Part], roots: set[str]) -> Iterable[str]:
+def _missing(layout: Mapping[str, Stored], decoder: Decoder, covered: set[Slice], roots: set[str]) -> Iterable[str]:
     """What a file would call the parts that it lacks, in the manner of the names that it has."""
-    names: dict[Part, list[str]] = {}
+    names: dict[Slice, list[str]] = {}
     for name, stored in layout.items():
         for part in stored.parts:
             names.setdefault(part, []).append(name)
     absent = []
     for ours, tensor in decoder.state_dict().items():
-        whole = Part(ours, None)
-        each = [part for part in (Part(ours, place) for place in range(len(tensor))) if part in names]
+        whole = Slice(ours, None)
+        each = [part for part in (Slice(ours, place) for place in range(len(tensor))) if part in names]
         if whole in covered or (each and covered.issuperset(each)):
             continue
         absent += [part for part in each if part not in covered] if whole not in names or covered & {*each} else [whole]

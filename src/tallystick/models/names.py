@@ -7,9 +7,9 @@
 >>> shapes = {"layers.0.q.weight": (4, 6), "layers.0.k.weight": (2, 6), "layers.0.down_proj": (2, 6, 3)}
 >>> for name, stored in laid_out(rules, shapes).items():
 ...     print(name, stored.shape, *stored.parts)
-h.0.attn.c_attn.weight (6, 6) Part(ours='layers.0.q.weight', place=None) Part(ours='layers.0.k.weight', place=None)
-h.0.experts.0.w2.weight (6, 3) Part(ours='layers.0.down_proj', place=0)
-h.0.experts.1.w2.weight (6, 3) Part(ours='layers.0.down_proj', place=1)
+h.0.attn.c_attn.weight (6, 6) Slice(ours='layers.0.q.weight', place=None) Slice(ours='layers.0.k.weight', place=None)
+h.0.experts.0.w2.weight (6, 3) Slice(ours='layers.0.down_proj', place=0)
+h.0.experts.1.w2.weight (6, 3) Slice(ours='layers.0.down_proj', place=1)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     along: int = 0
 
 
-class Part(NamedTuple):
+class Slice(NamedTuple):
     """One of our tensors, or what stands at an index of it."""
 
     ours: str
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 class Stored(NamedTuple):
     """A tensor as a file of the family holds it."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Slice, ...]
     shape: Shape
     transposed: bool
     along: int
@@ -81,7 +81,7 @@ def laid_out(rules: Iterable[Rule], shapes: Mapping[str, Shape]) -> dict[str, St
                 shape = list(each[0])
                 shape[rule.along] = sum(one[rule.along] for one in each)
                 found[rule.theirs.format(*numbers, *(() if index is None else (index,)))] = Stored(
-                    tuple(Part(name, index) for name in names),
+                    tuple(Slice(name, index) for name in names),
                     tuple(reversed(shape)) if rule.transposed else tuple(shape),
                     rule.transposed,
                     rule.along,

@@ -17,7 +17,7 @@ from torch import Tensor
 from tallystick.core.config import CONFIG
 from tallystick.core.units import parse_size
 from tallystick.errors import BadInput, shown
-from tallystick.files.atomic import written_whole
+from tallystick.files.atomic import atomic_folder
 from tallystick.formats.folder import INDEX, SINGLE
 from tallystick.formats.safetensors import header_bytes
 from tallystick.models.conversion import drawn, written_by
@@ -57,7 +57,7 @@ def save_pretrained(
         )
     if overwrite and out.exists() and not (out / CONFIG).is_file():
         raise BadInput(f"{out} holds no {CONFIG}: what is no checkpoint is not overwritten", code="unwritable")
-    with written_whole(out, replace=overwrite) as partial:
+    with atomic_folder(out, replace=overwrite) as partial:
         if out.exists():
             written = [path.name for path in out.iterdir() if path.name == CONFIG or _WEIGHTS.fullmatch(path.name)]
             shutil.copytree(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tallystick.core.anatomy import Attending, Heads, Part, Recurrence, Recurring
+from tallystick.core.anatomy import Attending, Heads, Recurrence, Recurring, RunningPart
 
 
 class Load(NamedTuple):
@@ -63,16 +63,16 @@ class Running(Protocol):
     def carried(self, recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
         """What remains of one sequence in layers that read token after token, however long it is."""
 
-    def saved(self, parts: Sequence[Part], load: Load, *, learned: bool) -> Iterator[tuple[str, int, int]]:
+    def saved(self, parts: Sequence[RunningPart], load: Load, *, learned: bool) -> Iterator[tuple[str, int, int]]:
         """What a forward pass saves for the backward pass: of what, in how many layers, bytes in each.
 
         `learned` says that the model has learned positions. Logits are left out.
         """
 
-    def recomputed(self, parts: Sequence[Part], load: Load) -> tuple[int, int]:
+    def recomputed(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, int]:
         """Bytes that one block holds once it is computed again, and what its gradients add at most."""
 
-    def alive(self, parts: Sequence[Part], load: Load) -> tuple[int, str]:
+    def alive(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, str]:
         """Bytes of the largest set of tensors alive at once without gradients, and the part that holds most of them."""
 
     def pairs(self, heads: Heads, window: int | None, sequence: int) -> int:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Search for no cycles within; whoever had switched the search off finds it so afterwards."""
     searching = gc.isenabled()
     gc.disable()

@@ -14,7 +14,7 @@ from tallystick.errors import BadInput, shown
 from tallystick.formats.folder import names_in
 from tallystick.sources.checkpoint.checkpoint import ledger_of_part
 from tallystick.sources.checkpoint.missing_weights import weights_in
-from tallystick.sources.configs.classes import sibling_of
+from tallystick.sources.configs.classes import variant_of
 from tallystick.sources.configs.config import ledger_from_config, refuse_too_many
 from tallystick.sources.configs.resolve import TEXT_PARTS, model_type_of
 from tallystick.sources.locate import Located, config_in
@@ -93,7 +93,7 @@ def _described(
     dotted = {f"{part}.{key}": value for key, value in within.items()}
     if family is not None and part in family.parts and TIE not in family.keys:
         # A type whose causal language model is its language part alone, as Llama 4's; tied as the whole is.
-        whole = sibling_of(values, family)
+        whole = variant_of(values, family)
         tied = {f"{part}.{TIE}": values.get(TIE, whole.keys[TIE])} if whole and TIE in whole.keys else {}
         alone = {**values, "architectures": [family.class_name]}
         ledger = ledger_from_config(alone, {**tied, **dotted}, source=name, published=published)

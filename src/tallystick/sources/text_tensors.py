@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.errors import BadInput
-from tallystick.sources.checkpoint.match_config import told_by_config
+from tallystick.sources.checkpoint.match_config import match_config
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -17,7 +17,7 @@ def names_described(stored: list[Entry], layouts: Sequence[Ledger]) -> frozenset
     """The stored tensors that `layouts` describe, each under other names; none where one of them is not found."""
     if not layouts:
         return frozenset()
-    told = told_by_config(stored, layouts)
+    told = match_config(stored, layouts)
     if told.mismatches["missing"]:
         return frozenset()
     return frozenset(single.name for real, one in told.found.pairs if one for single in real.unrolled())

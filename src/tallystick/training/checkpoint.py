@@ -47,7 +47,7 @@ FREE = frozenset(
 )
 STATE = "state"
 _NAME = re.compile(r"step-([0-9]{8,12})")  # of a checkpoint; nothing else is read, counted or removed
-_PARTIAL_MODEL = re.compile(rf"\.{MODEL}\.[0-9a-f]{{8}}(\.old)?")  # see `written_whole`
+_PARTIAL_MODEL = re.compile(rf"\.{MODEL}\.[0-9a-f]{{8}}(\.old)?")  # see `atomic_folder`
 _TORCH = (OSError, RuntimeError, ValueError, SafetensorError)
 
 

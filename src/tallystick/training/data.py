@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from tallystick.errors import BadInput, quoted
-from tallystick.files.atomic import written_whole
+from tallystick.files.atomic import atomic_folder
 from tallystick.models.tokens import Tokenizer
 from tallystick.training.documents import Document, documents
 from tallystick.training.texts import refuse_changed, texts_of
@@ -143,7 +143,7 @@ def _refuse_short(splits: Mapping[str, Split], data: str, sequence: int) -> None
 
 def _make(folder: Path, said: dict[str, Any], sequence: int) -> None:
     """Tokenise all documents into a folder beside its name, and rename it when it is whole."""
-    with written_whole(folder, parents=True) as partial:
+    with atomic_folder(folder, parents=True) as partial:
         tokenizer = tokenizer_of(said["tokenizer"], lambda: (document.text for document in documents(said["data"])))
         tokenizer.save(partial)
         texts = texts_of(said["data"])  # first: what changes while it is read is seen by the next run

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from tallystick.errors import BadInput
-from tallystick.files.atomic import written_whole
+from tallystick.files.atomic import atomic_folder
 from tallystick.models.decoder import Decoder
 from tallystick.models.saving import write_decoder
 from tallystick.sources.run_folder import MODEL
@@ -115,7 +115,7 @@ def _export(run: Run) -> str | None:
         decoder = Decoder(run.decoder.config)
         decoder.load_state_dict(tensors)
     folder = Path(run.config.out) / MODEL
-    with written_whole(folder, replace=True) as partial:  # with its tokenizer, or not at all
+    with atomic_folder(folder, replace=True) as partial:  # with its tokenizer, or not at all
         try:
             write_decoder(decoder, partial)
             run.corpus.tokenizer.save(partial)

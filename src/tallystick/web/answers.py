@@ -10,7 +10,7 @@ from tallystick.errors import BadInput
 from tallystick.report.charts.treemap import LAYOUTS
 from tallystick.unforeseen import line_of
 from tallystick.web.controls import controls
-from tallystick.web.request import Asked
+from tallystick.web.request import PageRequest
 from tallystick.web.snippets import command, python
 
 BY = ("role", "layer", "tensor")
@@ -31,7 +31,7 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
         request: the JSON of the page.
         source: what the command was started with.
     """
-    asked = Asked(request, source)
+    asked = PageRequest(request, source)
     found: dict[str, Any] = {}
     for name in asked.wanted:
         if name not in ANSWERS:
@@ -45,7 +45,7 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
     return found
 
 
-def _count(asked: Asked) -> dict[str, Any]:
+def _count(asked: PageRequest) -> dict[str, Any]:
     from tallystick.report.page import count_section
 
     ledger, by = asked.ledger(), asked.choice("by", BY)
@@ -53,7 +53,7 @@ def _count(asked: Asked) -> dict[str, Any]:
     return {"answer": ledger.to_dict(), "html": html, "controls": controls(ledger), **_lines("count", asked, by=by)}
 
 
-def _csv(asked: Asked) -> dict[str, Any]:
+def _csv(asked: PageRequest) -> dict[str, Any]:
     """The table of the count as CSV."""
     from tallystick.report.count import show_count
     from tallystick.report.table import console
@@ -63,7 +63,7 @@ def _csv(asked: Asked) -> dict[str, Any]:
     return {"csv": written.getvalue()}
 
 
-def _formula(asked: Asked) -> dict[str, Any]:
+def _formula(asked: PageRequest) -> dict[str, Any]:
     from tallystick.answers.formula import formula
     from tallystick.report.page import formula_section
 
@@ -71,7 +71,7 @@ def _formula(asked: Asked) -> dict[str, Any]:
     return {"answer": answer.to_dict(), "html": formula_section(answer), **_lines("formula", asked)}
 
 
-def _memory(asked: Asked) -> dict[str, Any]:
+def _memory(asked: PageRequest) -> dict[str, Any]:
     from tallystick import memory
     from tallystick.report.page import memory_section
 
@@ -81,7 +81,7 @@ def _memory(asked: Asked) -> dict[str, Any]:
     return {"answer": answer.to_dict(), "html": html, **_lines("memory", asked, **options)}
 
 
-def _compute(asked: Asked) -> dict[str, Any]:
+def _compute(asked: PageRequest) -> dict[str, Any]:
     from tallystick import compute
     from tallystick.report.page import compute_section
 
@@ -90,7 +90,7 @@ def _compute(asked: Asked) -> dict[str, Any]:
     return {"answer": answer.to_dict(), "html": compute_section(answer), **_lines("compute", asked, **options)}
 
 
-def _compare(asked: Asked) -> dict[str, Any]:
+def _compare(asked: PageRequest) -> dict[str, Any]:
     from tallystick.answers.compare.compare import compare
     from tallystick.report.page import compare_section
 
@@ -104,7 +104,7 @@ def _compare(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _reconcile(asked: Asked) -> dict[str, Any]:
+def _reconcile(asked: PageRequest) -> dict[str, Any]:
     from tallystick import reconcile
     from tallystick.report.page import reconcile_section
 
@@ -118,7 +118,7 @@ def _reconcile(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _check(asked: Asked) -> dict[str, Any]:
+def _check(asked: PageRequest) -> dict[str, Any]:
     from tallystick import check
     from tallystick.report.page import check_section
 
@@ -133,7 +133,7 @@ def _check(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _lines(name: str, asked: Asked, **options: Any) -> dict[str, str]:
+def _lines(name: str, asked: PageRequest, **options: Any) -> dict[str, str]:
     """The lines for a terminal and for Python that give the same answer."""
     settings = asked.settings()
     said = {key: value for key, value in options.items() if key != "by"}  # Python's ledger has every breakdown
@@ -143,7 +143,7 @@ def _lines(name: str, asked: Asked, **options: Any) -> dict[str, str]:
     }
 
 
-ANSWERS: dict[str, Callable[[Asked], dict[str, Any]]] = {
+ANSWERS: dict[str, Callable[[PageRequest], dict[str, Any]]] = {
     "count": _count,
     "csv": _csv,
     "formula": _formula,

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from tallystick.report.page import STYLE_SHEET
 from tallystick.web.bootstrap import start
 from tallystick.web.process import SECONDS, Worker
-from tallystick.web.security import TOO_LARGE, TOO_SLOW, Guard, TooLarge, TooSlow
+from tallystick.web.security import TOO_LARGE, TOO_SLOW, SecurityMiddleware, TooLarge, TooSlow
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -87,7 +87,7 @@ def app(
         Route("/answers", answer, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    return Guard(Starlette(routes=routes, lifespan=running, exception_handlers=refusals), token)
+    return SecurityMiddleware(Starlette(routes=routes, lifespan=running, exception_handlers=refusals), token)
 
 
 async def _left(request: Request) -> None:

@@ -19,7 +19,7 @@ MOST_SET = 1_000  # keys: the largest configs have some hundreds
 NARROWEST, WIDEST = 280, 1600  # pixels of a picture
 
 
-class Asked:
+class PageRequest:
     """One request of the page.
 
     `source` is what the command was started with: of the files and the code of this machine the page may name that alone.

@@ -38,7 +38,7 @@ class TooSlow(Exception):
     """A request whose bytes take too long to come, raised as they are read."""
 
 
-class Guard:
+class SecurityMiddleware:
     """Lets through what the page itself asks, and answers everything else with a refusal that tells nothing."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:

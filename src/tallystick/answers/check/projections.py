@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tallystick.answers.compare.tensor_group import Strand
+from tallystick.answers.compare.tensor_group import TensorGroup
 from tallystick.core.ledger import EMBEDDING_ROLES
 
 # A projection and those that together are the same.
@@ -46,8 +46,8 @@ _NUMBERED = {"w1": "gate", "w3": "up", "v1": "up", "w2": "down"}  # Llama's and 
 _OF_NO_STREAM = re.compile(r"(^|\.)indexer\.")  # DeepSeek's, which pick what attention sees
 
 
-def projected(strands: Iterable[Strand]) -> list[Strand]:
-    """Strands, each with the projection that it is."""
+def projected(strands: Iterable[TensorGroup]) -> list[TensorGroup]:
+    """Groups, each with the projection that it is."""
     strands = list(strands)
     by_size = _by_size(strands)
     return [
@@ -58,7 +58,7 @@ def projected(strands: Iterable[Strand]) -> list[Strand]:
     ]
 
 
-def _by_name(strand: Strand) -> str | None:
+def _by_name(strand: TensorGroup) -> str | None:
     if _OF_NO_STREAM.search(strand.name):
         return None
     if strand.role == "mlp" and strand.word == "dense":
@@ -67,16 +67,16 @@ def _by_name(strand: Strand) -> str | None:
     return next((slot for slot, pattern in words if re.fullmatch(pattern, strand.word, re.IGNORECASE)), None)
 
 
-def _usual(strand: Strand) -> str | None:
+def _usual(strand: TensorGroup) -> str | None:
     """Where neither its name nor its size decides; embeddings and heads are known by their role alone."""
     if strand.role in EMBEDDING_ROLES:
         return ""
     return _NUMBERED.get(strand.word.lower()) if strand.role in ("mlp", "experts") else None
 
 
-def _by_size(strands: Iterable[Strand]) -> dict[tuple[str, str, str], str]:
+def _by_size(strands: Iterable[TensorGroup]) -> dict[tuple[str, str, str], str]:
     """What the matrices of MLPs are whose names leave it open, by role, module and word; biases are what their matrices are."""
-    modules: dict[tuple[str, str], dict[str, list[Strand]]] = defaultdict(lambda: defaultdict(list))
+    modules: dict[tuple[str, str], dict[str, list[TensorGroup]]] = defaultdict(lambda: defaultdict(list))
     for strand in strands:
         if strand.role in ("mlp", "experts") and strand.kind == "matrix" and not strand.buffer:
             modules[strand.role, strand.trunk][strand.word].append(strand)
@@ -88,7 +88,7 @@ def _by_size(strands: Iterable[Strand]) -> dict[tuple[str, str, str], str]:
     }
 
 
-def _of_module(matrices: Sequence[Sequence[Strand]]) -> Sequence[str]:
+def _of_module(matrices: Sequence[Sequence[TensorGroup]]) -> Sequence[str]:
     """The projections of an MLP's two or three matrices, in their order; none where the sizes are no MLP's."""
     sizes = [sum(strand.size * strand.copies for strand in ones) for ones in matrices]
     if len(sizes) == 2 and sizes[0] == 2 * sizes[1]:

@@ -15,8 +15,8 @@ from math import log
 from typing import NamedTuple
 
 from tallystick.answers.check.labels import KINDS, SEVERAL, tags_of
-from tallystick.answers.compare.tensor_group import Strand
-from tallystick.answers.compare.tensor_groups import strands_of
+from tallystick.answers.compare.tensor_group import TensorGroup
+from tallystick.answers.compare.tensor_groups import tensor_groups
 from tallystick.answers.parts import kind_of
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.core.tensor_names import template_of
@@ -382,13 +382,13 @@ def _atoms(ledger: Ledger) -> list[Atom]:
     return found
 
 
-def _strands(entries: Iterable[Entry]) -> dict[str, Strand]:
+def _strands(entries: Iterable[Entry]) -> dict[str, TensorGroup]:
     """The strand that each name runs through, by the name with all of its numbers left open and as `template_of` leaves them.
 
     Its projection is left open where the strands of a name differ in it.
     """
-    found: dict[str, Strand] = {}
-    for strand in strands_of(entries):
+    found: dict[str, TensorGroup] = {}
+    for strand in tensor_groups(entries):
         for name in {_open(strand.name), template_of(strand.name.replace("{}", "0"))[0].replace("{}", "*")}:
             before = found.setdefault(name, strand)
             if before.slot != strand.slot:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tallystick.answers.check.projections import FUSED
-from tallystick.answers.compare.tensor_group import NOWHERE, Strand
+from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
 from tallystick.core.ledger import Axis
 from tallystick.core.packed_names import model_name
 
@@ -28,10 +28,10 @@ ADAPTER = re.compile(r"(^|[._])(lora_\w+|modules_to_save|ia3_l|prompt_encoder|pr
 
 
 class Pair(NamedTuple):
-    """Strands of one model and their counterparts in the other, over the same layers; one side is empty where there is none."""
+    """Groups of one model and their counterparts in the other, over the same layers; one side is empty where there is none."""
 
-    a: tuple[Strand, ...]
-    b: tuple[Strand, ...]
+    a: tuple[TensorGroup, ...]
+    b: tuple[TensorGroup, ...]
     how: str  # name | wrapped | structure | ""
 
 
@@ -44,13 +44,13 @@ def unwrapped(name: str) -> str:
     return model_name(_WRAPPER.sub("", name))
 
 
-def align(a: Sequence[Strand], b: Sequence[Strand]) -> list[Pair]:
-    """Every strand of both, each layer of it once: in pairs where they belong together, alone where they do not."""
+def align(a: Sequence[TensorGroup], b: Sequence[TensorGroup]) -> list[Pair]:
+    """Every group of both, each layer of it once: in pairs where they belong together, alone where they do not."""
     table = _Table(a, b)
     table.match("name", _wholly)
-    table.match("name", lambda strand: strand.name)
-    table.match("wrapped", lambda strand: unwrapped(strand.name))
-    table.match("wrapped", lambda strand: _ROOT.sub("", unwrapped(strand.name)))
+    table.match("name", lambda group: group.name)
+    table.match("wrapped", lambda group: unwrapped(group.name))
+    table.match("wrapped", lambda group: _ROOT.sub("", unwrapped(group.name)))
     table.match("structure", _by_slot)
     for whole, pieces in FUSED.items():
         table.match_fused(whole, pieces)
@@ -66,29 +66,29 @@ def align(a: Sequence[Strand], b: Sequence[Strand]) -> list[Pair]:
     table.match("structure", _by_shape_unnamed, _by_shape_alone)
     return [
         *table.pairs,
-        *(Pair((strand,), (), "") for strand in table.a),
-        *(Pair((), (strand,), "") for strand in table.b),
+        *(Pair((group,), (), "") for group in table.a),
+        *(Pair((), (group,), "") for group in table.b),
     ]
 
 
 def in_common(pairs: Iterable[Pair]) -> bool:
     """Whether two models have anything in common: vectors of like purpose in unlike models are no likeness."""
     return any(
-        pair.a and pair.b and (pair.how != "structure" or all(len(strand.shape) > 1 for strand in (*pair.a, *pair.b)))
+        pair.a and pair.b and (pair.how != "structure" or all(len(group.shape) > 1 for group in (*pair.a, *pair.b)))
         for pair in pairs
     )
 
 
-# -- what makes two strands alike; a key that is false fits nothing -------------------------------
+# -- what makes two groups alike; a key that is false fits nothing -------------------------------
 
 
-def _wholly(strand: Strand) -> Hashable:
+def _wholly(group: TensorGroup) -> Hashable:
     """Alike in everything: experts of one name may come in several shapes."""
-    return strand._replace(layers=NOWHERE)
+    return group._replace(layers=NOWHERE)
 
 
-def _structural(strand: Strand) -> bool:
-    return not strand.buffer and not ADAPTER.search(strand.name)
+def _structural(group: TensorGroup) -> bool:
+    return not group.buffer and not ADAPTER.search(group.name)
 
 
 class _Slot(NamedTuple):
@@ -99,70 +99,68 @@ class _Slot(NamedTuple):
     rank: int
 
 
-def _by_slot(strand: Strand) -> Hashable:
-    known = _structural(strand) and strand.slot is not None
-    return known and _Slot(strand.role, strand.slot or "", strand.kind, strand.layered, len(strand.inner))
+def _by_slot(group: TensorGroup) -> Hashable:
+    known = _structural(group) and group.slot is not None
+    return known and _Slot(group.role, group.slot or "", group.kind, group.layered, len(group.inner))
 
 
-def _by_slot_and_size(strand: Strand) -> Hashable:
+def _by_slot_and_size(group: TensorGroup) -> Hashable:
     """Alike where one library keeps the heads in a dimension of their own."""
-    known = _structural(strand) and strand.slot and strand.role == "attention"
-    return known and (strand.slot, strand.kind, strand.layered, strand.size)
+    known = _structural(group) and group.slot and group.role == "attention"
+    return known and (group.slot, group.kind, group.layered, group.size)
 
 
-def _by_shape(strand: Strand) -> Hashable:
-    return _structural(strand) and strand.role != "other" and (strand.role, strand.kind, strand.layered, strand.inner)
+def _by_shape(group: TensorGroup) -> Hashable:
+    return _structural(group) and group.role != "other" and (group.role, group.kind, group.layered, group.inner)
 
 
-def _by_shape_but_gates(strand: Strand) -> Hashable:
+def _by_shape_but_gates(group: TensorGroup) -> Hashable:
     """A plain MLP has what a gated one has, but for the gate."""
-    return strand.slot != "gate" and _by_shape(strand)
+    return group.slot != "gate" and _by_shape(group)
 
 
-def _by_turned_shape(strand: Strand) -> Hashable:
-    return (
-        _structural(strand) and strand.role != "other" and (strand.role, strand.kind, strand.layered, _turned(strand))
-    )
+def _by_turned_shape(group: TensorGroup) -> Hashable:
+    return _structural(group) and group.role != "other" and (group.role, group.kind, group.layered, _turned(group))
 
 
-def _by_order(strand: Strand) -> Hashable:
-    told = strand.role not in ("other", "norm") and strand.slot is None
-    return _structural(strand) and told and (strand.role, strand.kind, strand.layered, len(strand.inner))
+def _by_order(group: TensorGroup) -> Hashable:
+    told = group.role not in ("other", "norm") and group.slot is None
+    return _structural(group) and told and (group.role, group.kind, group.layered, len(group.inner))
 
 
-def _by_order_of_norms(strand: Strand) -> Hashable:
-    return _structural(strand) and strand.role == "norm" and (strand.layered, strand.kind)
+def _by_order_of_norms(group: TensorGroup) -> Hashable:
+    return _structural(group) and group.role == "norm" and (group.layered, group.kind)
 
 
-def _by_shape_alone(strand: Strand) -> Hashable:
-    told = len(strand.shape) > 1 or strand.kind == "bias"
-    return _structural(strand) and told and (strand.kind, strand.layered, _turned(strand))
+def _by_shape_alone(group: TensorGroup) -> Hashable:
+    told = len(group.shape) > 1 or group.kind == "bias"
+    return _structural(group) and told and (group.kind, group.layered, _turned(group))
 
 
-def _by_shape_unnamed(strand: Strand) -> Hashable:
+def _by_shape_unnamed(group: TensorGroup) -> Hashable:
     """What a name tells nothing of may be any; two whose names tell different things are not one."""
-    return strand.role == "other" and _by_shape_alone(strand)
+    return group.role == "other" and _by_shape_alone(group)
 
 
-def _turned(strand: Strand) -> tuple[int, ...]:
+def _turned(group: TensorGroup) -> tuple[int, ...]:
     """A shape that is equal for a matrix and its transpose."""
-    return tuple(sorted(strand.inner)) if len(strand.inner) == 2 else strand.inner
+    return tuple(sorted(group.inner)) if len(group.inner) == 2 else group.inner
 
 
 # -- the work in progress -------------------------------------------------------------------------
 
-_Key = Callable[[Strand], Hashable]
+_Key = Callable[[TensorGroup], Hashable]
 
 
 class _Table:
     """What is paired so far, and what is left on each side."""
 
-    def __init__(self, a: Sequence[Strand], b: Sequence[Strand]) -> None:
+    def __init__(self, a: Sequence[TensorGroup], b: Sequence[TensorGroup]) -> None:
         self.a, self.b = list(a), list(b)
         self.pairs: list[Pair] = []
 
     def match(self, how: str, key: _Key, key_of_b: _Key | None = None, *, even: bool = False) -> None:
-        """Pair strands whose keys are equal: the first name with the first, the second with the second.
+        """Pair groups whose keys are equal: the first name with the first, the second with the second.
 
         `even` leaves alone what has more names on one side than on the other.
         """
@@ -179,11 +177,11 @@ class _Table:
         """Pair a projection that holds several with these, whichever side has which."""
         left, right = _grouped(self.a, _by_slot), _grouped(self.b, _by_slot)
         before = len(self.pairs)
-        for groups, others, turned in ((left, right, False), (right, left, True)):
-            for key in groups:
+        for slots, others, turned in ((left, right, False), (right, left, True)):
+            for key in slots:
                 if not isinstance(key, _Slot) or key.slot != whole:
                     continue
-                one = [_all(groups[key])]
+                one = [_all(slots[key])]
                 many = [_of_any_rank(others, key._replace(slot=piece)) for piece in pieces]
                 if all(many):
                     self._meet(*((many, one) if turned else (one, many)), "structure")
@@ -196,23 +194,23 @@ class _Table:
             for side in (self.a, self.b)
         )
         before = len(self.pairs)
-        for layers in {strand.layers for strand in left}:
+        for layers in {group.layers for group in left}:
             ones, others = ([s for s in side if s.layers == layers] for side in (left, right))
             counts = {s.experts for s in (*ones, *others)} - {1}  # 1 where all of them are one matrix
             if others and len(counts) < 2 and _size(ones) == _size(others):
                 self.pairs.append(Pair(tuple(ones), tuple(others), "structure"))
         self._leave(before)
 
-    def _meet(self, ones: list[list[Strand]], others: list[list[Strand]], how: str) -> None:
-        """Pair the layers that all lists of strands have."""
+    def _meet(self, ones: list[list[TensorGroup]], others: list[list[TensorGroup]], how: str) -> None:
+        """Pair the layers that all lists of groups have."""
         lists = [*ones, *others]
         edges = sorted(
-            {edge for strands in lists for strand in strands for edge in (strand.layers.start, sum(strand.layers))}
+            {edge for groups in lists for group in groups for edge in (group.layers.start, sum(group.layers))}
         )
-        covering = [_covering(strands, edges) for strands in lists]
+        covering = [_covering(groups, edges) for groups in lists]
         for place, (start, end) in enumerate(pairwise(edges)):
-            if all(place in strands for strands in covering):
-                cut = tuple(strands[place]._replace(layers=Axis(start, end - start)) for strands in covering)
+            if all(place in groups for groups in covering):
+                cut = tuple(groups[place]._replace(layers=Axis(start, end - start)) for groups in covering)
                 self.pairs.append(Pair(cut[: len(ones)], cut[len(ones) :], how))
 
     def _leave(self, before: int) -> None:
@@ -221,55 +219,53 @@ class _Table:
         if not new:
             return
         for side, left in (("a", self.a), ("b", self.b)):
-            gone: dict[Strand, list[Axis]] = {}
+            gone: dict[TensorGroup, list[Axis]] = {}
             for pair in new:
-                for strand in getattr(pair, side):
-                    gone.setdefault(strand._replace(layers=NOWHERE), []).append(strand.layers)
-            left[:] = [
-                rest for strand in left for rest in without(strand, gone.get(strand._replace(layers=NOWHERE), ()))
-            ]
+                for group in getattr(pair, side):
+                    gone.setdefault(group._replace(layers=NOWHERE), []).append(group.layers)
+            left[:] = [rest for group in left for rest in without(group, gone.get(group._replace(layers=NOWHERE), ()))]
 
 
-def _of_any_rank(groups: Mapping[Hashable, dict[str, list[Strand]]], key: _Slot) -> list[Strand]:
+def _of_any_rank(slots: Mapping[Hashable, dict[str, list[TensorGroup]]], key: _Slot) -> list[TensorGroup]:
     """What has a key, or its name at least: some libraries keep heads in a dimension of their own."""
     ranks = (key.rank, key.rank + 1, key.rank - 1)
-    return next((_all(groups[at]) for rank in ranks if (at := key._replace(rank=rank)) in groups), [])
+    return next((_all(slots[at]) for rank in ranks if (at := key._replace(rank=rank)) in slots), [])
 
 
-def _size(strands: Iterable[Strand]) -> int:
-    return sum(strand.size * strand.copies for strand in strands)
+def _size(groups: Iterable[TensorGroup]) -> int:
+    return sum(group.size * group.copies for group in groups)
 
 
-def _all(groups: dict[str, list[Strand]]) -> list[Strand]:
-    return [strand for strands in groups.values() for strand in strands]
+def _all(slots: dict[str, list[TensorGroup]]) -> list[TensorGroup]:
+    return [group for groups in slots.values() for group in groups]
 
 
-def _grouped(strands: Iterable[Strand], key: _Key) -> dict[Hashable, dict[str, list[Strand]]]:
-    groups: dict[Hashable, dict[str, list[Strand]]] = {}
-    for strand in strands:
-        if alike := key(strand):
-            groups.setdefault(alike, {}).setdefault(f"{strand.half}{strand.name}", []).append(strand)
-    return groups
+def _grouped(groups: Iterable[TensorGroup], key: _Key) -> dict[Hashable, dict[str, list[TensorGroup]]]:
+    slots: dict[Hashable, dict[str, list[TensorGroup]]] = {}
+    for group in groups:
+        if alike := key(group):
+            slots.setdefault(alike, {}).setdefault(f"{group.half}{group.name}", []).append(group)
+    return slots
 
 
-def _covering(strands: Iterable[Strand], edges: Sequence[int]) -> dict[int, Strand]:
-    """For each stretch between two edges, counted from 0, the first strand that has its layers."""
-    found: dict[int, Strand] = {}
-    for strand in strands:
-        for place in range(bisect_left(edges, strand.layers.start), bisect_left(edges, sum(strand.layers))):
-            found.setdefault(place, strand)
+def _covering(groups: Iterable[TensorGroup], edges: Sequence[int]) -> dict[int, TensorGroup]:
+    """For each stretch between two edges, counted from 0, the first group that has its layers."""
+    found: dict[int, TensorGroup] = {}
+    for group in groups:
+        for place in range(bisect_left(edges, group.layers.start), bisect_left(edges, sum(group.layers))):
+            found.setdefault(place, group)
     return found
 
 
-def without(strand: Strand, gone: Sequence[Axis]) -> list[Strand]:
-    """What is left of a strand without some of its layers."""
+def without(group: TensorGroup, gone: Sequence[Axis]) -> list[TensorGroup]:
+    """What is left of a group without some of its layers."""
     if not gone:
-        return [strand]
-    rest, start = [], strand.layers.start
+        return [group]
+    rest, start = [], group.layers.start
     for layers in sorted(gone):
-        if layers.start > start and start < sum(strand.layers):
-            rest.append(strand._replace(layers=Axis(start, min(layers.start, sum(strand.layers)) - start)))
+        if layers.start > start and start < sum(group.layers):
+            rest.append(group._replace(layers=Axis(start, min(layers.start, sum(group.layers)) - start)))
         start = max(start, sum(layers))
-    if start < sum(strand.layers):
-        rest.append(strand._replace(layers=Axis(start, sum(strand.layers) - start)))
+    if start < sum(group.layers):
+        rest.append(group._replace(layers=Axis(start, sum(group.layers) - start)))
     return rest

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tallystick.answers.check.projections import FUSED
 from tallystick.answers.compare.align import ADAPTER, Pair, without
-from tallystick.answers.compare.tensor_group import Strand
+from tallystick.answers.compare.tensor_group import TensorGroup
 from tallystick.core.ledger import EMBEDDING_ROLES, Axis
 
 TIES = ("tie-lost", "tie-gained")
@@ -99,14 +99,16 @@ class Side(NamedTuple):
     twice: Mapping[str, str]  # names of what it stores twice, with the words for that
 
     @classmethod
-    def of(cls, label: str, strands: Sequence[Strand], paired: Iterable[Strand], meant: Iterable[str] = ()) -> Side:
-        """Read it from all strands, from those that have a counterpart, and from what the model says of its ties."""
-        own = [strand for strand in strands if not strand.buffer and not ADAPTER.search(strand.name)]
-        norms = [strand.shape[0] for strand in own if strand.role == "norm" and len(strand.shape) == 1]
-        tables = [strand.shape[-1] for strand in own if strand.role == "token_embedding" and strand.shape]
-        stacks = frozenset(strand.stack for strand in paired if strand.layered and not strand.buffer)
-        layers = {strand.layers for strand in own if strand.layered and strand.stack in stacks}
-        experts = any(strand.role in ("experts", "router") for strand in own)
+    def of(
+        cls, label: str, groups: Sequence[TensorGroup], paired: Iterable[TensorGroup], meant: Iterable[str] = ()
+    ) -> Side:
+        """Read it from all groups, from those that have a counterpart, and from what the model says of its ties."""
+        own = [group for group in groups if not group.buffer and not ADAPTER.search(group.name)]
+        norms = [group.shape[0] for group in own if group.role == "norm" and len(group.shape) == 1]
+        tables = [group.shape[-1] for group in own if group.role == "token_embedding" and group.shape]
+        stacks = frozenset(group.stack for group in paired if group.layered and not group.buffer)
+        layers = {group.layers for group in own if group.layered and group.stack in stacks}
+        experts = any(group.role in ("experts", "router") for group in own)
         width = max(norms, default=0) or max(tables, default=0)
         return cls(label, width, _joined(layers), stacks, experts, frozenset(meant), _twice(own, label))
 
@@ -116,21 +118,21 @@ class Side(NamedTuple):
         return sum(layers.length for layers in self.layers)
 
 
-def _twice(strands: Sequence[Strand], label: str) -> dict[str, str]:
+def _twice(groups: Sequence[TensorGroup], label: str) -> dict[str, str]:
     """Projections that one model holds both fused and split, each with how to say so of it."""
-    modules: dict[tuple[object, ...], dict[str, list[Strand]]] = {}
-    for strand in strands:
-        if strand.slot and not strand.shared:
-            module = (strand.role, strand.trunk, strand.kind, strand.layers)
-            modules.setdefault(module, {}).setdefault(strand.slot, []).append(strand)
+    modules: dict[tuple[object, ...], dict[str, list[TensorGroup]]] = {}
+    for group in groups:
+        if group.slot and not group.shared:
+            module = (group.role, group.trunk, group.kind, group.layers)
+            modules.setdefault(module, {}).setdefault(group.slot, []).append(group)
     said: dict[str, str] = {}
     for slots in modules.values():
         for whole, split in FUSED.items():
             if whole not in slots or not all(piece in slots for piece in split):
                 continue
-            one, pieces = slots[whole], [strand for piece in split for strand in slots[piece]]
+            one, pieces = slots[whole], [group for piece in split for group in slots[piece]]
             if sum(s.size * s.each for s in one) == sum(s.size * s.each for s in pieces):
-                words = [" and ".join(dict.fromkeys(s.word for s in strands)) for strands in (pieces, one)]
+                words = [" and ".join(dict.fromkeys(s.word for s in groups)) for groups in (pieces, one)]
                 said |= dict.fromkeys((s.name for s in pieces), f"{words[0]} in {label}, which hold {words[1]} again")
                 said |= dict.fromkeys((s.name for s in one), f"{words[1]} in {label}, which holds {words[0]} again")
     return said
@@ -159,13 +161,13 @@ def causes_of(pairs: Sequence[Pair], a: Side, b: Side) -> list[Cause]:
     return [Cause(word, what, parameters, tuple(names)) for (word, what), (parameters, names) in sums.items()]
 
 
-# -- a strand that both have ----------------------------------------------------------------------
+# -- a group that both have ----------------------------------------------------------------------
 
 
 def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iterator[Cause]:
     one, other = pair.a[0], pair.b[0]
     gap = _count(pair.b) - _count(pair.a)
-    names = tuple(strand.title for strand in pair.b)
+    names = tuple(group.title for group in pair.b)
     if one.buffer != other.buffer:
         side = b.label if one.buffer else a.label
         yield Cause("buffers", f"buffers counted as parameters in {side}", gap, names)
@@ -175,7 +177,7 @@ def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iter
         unlike = "" if meant else a.label
         yield tie_cause({other.title: holder.replace("{}", "*")}, gap, lost=one.shared, unlike=unlike)
     elif not gap and (said := _stored_otherwise(pair, a.label, b.label)):
-        yield Cause("projections-fused", said, 0, (*(strand.title for strand in pair.a), *names))
+        yield Cause("projections-fused", said, 0, (*(group.title for group in pair.a), *names))
     elif gap and _packed(one) != _packed(other):
         packed = b.label if _packed(other) else a.label
         dtype = (other if _packed(other) else one).dtype
@@ -184,21 +186,21 @@ def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iter
         yield from _dimensions(pair, a, b)
 
 
-def _count(strands: Iterable[Strand]) -> int:
-    return sum(strand.parameters for strand in strands)
+def _count(groups: Iterable[TensorGroup]) -> int:
+    return sum(group.parameters for group in groups)
 
 
-def _packed(strand: Strand) -> bool:
-    return "int" in strand.dtype
+def _packed(group: TensorGroup) -> bool:
+    return "int" in group.dtype
 
 
 def _stored_otherwise(pair: Pair, label_a: str, label_b: str) -> str | None:
     """That two sides of a pair are the same, where it does not show in their shapes: fused, stacked, or both."""
-    stacked = [strand.role == "experts" and strand.each == 1 for strand in (pair.a[0], pair.b[0])]
+    stacked = [group.role == "experts" and group.each == 1 for group in (pair.a[0], pair.b[0])]
     if len(pair.a) == len(pair.b) == 1 and stacked[0] == stacked[1]:
         return None
     many, few = (pair.a, pair.b) if len(pair.a) > len(pair.b) else (pair.b, pair.a)
-    same = " and ".join(", ".join(strand.word for strand in strands) for strands in (many, few))
+    same = " and ".join(", ".join(group.word for group in groups) for groups in (many, few))
     how = f"{'fused' if few is pair.b else 'split'} in {label_b}" if len(many) > len(few) else ""
     if stacked[0] != stacked[1]:
         where = label_a if stacked[0] else label_b
@@ -215,7 +217,7 @@ class _Dimension(NamedTuple):
 def _dimensions(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
     """One dimension after the other changed from a's size to b's: what each adds."""
     mine, others = _named(pair.a, a.width), _named(pair.b, b.width)
-    names = tuple(strand.title for strand in pair.b)
+    names = tuple(group.title for group in pair.b)
     layers = pair.a[0].layers.length
     sizes = [dim.size for dim in mine]
     whole = prod(sizes) * layers == _count(pair.a) and prod(dim.size for dim in others) * layers == _count(pair.b)
@@ -236,16 +238,16 @@ def _dimensions(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
 
 
 def _reshaped(pair: Pair, names: tuple[str, ...]) -> Cause:
-    """A strand whose dimensions are not those of its counterpart."""
+    """A group whose dimensions are not those of its counterpart."""
     gap = _count(pair.b) - _count(pair.a)
-    shapes = (" + ".join("×".join(map(str, strand.shape)) for strand in strands) for strands in (pair.a, pair.b))
+    shapes = (" + ".join("×".join(map(str, group.shape)) for group in groups) for groups in (pair.a, pair.b))
     return Cause(pair.a[0].role, f"{pair.a[0].role} of another shape: {' → '.join(shapes)}", gap, names)
 
 
-def _named(strands: Sequence[Strand], width: int) -> list[_Dimension]:
-    """The dimensions of a strand, or of several that together are one, in an order that does not depend on transposition."""
-    first = strands[0]
-    word, said = _across(strands)
+def _named(groups: Sequence[TensorGroup], width: int) -> list[_Dimension]:
+    """The dimensions of a group, or of several that together are one, in an order that does not depend on transposition."""
+    first = groups[0]
+    word, said = _across(groups)
     dims = []
     if first.role == "experts":
         dims = [_Dimension("experts", "experts", first.experts)]
@@ -261,22 +263,22 @@ def _named(strands: Sequence[Strand], width: int) -> list[_Dimension]:
         along, rest = 1, [_Dimension("width", "width", first.inner[0])]
     else:
         along, rest = 0, [_Dimension(word, f"{said}, columns", first.inner[1])]
-    across = sum(strand.inner[along] for strand in strands)
-    if _slot(strands) == "gate_up" and across % 2 == 0:  # one width, whether gate and up are two matrices or one
+    across = sum(group.inner[along] for group in groups)
+    if _slot(groups) == "gate_up" and across % 2 == 0:  # one width, whether gate and up are two matrices or one
         across //= 2
         rest = [*rest, _Dimension(word, "gate and up", 2)]
     return [*dims, _Dimension(word, said, across), *rest]
 
 
-def _slot(strands: Sequence[Strand]) -> str | None:
-    """The projection that a strand is, or that several are together."""
-    pieces = tuple(strand.slot for strand in strands)
-    return pieces[0] if len(strands) == 1 else next((whole for whole, split in FUSED.items() if split == pieces), None)
+def _slot(groups: Sequence[TensorGroup]) -> str | None:
+    """The projection that a group is, or that several are together."""
+    pieces = tuple(group.slot for group in groups)
+    return pieces[0] if len(groups) == 1 else next((whole for whole, split in FUSED.items() if split == pieces), None)
 
 
-def _across(strands: Sequence[Strand]) -> tuple[str, str]:
+def _across(groups: Sequence[TensorGroup]) -> tuple[str, str]:
     """What the dimension that is not the width is, by role."""
-    role, slot = strands[0].role, _slot(strands)
+    role, slot = groups[0].role, _slot(groups)
     if role == "attention":
         return {
             "qkv": ("kv-heads", "queries, keys and values"),
@@ -295,20 +297,20 @@ def _across(strands: Sequence[Strand]) -> tuple[str, str]:
     }.get(role, (role, f"{role} size"))
 
 
-# -- a strand that only one has -------------------------------------------------------------------
+# -- a group that only one has -------------------------------------------------------------------
 
 
 def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
-    [strand] = pair.a or pair.b
+    [group] = pair.a or pair.b
     side, there, sign = (a, b, -1) if pair.a else (b, a, 1)
-    if not strand.parameters:
+    if not group.parameters:
         return
-    beside = [strand]
-    if strand.layered and strand.stack in side.stacks and not ADAPTER.search(strand.name):
-        above = without(strand, there.layers)  # in layers that the other model has not
-        beside = without(strand, [one.layers for one in above])
+    beside = [group]
+    if group.layered and group.stack in side.stacks and not ADAPTER.search(group.name):
+        above = without(group, there.layers)  # in layers that the other model has not
+        beside = without(group, [one.layers for one in above])
         for one in above:
-            yield Cause("layers", f"layers {a.depth:,} → {b.depth:,}", sign * one.parameters, (strand.title,))
+            yield Cause("layers", f"layers {a.depth:,} → {b.depth:,}", sign * one.parameters, (group.title,))
     for one in beside:
         word, said = _noun(one)
         if twice := side.twice.get(one.name):
@@ -316,19 +318,19 @@ def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
             continue
         if one.role == "mlp" and there.experts and not side.experts:
             word, said = "experts", "one MLP in place of experts"
-        yield Cause(word, f"{said} only in {side.label}", sign * one.parameters, (strand.title,))
+        yield Cause(word, f"{said} only in {side.label}", sign * one.parameters, (group.title,))
 
 
-def _noun(strand: Strand) -> tuple[str, str]:
+def _noun(group: TensorGroup) -> tuple[str, str]:
     """A word for what has no counterpart."""
     for pattern, word, said in _NOUNS:
-        if pattern.search(strand.name):
+        if pattern.search(group.name):
             return word, said
-    if strand.kind == "shift":
+    if group.kind == "shift":
         return "norms", "shifts of norms"
-    if strand.kind == "bias" and strand.role != "other":
+    if group.kind == "bias" and group.role != "other":
         return "biases", "biases"
-    if strand.role == "mlp" and strand.slot == "gate":
+    if group.role == "mlp" and group.slot == "gate":
         return "mlp-gate", "a gate in the MLP"
     return {
         "token_embedding": ("embeddings", "token embedding"),
@@ -340,4 +342,4 @@ def _noun(strand: Strand) -> tuple[str, str]:
         "attention": ("attention", "attention tensors"),
         "mlp": ("mlp", "MLP tensors"),
         "other": ("other", "tensors without a counterpart"),
-    }.get(strand.role, (strand.role, f"{strand.role} tensors"))
+    }.get(group.role, (group.role, f"{group.role} tensors"))

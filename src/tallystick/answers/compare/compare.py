@@ -14,8 +14,8 @@ from typing import Any
 from tallystick.answers.compare.align import Pair, align, in_common
 from tallystick.answers.compare.causes import Cause, Side, causes_of, in_order
 from tallystick.answers.compare.config_walk import walk
-from tallystick.answers.compare.tensor_group import Strand
-from tallystick.answers.compare.tensor_groups import strands_of
+from tallystick.answers.compare.tensor_group import TensorGroup
+from tallystick.answers.compare.tensor_groups import tensor_groups
 from tallystick.core.description import Recipe
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
@@ -72,8 +72,8 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
         BadInput: when the two have nothing in common.
     """
     label_a, label_b = (a.source, b.source) if a.source != b.source else (f"A ({a.source})", f"B ({b.source})")
-    strands_a, strands_b = strands_of(a.rolled), strands_of(b.rolled)
-    pairs = align(strands_a, strands_b)
+    groups_a, groups_b = tensor_groups(a.rolled), tensor_groups(b.rolled)
+    pairs = align(groups_a, groups_b)
     recipe_a, recipe_b = _recipe(a), _recipe(b)
     if recipe_a and recipe_b and recipe_a.family == recipe_b.family:
         causes = walk(recipe_a, recipe_b.values)
@@ -85,8 +85,8 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
                 " has a counterpart in the other by its name, or by what it is for",
                 code="no-answer",
             )
-        side_a = Side.of(label_a, strands_a, [strand for pair in pairs if pair.b for strand in pair.a], _meant(a))
-        side_b = Side.of(label_b, strands_b, [strand for pair in pairs if pair.a for strand in pair.b], _meant(b))
+        side_a = Side.of(label_a, groups_a, [group for pair in pairs if pair.b for group in pair.a], _meant(a))
+        side_b = Side.of(label_b, groups_b, [group for pair in pairs if pair.a for group in pair.b], _meant(b))
         causes = causes_of(pairs, side_a, side_b)
         aligned = _how(pairs)
     gap = b.total - a.total
@@ -157,7 +157,7 @@ def _how(pairs: Sequence[Pair]) -> tuple[str, ...]:
     both = [pair for pair in pairs if pair.a and pair.b]
     counts: Counter[str] = Counter()
     for pair in both:
-        counts[pair.how] += sum(strand.copies for strand in pair.b)
+        counts[pair.how] += sum(group.copies for group in pair.b)
     lines = []
     for how, words in said.items():
         examples = [f"{_names(pair.a)} with {_names(pair.b)}" for pair in both if pair.how == how]
@@ -165,10 +165,10 @@ def _how(pairs: Sequence[Pair]) -> tuple[str, ...]:
         if counts[how]:
             lines.append(f"{_tensors(counts[how])} {words}" + ("" if how == "name" else f": {shown}"))
     turned = sum(
-        strand.copies
+        group.copies
         for pair in both
-        for one, strand in zip(pair.a, pair.b, strict=False)
-        if len(pair.a) == len(pair.b) and one.shape != strand.shape and one.shape == strand.shape[::-1]
+        for one, group in zip(pair.a, pair.b, strict=False)
+        if len(pair.a) == len(pair.b) and one.shape != group.shape and one.shape == group.shape[::-1]
     )
     if turned:
         lines.append(f"{_tensors(turned)} transposed")
@@ -179,8 +179,8 @@ def _tensors(count: int) -> str:
     return f"{count:,} tensor" + ("" if count == 1 else "s")
 
 
-def _names(strands: Sequence[Strand]) -> str:
-    return " + ".join(strand.title for strand in strands)
+def _names(groups: Sequence[TensorGroup]) -> str:
+    return " + ".join(group.title for group in groups)
 
 
 def _differs(pair: Pair) -> bool:
@@ -188,7 +188,7 @@ def _differs(pair: Pair) -> bool:
 
 
 def _gap(pair: Pair) -> int:
-    return sum(strand.parameters for strand in pair.b) - sum(strand.parameters for strand in pair.a)
+    return sum(group.parameters for group in pair.b) - sum(group.parameters for group in pair.a)
 
 
 def _row(pair: Pair) -> Row:

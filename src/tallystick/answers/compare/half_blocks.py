@@ -5,46 +5,46 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tallystick.answers.compare.tensor_group import NOWHERE, Strand
+from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
 from tallystick.core.ledger import Axis
 
 _SIDES = {"attention": 0, "mlp": 1, "experts": 1}
 
 
-def in_blocks(strands: Iterable[Strand]) -> list[Strand]:
-    """Strands with the numbers of their blocks: layers 0, 1, 2, 3 where attention and MLP alternate are blocks 0, 0, 1, 1."""
-    strands = list(strands)
-    stacks: dict[str, list[Strand]] = defaultdict(list)
-    for strand in strands:
-        if strand.layered:
-            stacks[strand.stack].append(strand)
+def in_blocks(groups: Iterable[TensorGroup]) -> list[TensorGroup]:
+    """Groups with the numbers of their blocks: layers 0, 1, 2, 3 where attention and MLP alternate are blocks 0, 0, 1, 1."""
+    groups = list(groups)
+    stacks: dict[str, list[TensorGroup]] = defaultdict(list)
+    for group in groups:
+        if group.layered:
+            stacks[group.stack].append(group)
     apart = {stack for stack, ones in stacks.items() if _alternates(ones)}
-    numbers: dict[Strand, list[int]] = {}  # a strand of no layers yet -> its blocks, in order
-    for strand in strands:
-        if strand.stack not in apart or not strand.layered:
-            numbers[strand] = []
+    numbers: dict[TensorGroup, list[int]] = {}  # a group of no layers yet -> its blocks, in order
+    for group in groups:
+        if group.stack not in apart or not group.layered:
+            numbers[group] = []
             continue
-        for layer in range(strand.layers.start, sum(strand.layers)):
-            numbers.setdefault(strand._replace(layers=NOWHERE, half=layer % 2), []).append(layer // 2)
+        for layer in range(group.layers.start, sum(group.layers)):
+            numbers.setdefault(group._replace(layers=NOWHERE, half=layer % 2), []).append(layer // 2)
     return [
-        strand._replace(layers=layers) if blocks else strand
-        for strand, blocks in numbers.items()
+        group._replace(layers=layers) if blocks else group
+        for group, blocks in numbers.items()
         for layers in (_runs(sorted(blocks)) or [NOWHERE])
     ]
 
 
-def _alternates(strands: Sequence[Strand]) -> bool:
+def _alternates(groups: Sequence[TensorGroup]) -> bool:
     """Whether each even layer has attention and no MLP, and each odd one an MLP and no attention."""
     sides: dict[int, set[int]] = defaultdict(set)
-    for strand in strands:
-        side = _SIDES.get(strand.role) if strand.kind == "matrix" else None
-        if side is not None and strand.layers.length > 1:
+    for group in groups:
+        side = _SIDES.get(group.role) if group.kind == "matrix" else None
+        if side is not None and group.layers.length > 1:
             return False
         if side is not None:
-            sides[strand.layers.start].add(side)
-        elif strand.role in ("ssm", "conv"):
+            sides[group.layers.start].add(side)
+        elif group.role in ("ssm", "conv"):
             return False
-    depth = max((sum(strand.layers) for strand in strands), default=0)
+    depth = max((sum(group.layers) for group in groups), default=0)
     return depth > 2 and depth % 2 == 0 and len(sides) == depth and all(sides[n] == {n % 2} for n in list(sides))
 
 

@@ -12,7 +12,7 @@ NOWHERE = Axis(0, 0)
 _KINDS = re.compile(r"(.*?)_?(weight|bias|scale|shift|gamma|beta)", re.IGNORECASE)
 
 
-class Strand(NamedTuple):
+class TensorGroup(NamedTuple):
     """Tensors of one shape that run through some layers: one of each, or `each` where they are experts."""
 
     name: str  # with {} for the numbers of layers and experts

@@ -1,4 +1,4 @@
-"""A ledger as two of them can be laid beside each other: in strands, each one tensor of each of some layers.
+"""A ledger as two of them can be laid beside each other: in groups, each one tensor of each of some layers.
 
 Entries come rolled up from configs and checkpoints, and one by one from live modules. Here they are alike: the number
 of the layer and those of experts are left open, all other numbers are kept.
@@ -14,7 +14,7 @@ from itertools import pairwise, product
 
 from tallystick.answers.check.projections import projected
 from tallystick.answers.compare.half_blocks import in_blocks
-from tallystick.answers.compare.tensor_group import NOWHERE, Strand
+from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
 from tallystick.answers.parts import kind_of
 from tallystick.core.ledger import EMBEDDING_ROLES, Axis, Entry
 
@@ -23,9 +23,9 @@ MOST_SPELLED = 64  # tensors of one layer that are kept apart by their numbers; 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-def strands_of(entries: Iterable[Entry]) -> list[Strand]:
-    """The strands of a ledger, in its order."""
-    steps: dict[Strand, dict[int, int]] = {}  # a strand of no layers yet -> how `each` changes at a layer
+def tensor_groups(entries: Iterable[Entry]) -> list[TensorGroup]:
+    """The groups of a ledger, in its order."""
+    steps: dict[TensorGroup, dict[int, int]] = {}  # a group of no layers yet -> how `each` changes at a layer
     names: dict[str, str] = {}
     for entry in _held_by_embeddings(entries):
         for name, layers, each in _places(entry):
@@ -35,16 +35,16 @@ def strands_of(entries: Iterable[Entry]) -> list[Strand]:
             shape = tuple(int(size) for size in entry.shape)
             kind, layered = kind_of(entry), layers is not None
             role = "experts" if entry.role == "mlp" and len(shape) == (2 if kind == "bias" else 3) else entry.role
-            strand = Strand(
+            group = TensorGroup(
                 name, shape, role, kind, entry.dtype, entry.buffer, entry.unique, holder, layered, NOWHERE, 0
             )
             start, length = layers or Axis(0, 1)
-            step = steps.setdefault(strand, defaultdict(int))
+            step = steps.setdefault(group, defaultdict(int))
             step[start] += each
             step[start + length] -= each
     return projected(
         in_blocks(
-            strand._replace(layers=layers, each=each) for strand, step in steps.items() for layers, each in _runs(step)
+            group._replace(layers=layers, each=each) for group, step in steps.items() for layers, each in _runs(step)
         )
     )
 

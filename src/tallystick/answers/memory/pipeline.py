@@ -7,12 +7,12 @@ from dataclasses import replace
 from math import gcd
 from typing import NamedTuple, TypeVar
 
-from tallystick.core.anatomy import Attending, Dropout, Part, Recurring
+from tallystick.core.anatomy import Attending, Dropout, Recurring, RunningPart
 from tallystick.core.evidence import Evidence
 from tallystick.core.ledger import EMBEDDING_ROLES, Axis, Entry, Ledger
 from tallystick.core.tensor_names import template_of
 
-Run = TypeVar("Run", Attending, Recurring, Part)
+Run = TypeVar("Run", Attending, Recurring, RunningPart)
 
 
 class Stage(NamedTuple):

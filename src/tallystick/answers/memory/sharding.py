@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tallystick.answers.memory.pipeline import layers_of, stacked, within
-from tallystick.core.anatomy import FeedForward, Heads, Norm, Part, Reading, Routing
+from tallystick.core.anatomy import AttentionRun, FeedForward, Heads, Norm, Routing, RunningPart
 from tallystick.core.evidence import Evidence
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.errors import BadInput, shown
@@ -230,12 +230,12 @@ def _fewer(heads: Heads, ranks: int) -> Heads:
     return heads._replace(queries=int(heads.queries) // ranks, keys=int(heads.keys) // ranks)
 
 
-def _thinner(part: Part, ranks: int) -> Part:
+def _thinner(part: RunningPart, ranks: int) -> RunningPart:
     """What runs on each rank: all of what is between blocks, a share of what is inside (Korthikanti et al. 2022, section 4.2)."""
     what = part.what
     if ranks == 1:
         return part
-    if isinstance(what, Reading):
+    if isinstance(what, AttentionRun):
         what = what._replace(heads=_fewer(what.heads, ranks))
     elif isinstance(what, FeedForward):
         what = what._replace(inner=-(-int(what.inner) // ranks))

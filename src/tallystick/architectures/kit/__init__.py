@@ -13,10 +13,10 @@ from tallystick.architectures.kit.attention import (
     key_value_heads,
     late_windows,
     rope_windows,
+    rotary_dim,
     rounded,
     share_of,
     times,
-    turned,
     windows_of,
 )
 from tallystick.architectures.kit.experts import NUMBERED, SINGLE, experts_used, mixture, router
@@ -31,14 +31,14 @@ from tallystick.architectures.kit.layers import (
     in_turns,
     listed,
 )
-from tallystick.architectures.kit.mlp import SILU, fused_gated_mlp, gated_mlp, plain_mlp
+from tallystick.architectures.kit.mlp import HIDDEN_ACT_SILU, fused_gated_mlp, gated_mlp, plain_mlp
 
 __all__ = [
     "FEED_FORWARD",
     "FULL",
+    "HIDDEN_ACT_SILU",
     "LINEAR",
     "NUMBERED",
-    "SILU",
     "SINGLE",
     "SLIDING",
     "as_published",
@@ -64,12 +64,12 @@ __all__ = [
     "pre_norm",
     "refuse_keys",
     "rope_windows",
+    "rotary_dim",
     "rounded",
     "router",
     "share_of",
     "times",
     "transformer",
-    "turned",
     "two_kinds",
     "windows_of",
 ]

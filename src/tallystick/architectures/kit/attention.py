@@ -100,7 +100,7 @@ def head_norms(
     }
 
 
-def turned(c: Config, size: int) -> int:
+def rotary_dim(c: Config, size: int) -> int:
     """Elements of a head that positions turn: a share of them, which `rope_parameters` or the config itself states."""
     stated = c.rope_parameters.get("partial_rotary_factor") if isinstance(c.rope_parameters, dict) else None
     return share_of(c, size, "partial_rotary_factor", stated if isinstance(stated, int | float) else None)

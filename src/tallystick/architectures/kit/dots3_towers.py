@@ -11,10 +11,10 @@ from tallystick.architectures.kit.mlp import gated_mlp
 from tallystick.architectures.kit.towers import conv
 from tallystick.core import nodes as nn
 from tallystick.core.dims import ceil
-from tallystick.core.registry import Config, Part, optional
+from tallystick.core.registry import Config, NestedConfig, optional
 from tallystick.errors import shown
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         "hidden_size": 1536,
         "intermediate_size": 4224,
@@ -38,7 +38,7 @@ EYES = Part(
     },
     aliases={"embed_dim": "hidden_size", "num_heads": "num_attention_heads", "use_bias": "attention_bias"},
 )
-EARS = Part(
+AUDIO_CONFIG = NestedConfig(
     {
         "hidden_size": 1280,
         "intermediate_size": 5120,

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from tallystick.architectures.kit.towers import conv
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, nonnegative
+from tallystick.core.registry import Config, NestedConfig, nonnegative
 from tallystick.errors import shown
 
-IMAGES = Part(
+IMAGES = NestedConfig(
     {
         "codebook_size": 32768,
         "embed_dim": 4,

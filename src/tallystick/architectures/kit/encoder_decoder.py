@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tallystick.architectures.kit.siblings import INSTEAD, bare, product, two_products, under
+from tallystick.architectures.kit.variants import INSTEAD, bare, product, two_products, under
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Sibling
+from tallystick.core.registry import Config, ModelVariant
 
 ALIASES = {"num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"}
 IRREGULAR = "those of the encoder take the tokens that it reads"
@@ -24,7 +24,7 @@ def whole(
     prompts: Callable[[Config], Mapping[str, nn.Node]] | None = None,
     count: int = 2,
     more: Mapping[str, Any] | None = None,
-) -> dict[str, Sibling]:
+) -> dict[str, ModelVariant]:
     """The classes of a type whose language model is `beside_encoder`.
 
     Args:
@@ -39,24 +39,24 @@ def whole(
     """
     keys = {"encoder_layers": layers, "encoder_ffn_dim": inner, "encoder_attention_heads": heads, **(more or {})}
 
-    def sibling(
+    def variant(
         words: str, make: Callable[[Config, nn.Model], nn.Model], labels: Mapping[str, int] | None = None
-    ) -> Sibling:
+    ) -> ModelVariant:
         def made(c: Config, model: nn.Model) -> nn.Model:
             return make(c, _with_encoder(c, model, attention, prompts(c) if prompts else {}))
 
-        return Sibling(made, f"an encoder beside its decoder{words}", {**keys, **(labels or {})}, ALIASES)
+        return ModelVariant(made, f"an encoder beside its decoder{words}", {**keys, **(labels or {})}, ALIASES)
 
     classes = {
-        "Model": sibling(", and no LM head", lambda c, model: bare(model, IRREGULAR)),
-        "ForConditionalGeneration": sibling("", _with_lm_head),
+        "Model": variant(", and no LM head", lambda c, model: bare(model, IRREGULAR)),
+        "ForConditionalGeneration": variant("", _with_lm_head),
     }
     if classifies:
         classes |= {
-            "ForSequenceClassification": sibling(
+            "ForSequenceClassification": variant(
                 f", and `classification_head` {INSTEAD}", _of_sequences, {"num_labels": count}
             ),
-            "ForQuestionAnswering": sibling(f", and `qa_outputs` {INSTEAD}", _of_spans),
+            "ForQuestionAnswering": variant(f", and `qa_outputs` {INSTEAD}", _of_spans),
         }
     return classes
 

@@ -5,9 +5,9 @@ from typing import Any
 from tallystick.architectures.kit.attention import rounded
 from tallystick.architectures.kit.towers import conv
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part
+from tallystick.core.registry import Config, NestedConfig
 
-EYES = Part(
+VISION_CONFIG = NestedConfig(
     {
         "hidden_size": 768,
         "intermediate_size": 3072,
@@ -22,7 +22,7 @@ EYES = Part(
     },
     optional=True,
 )
-EARS = Part(
+AUDIO_CONFIG = NestedConfig(
     {
         "hidden_size": 1024,
         "num_hidden_layers": 12,

@@ -9,7 +9,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config
 
 LINEAR, FULL = "linear_attention", "full_attention"
-FORMER = {"mamba": LINEAR, "attention": FULL}  # names of before, which transformers still reads
+LEGACY_KINDS = {"mamba": LINEAR, "attention": FULL}  # names of before, which transformers still reads
 FEED_FORWARD = ("dense", "sparse")  # one MLP for all tokens, or experts
 
 
@@ -30,7 +30,9 @@ def checked(
 ) -> list[str]:
     """The kinds that a list under the key `name` gives for so many layers; None: for as many as it lists."""
     known = (
-        [FORMER.get(kind, kind) if isinstance(kind, str) else kind for kind in given] if isinstance(given, list) else []
+        [LEGACY_KINDS.get(kind, kind) if isinstance(kind, str) else kind for kind in given]
+        if isinstance(given, list)
+        else []
     )
     fits = isinstance(given, list) and (len(given) == (count or len(given)) or (longer and len(given) > (count or 0)))
     if not fits or not all(kind in kinds for kind in known):

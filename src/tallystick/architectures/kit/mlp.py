@@ -2,7 +2,7 @@
 
 from tallystick.core import nodes as nn
 
-SILU = {"hidden_act": "silu"}  # what most gates are activated by
+HIDDEN_ACT_SILU = {"hidden_act": "silu"}  # what most gates are activated by
 
 
 def gated_mlp(d: int, inner: int, activation: str | None = None, *, bias: bool = False) -> nn.MLP:

@@ -5,11 +5,11 @@ from typing import Any
 
 from tallystick.architectures.kit.attention import rounded
 from tallystick.architectures.kit.mlp import plain_mlp
-from tallystick.architectures.kit.siblings import bare
+from tallystick.architectures.kit.variants import bare
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Part, Sibling
+from tallystick.core.registry import Config, ModelVariant, NestedConfig
 
-SIGLIP = Part(
+SIGLIP = NestedConfig(
     {
         "hidden_size": 768,
         "intermediate_size": 3072,
@@ -55,8 +55,8 @@ def behind(
 
 
 def seeing(
-    make: Callable[[Config, nn.Model], nn.Model], keys: Mapping[str, Any] | None = None, /, **parts: Part
-) -> dict[str, Sibling]:
+    make: Callable[[Config, nn.Model], nn.Model], keys: Mapping[str, Any] | None = None, /, **parts: NestedConfig
+) -> dict[str, ModelVariant]:
     """The classes of a type whose causal language model is its text alone, that have its towers too.
 
     Args:
@@ -70,8 +70,8 @@ def seeing(
 
     read = keys or {}
     return {
-        "ForConditionalGeneration": Sibling(make, WHOLE, read, parts=parts),
-        "Model": Sibling(headless, f"{WHOLE}, and no LM head", read, parts=parts),
+        "ForConditionalGeneration": ModelVariant(make, WHOLE, read, parts=parts),
+        "Model": ModelVariant(headless, f"{WHOLE}, and no LM head", read, parts=parts),
     }
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tallystick.formats.pickled.state_dicts import Found
+from tallystick.formats.pickled.state_dicts import FoundTensors
 from tallystick.formats.pickled.torch_tensors import SavedTensor, shape_of
 
 _SHAPES = ("param_shapes", "frozen_param_shapes")
@@ -36,7 +36,7 @@ class Partitioned(NamedTuple):
             )
 
 
-def partitioned(found: Found, tensors: Mapping[str, Any]) -> Partitioned:
+def partitioned(found: FoundTensors, tensors: Mapping[str, Any]) -> Partitioned:
     """The model's tensors, with the shapes that ZeRO-3 keeps of those that are empty.
 
     Args:

@@ -20,7 +20,7 @@ ALONE = "tensor"  # what a file's only tensor is called, where it has no name
 _TENSOR = 150  # bytes that Python takes for a tensor's name and place, without its letters
 
 
-class Found(NamedTuple):
+class FoundTensors(NamedTuple):
     """The tensors of a model by their names."""
 
     tensors: dict[str, Any]
@@ -44,7 +44,7 @@ class Found(NamedTuple):
         return tuple(notes)
 
 
-def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
+def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> FoundTensors:
     """The state dict in what a file holds.
 
     Dictionaries inside it are opened, and lists that hold tensors; keys and places are joined by dots.
@@ -57,7 +57,7 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
         BadInput: where there is none, or several of which none has a key that is known.
     """
     if is_tensor(whole):
-        return Found({ALONE: whole}, None, {}, 0, {})
+        return FoundTensors({ALONE: whole}, None, {}, 0, {})
     if not isinstance(whole, dict | list | tuple):
         raise BadInput("it holds no state dict: expected tensors by name", code="malformed")
     if not isinstance(whole, dict):
@@ -78,7 +78,7 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> Found:
     return _with_tensors(_opened(whole, None, {}, is_tensor))
 
 
-def _with_tensors(found: Found) -> Found:
+def _with_tensors(found: FoundTensors) -> FoundTensors:
     """What was found, which must be something."""
     if not found.tensors:
         raise BadInput("it holds no tensors", code="malformed")
@@ -87,7 +87,7 @@ def _with_tensors(found: Found) -> Found:
 
 def _opened(
     values: Mapping[Any, Any] | Sequence[Any], key: str | None, beside: dict[str, Any], is_tensor: Callable[[Any], bool]
-) -> Found:
+) -> FoundTensors:
     """All tensors of a dictionary or list, and of those inside it."""
     tensors: dict[str, Any] = {}
     told: dict[str, Any] = {}
@@ -125,7 +125,7 @@ def _opened(
         above.pop()
 
     open_(values, "", False)
-    return Found(tensors, key, beside, left_out, told)
+    return FoundTensors(tensors, key, beside, left_out, told)
 
 
 def _named(values: Mapping[Any, Any] | Sequence[Any]) -> Iterator[tuple[str, Any]]:

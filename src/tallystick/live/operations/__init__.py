@@ -1,6 +1,6 @@
 """What people do to tied models, each with the real library: one small function, one line on what it does.
 
-An operation gets a tied model and a desk to work at, and returns the model that its user goes on with.
+An operation gets a tied model and a workspace to work at, and returns the model that its user goes on with.
 """
 
 from tallystick.live.operations import (  # noqa: I001 - in the order of the page
@@ -16,6 +16,6 @@ from tallystick.live.operations import (  # noqa: I001 - in the order of the pag
     distributed as distributed,
 )
 from tallystick.live.operations.registry import OPERATIONS as OPERATIONS
-from tallystick.live.operations.registry import Desk as Desk
+from tallystick.live.operations.registry import Workspace as Workspace
 from tallystick.live.operations.registry import NotApplicable as NotApplicable
 from tallystick.live.operations.registry import Operation as Operation

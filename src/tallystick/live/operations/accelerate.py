@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tallystick.live.operations.registry import Desk, operation
+from tallystick.live.operations.registry import Workspace, operation
 
 
 @operation("init_empty_weights", "accelerate")
-def empty_weights(model: Any, desk: Desk) -> Any:
+def empty_weights(model: Any, workspace: Workspace) -> Any:
     """Build the model without values."""
     from accelerate import init_empty_weights
 
     with init_empty_weights():
-        return desk.fresh()
+        return workspace.fresh()
 
 
 @operation("dispatch_model", "accelerate")
-def dispatched(model: Any, desk: Desk) -> Any:
+def dispatched(model: Any, workspace: Workspace) -> Any:
     """Dispatch to the CPU, with the hooks that several devices would get."""
     from accelerate import dispatch_model
 
@@ -26,7 +26,7 @@ def dispatched(model: Any, desk: Desk) -> Any:
 
 
 @operation("cpu_offload", "accelerate")
-def offloaded(model: Any, desk: Desk) -> Any:
+def offloaded(model: Any, workspace: Workspace) -> Any:
     """Keep the weights in a state dict, and bring each to its module for its forward alone."""
     import torch
     from accelerate import cpu_offload

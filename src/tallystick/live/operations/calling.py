@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tallystick.live.operations.registry import Desk, operation, random
+from tallystick.live.operations.registry import Workspace, operation, random
 from tallystick.live.probe import logits_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _Call = Callable[[_Values, Any], Any]  # values and token ids -> what the model 
 
 
 @operation("torch.compile(model)")
-def compiled(model: Any, desk: Desk) -> Any:
+def compiled(model: Any, workspace: Workspace) -> Any:
     """Compile the model; traced with its gradients, but no code is generated."""
     import torch
 
@@ -25,7 +25,7 @@ def compiled(model: Any, desk: Desk) -> Any:
 
 
 @operation("torch.export.export(model).module()")
-def exported(model: Any, desk: Desk) -> Any:
+def exported(model: Any, workspace: Workspace) -> Any:
     """Export the model, and go on with the exported program as a module."""
     import torch
 
@@ -34,37 +34,37 @@ def exported(model: Any, desk: Desk) -> Any:
 
 
 @operation("torch.func.functional_call, one value for both")
-def called_with_one(model: Any, desk: Desk) -> Any:
+def called_with_one(model: Any, workspace: Workspace) -> Any:
     """Call the model with another tensor in the embedding's place; the head is to take it too."""
-    return _as_module(model, _values(model, desk.subject.embedding), lambda call, values, ids: call(values, ids))
+    return _as_module(model, _values(model, workspace.subject.embedding), lambda call, values, ids: call(values, ids))
 
 
 @operation("torch.func.functional_call, two values", instead="torch.func.functional_call, one value for both")
-def called_with_two(model: Any, desk: Desk) -> Any:
+def called_with_two(model: Any, workspace: Workspace) -> Any:
     """Call the model with one tensor for the embedding and another for the head."""
-    values = _values(model, desk.subject.embedding, desk.subject.head)
+    values = _values(model, workspace.subject.embedding, workspace.subject.head)
     return _as_module(model, values, lambda call, values, ids: call(values, ids))
 
 
 @operation("torch.func.stack_module_state, vmap")
-def stacked(model: Any, desk: Desk) -> Any:
+def stacked(model: Any, workspace: Workspace) -> Any:
     """Stack the parameters of two models, and call both at once through one of them."""
-    return _ensemble(model, model, desk)
+    return _ensemble(model, model, workspace)
 
 
 @operation(
     "torch.func.stack_module_state, vmap, through the meta device", instead="torch.func.stack_module_state, vmap"
 )
-def stacked_through_meta(model: Any, desk: Desk) -> Any:
+def stacked_through_meta(model: Any, workspace: Workspace) -> Any:
     """Stack the parameters of two models, and call both at once through a copy on the meta device."""
-    return _ensemble(model, copy.deepcopy(model).to("meta"), desk)
+    return _ensemble(model, copy.deepcopy(model).to("meta"), workspace)
 
 
-def _ensemble(model: Any, base: Any, desk: Desk) -> Any:
+def _ensemble(model: Any, base: Any, workspace: Workspace) -> Any:
     import torch
     from torch import nn
 
-    stacks, buffers = torch.func.stack_module_state([model, desk.fresh()])
+    stacks, buffers = torch.func.stack_module_state([model, workspace.fresh()])
     parameters = {name: nn.Parameter(stack) for name, stack in stacks.items()}
 
     def both(call: _Call, values: _Values, ids: torch.Tensor) -> torch.Tensor:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tallystick.live.operations.registry import Desk, NotApplicable, operation
+from tallystick.live.operations.registry import NotApplicable, Workspace, operation
 
 PROCESSES = 2
 TOGETHER = "fully_shard (FSDP2): blocks, root"
 
 
 @operation("DistributedDataParallel", processes=PROCESSES)
-def data_parallel(model: Any, desk: Desk) -> Any:
+def data_parallel(model: Any, workspace: Workspace) -> Any:
     """Wrap for data parallel training."""
     from torch.nn.parallel import DistributedDataParallel
 
@@ -19,7 +19,7 @@ def data_parallel(model: Any, desk: Desk) -> Any:
 
 
 @operation("fully_shard (FSDP2): root", processes=PROCESSES)
-def sharded_root(model: Any, desk: Desk) -> Any:
+def sharded_root(model: Any, workspace: Workspace) -> Any:
     """Shard the whole model as one unit."""
     from torch.distributed.fsdp import fully_shard
 
@@ -27,7 +27,7 @@ def sharded_root(model: Any, desk: Desk) -> Any:
 
 
 @operation(TOGETHER, processes=PROCESSES)
-def sharded(model: Any, desk: Desk) -> Any:
+def sharded(model: Any, workspace: Workspace) -> Any:
     """Shard the blocks one by one, and embedding and head together in the root's unit."""
     from torch.distributed.fsdp import fully_shard
 
@@ -37,37 +37,37 @@ def sharded(model: Any, desk: Desk) -> Any:
 
 
 @operation("fully_shard (FSDP2): blocks, [embedding, head], root", processes=PROCESSES)
-def sharded_as_pair(model: Any, desk: Desk) -> Any:
+def sharded_as_pair(model: Any, workspace: Workspace) -> Any:
     """Shard the blocks one by one, and embedding and head in a unit of the two."""
     from torch.distributed.fsdp import fully_shard
 
     mesh = _mesh()
     _shard_blocks(model, mesh)
-    fully_shard([desk.embedding(model), desk.head(model)], mesh=mesh)
+    fully_shard([workspace.embedding(model), workspace.head(model)], mesh=mesh)
     return fully_shard(model, mesh=mesh)
 
 
 @operation("fully_shard (FSDP2): blocks, embedding, head, root", instead=TOGETHER, processes=PROCESSES)
-def sharded_apart(model: Any, desk: Desk) -> Any:
+def sharded_apart(model: Any, workspace: Workspace) -> Any:
     """Shard the blocks one by one, and embedding and head in a unit each."""
     from torch.distributed.fsdp import fully_shard
 
     mesh = _mesh()
     _shard_blocks(model, mesh)
-    for part in (desk.embedding(model), desk.head(model)):
+    for part in (workspace.embedding(model), workspace.head(model)):
         fully_shard(part, mesh=mesh)
     return fully_shard(model, mesh=mesh)
 
 
 @operation("parallelize_module: embedding by rows, head by columns", processes=PROCESSES)
-def tensor_parallel(model: Any, desk: Desk) -> Any:
+def tensor_parallel(model: Any, workspace: Workspace) -> Any:
     """Give each process half of the vocabulary, of embedding and head."""
     from torch.distributed.tensor import Replicate
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
     plan = {
-        desk.subject.embedding_module: RowwiseParallel(input_layouts=Replicate()),
-        desk.subject.head_module: ColwiseParallel(output_layouts=Replicate()),
+        workspace.subject.embedding_module: RowwiseParallel(input_layouts=Replicate()),
+        workspace.subject.head_module: ColwiseParallel(output_layouts=Replicate()),
     }
     return parallelize_module(model, _mesh(), plan)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tallystick.live.operations.registry import Desk, operation
+from tallystick.live.operations.registry import Workspace, operation
 
 
 @operation("model.to(torch.bfloat16)")
-def to_bfloat16(model: Any, desk: Desk) -> Any:
+def to_bfloat16(model: Any, workspace: Workspace) -> Any:
     """Change the dtype."""
     import torch
 
@@ -16,23 +16,23 @@ def to_bfloat16(model: Any, desk: Desk) -> Any:
 
 
 @operation('model.to("meta")')
-def to_meta(model: Any, desk: Desk) -> Any:
+def to_meta(model: Any, workspace: Workspace) -> Any:
     """Move to the device that holds no values."""
     return model.to("meta")
 
 
 @operation('model.to_empty(device="cpu")')
-def to_empty(model: Any, desk: Desk) -> Any:
+def to_empty(model: Any, workspace: Workspace) -> Any:
     """Build on the meta device, materialise, and initialise each parameter."""
     import torch
 
     with torch.device("meta"):
-        fresh = desk.fresh()
+        fresh = workspace.fresh()
     return _initialised(fresh.to_empty(device="cpu"))
 
 
 @operation("torch.nn.utils.skip_init(Model)")
-def skip_init(model: Any, desk: Desk) -> Any:
+def skip_init(model: Any, workspace: Workspace) -> Any:
     """Build the model without its own initialisation, then initialise each parameter."""
     import torch
     from torch import nn
@@ -41,18 +41,18 @@ def skip_init(model: Any, desk: Desk) -> Any:
         def __init__(self, device: Any = None) -> None:  # `skip_init` takes only classes with this argument
             super().__init__()
             with torch.device(device):
-                self.model = desk.fresh()
+                self.model = workspace.fresh()
 
     return _initialised(nn.utils.skip_init(Model).model)
 
 
 @operation("head = torch.nn.utils.skip_init(nn.Linear, ...)")
-def head_skip_init(model: Any, desk: Desk) -> Any:
+def head_skip_init(model: Any, workspace: Workspace) -> Any:
     """Build a new head without its own initialisation, then initialise it."""
     from torch import nn
 
-    rows, width = desk.head(model).weight.shape
-    return desk.replace_head(model, _initialised(nn.utils.skip_init(nn.Linear, width, rows, bias=False)))
+    rows, width = workspace.head(model).weight.shape
+    return workspace.replace_head(model, _initialised(nn.utils.skip_init(nn.Linear, width, rows, bias=False)))
 
 
 def _initialised(module: Any) -> Any:

@@ -18,11 +18,11 @@ class NotApplicable(Exception):
     """A model has nothing for an operation to be done to; the message says what it lacks."""
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """What an operation works with beside the model: a folder for files, what to undo later, the model's facts."""
 
     folder: Path
-    later: ExitStack  # closed when the model has been looked at
+    cleanup: ExitStack  # closed when the model has been looked at
     subject: Subject
 
     def fresh(self) -> Any:
@@ -74,7 +74,7 @@ def random(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
 
 
-Run = Callable[[Any, Desk], Any]
+Run = Callable[[Any, Workspace], Any]
 
 
 class Operation(NamedTuple):

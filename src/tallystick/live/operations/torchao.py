@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tallystick.live.operations.registry import Desk, NotApplicable, operation
+from tallystick.live.operations.registry import NotApplicable, Workspace, operation
 
 
 @operation("quantize_, int8 weights", "torchao", instead="quantize_, int8 weights, head left out", on="llama")
-def quantised(model: Any, desk: Desk) -> Any:
+def quantised(model: Any, workspace: Workspace) -> Any:
     """Quantise the weights of all nn.Linear modules, the head among them."""
     from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
@@ -17,12 +17,12 @@ def quantised(model: Any, desk: Desk) -> Any:
 
 
 @operation("quantize_, int8 weights, head left out", "torchao", on="llama")
-def quantised_but_head(model: Any, desk: Desk) -> Any:
+def quantised_but_head(model: Any, workspace: Workspace) -> Any:
     """Quantise the weights of all nn.Linear modules but the head."""
     from torch import nn
     from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
-    chosen = {name for name in desk.linears(model) if isinstance(model.get_submodule(name), nn.Linear)}
+    chosen = {name for name in workspace.linears(model) if isinstance(model.get_submodule(name), nn.Linear)}
     if not chosen:
         raise NotApplicable(f"{type(model).__name__} has no nn.Linear but its head")
     quantize_(model, Int8WeightOnlyConfig(version=2), filter_fn=lambda _, name: name in chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tallystick.core.anatomy import Attending, Heads, Part, Recurring
+from tallystick.core.anatomy import Attending, Heads, Recurring, RunningPart
 from tallystick.runtimes import Cached, Carried, Load
 from tallystick.runtimes.transformers.cache import cached, carried
 from tallystick.runtimes.transformers.prefill import alive
@@ -28,18 +28,18 @@ class EagerModel(NamedTuple):
         """What remains of one sequence in layers that read token after token."""
         return carried(recurring)
 
-    def saved(self, parts: Sequence[Part], load: Load, *, learned: bool) -> Iterator[tuple[str, int, int]]:
+    def saved(self, parts: Sequence[RunningPart], load: Load, *, learned: bool) -> Iterator[tuple[str, int, int]]:
         """What torch's autograd saves in the forward pass."""
         scores = "again" if load.recompute == "selective" else "kept"
         return saved(parts, self._step(load, scores), whole_blocks=load.recompute == "full", learned=learned)
 
-    def recomputed(self, parts: Sequence[Part], load: Load) -> tuple[int, int]:
+    def recomputed(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, int]:
         """Bytes of one block, or of its scores, computed again; and of gradients inside, at most."""
         step = self._step(load, "kept")
         size, added = block_again(parts, step) if load.recompute == "full" else scores_again(parts, step)
         return int(size), int(added)
 
-    def alive(self, parts: Sequence[Part], load: Load) -> tuple[int, str]:
+    def alive(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, str]:
         """Bytes of tensors that a variable of a running function holds, without gradients."""
         return alive(parts, self._step(load, "kept"))
 

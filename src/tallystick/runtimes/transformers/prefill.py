@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallystick.core.anatomy import ChunkedScan, FeedForward, Norm, Part, Reading, Routing
+from tallystick.core.anatomy import AttentionRun, ChunkedScan, FeedForward, Norm, Routing, RunningPart
 from tallystick.runtimes.transformers.rules import (
     FLOAT,
     INDEX,
@@ -28,35 +28,36 @@ STREAM = 2  # tensors of a token's width at once in a block: what was embedded, 
 WIDEST = {"relu2": 3, "gelu_new": 4, "bloom_gelu": 5, "clamped_swiglu": 9}
 
 
-def alive(parts: Sequence[Part], step: Step) -> tuple[int, str]:
+def alive(parts: Sequence[RunningPart], step: Step) -> tuple[int, str]:
     """Bytes of the largest set of tensors alive at once in one layer, and the part that holds most of them."""
-    layers = [part for part in parts if isinstance(part.what, Reading | ChunkedScan | FeedForward | Routing)]
+    layers = [part for part in parts if isinstance(part.what, AttentionRun | ChunkedScan | FeedForward | Routing)]
     beside = _for_all_layers(parts, step)
     return max((int(beside + _alive(part, parts, step)), part.name) for part in layers)
 
 
-def _for_all_layers(parts: Sequence[Part], step: Step) -> int:
+def _for_all_layers(parts: Sequence[RunningPart], step: Step) -> int:
     """Bytes of the positions, their cosines and sines, and of one mask for each distance that layers see."""
     windows = {window for part in parts for window in windows_of(part)}
     masks = 0
-    if any(isinstance(part.what, Reading) and _eager(part.what, step) for part in parts):
+    if any(isinstance(part.what, AttentionRun) and _eager(part.what, step) for part in parts):
         masks = len(windows) * step.batch * step.sequence**2 * step.width
     elif any(masked_layers(part, step) for part in parts):
         masks = (step.batch if chunked(parts) else len(windows)) * step.sequence**2 * MASK
     vectors = max(
-        (part.what.reads for part in parts if isinstance(part.what, Reading) and step.traits.output_alive), default=0
+        (part.what.reads for part in parts if isinstance(part.what, AttentionRun) and step.traits.output_alive),
+        default=0,
     )
     positions = step.sequence * (INDEX + vectors * step.width)
     return positions + max(rotary_tables(part, step) for part in parts) + masks
 
 
-def _alive(part: Part, parts: Sequence[Part], step: Step) -> int:
+def _alive(part: RunningPart, parts: Sequence[RunningPart], step: Step) -> int:
     """Bytes alive in one layer while a part of it runs."""
     what, streams = part.what, STREAM + any(_normed(other) for other in parts)
-    if isinstance(what, Reading | ChunkedScan):
-        mixer = _attention(what, step) if isinstance(what, Reading) else _scan(what, step)
+    if isinstance(what, AttentionRun | ChunkedScan):
+        mixer = _attention(what, step) if isinstance(what, AttentionRun) else _scan(what, step)
         return step.tokens * what.reads * streams * step.width + mixer + _handed_on(part, parts, step)
-    readings = [other.what for other in parts if isinstance(other.what, Reading)]
+    readings = [other.what for other in parts if isinstance(other.what, AttentionRun)]
     left = max((_probabilities(one, step) for one in readings), default=0) + _handed_on(part, parts, step)
     streams += 1 + max(
         (step.traits.output_alive + step.traits.residuals_alive for one in readings), default=0
@@ -70,15 +71,15 @@ def _alive(part: Part, parts: Sequence[Part], step: Step) -> int:
     )
 
 
-def _handed_on(part: Part, parts: Sequence[Part], step: Step) -> int:
+def _handed_on(part: RunningPart, parts: Sequence[RunningPart], step: Step) -> int:
     """Bytes of the probabilities of the layer before, where they live that long; in a hybrid, during a scan, as attention follows scans."""
     if any(isinstance(other.what, ChunkedScan) for other in parts) and not isinstance(part.what, ChunkedScan):
         return 0
-    readings = [part.what for part in parts if isinstance(part.what, Reading) and step.traits.probabilities_alive]
+    readings = [part.what for part in parts if isinstance(part.what, AttentionRun) and step.traits.probabilities_alive]
     return max((_probabilities(one, step) for one in readings), default=0)
 
 
-def _normed(part: Part) -> bool:
+def _normed(part: RunningPart) -> bool:
     """Whether blocks read their input through this norm, which is then a tensor beside it."""
     return isinstance(part.what, Norm) and part.start is not None and not (part.what.inner or part.what.after)
 
@@ -106,7 +107,7 @@ def _inner(feed: FeedForward, step: Step) -> int:
     return step.tokens * feed.inner * tensors * step.width
 
 
-def _attention(reading: Reading, step: Step) -> int:
+def _attention(reading: AttentionRun, step: Step) -> int:
     """Bytes of an attention at its widest: its scores at the softmax, or else queries while positions turn them."""
     heads, width = reading.heads, step.width
     queries, given = heads.queries * heads.size, heads.queries * heads.value_size
@@ -148,7 +149,7 @@ def _scan(scan: ChunkedScan, step: Step) -> int:
     return FLOAT * (filled * (inputs + rows + pairs + 4 * scan.heads) + states) + given * step.width
 
 
-def _queries_and_keys(reading: Reading, step: Step) -> int:
+def _queries_and_keys(reading: AttentionRun, step: Step) -> int:
     """Elements of a token in queries and keys, and in what they are views or parts of, all beside the cache."""
     heads = reading.heads
     queries, keys = heads.queries * heads.size, heads.keys * heads.size
@@ -164,11 +165,11 @@ def _queries_and_keys(reading: Reading, step: Step) -> int:
     return queries
 
 
-def _probabilities(reading: Reading, step: Step) -> int:
+def _probabilities(reading: AttentionRun, step: Step) -> int:
     """Bytes of the probabilities, which attention by hand returns: its layer holds them to its end."""
     return step.batch * reading.heads.queries * step.sequence**2 * step.width if _eager(reading, step) else 0
 
 
-def _eager(reading: Reading, step: Step) -> bool:
+def _eager(reading: AttentionRun, step: Step) -> bool:
     """Whether transformers computes the scores by hand, and not torch where no kernel of its own does."""
     return step.scores == "kept" or step.traits.kernel == "eager"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallystick.core.anatomy import FeedForward, Norm, Part, Reading, Routing
+from tallystick.core.anatomy import AttentionRun, FeedForward, Norm, Routing, RunningPart
 from tallystick.runtimes.transformers.rules import (
     FLOAT,
     Step,
@@ -16,13 +16,13 @@ from tallystick.runtimes.transformers.rules import (
 )
 
 
-def block_again(parts: Sequence[Part], step: Step) -> tuple[int, int]:
+def block_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
     """Bytes that the block that holds most keeps once it is computed again, and what its gradients add at most.
 
     Its parts give back what they keep one by one, the last first: while the gradients of its attention are made, only
     what comes no later is there.
     """
-    blocks: dict[tuple[str, int], list[Part]] = {}
+    blocks: dict[tuple[str, int], list[RunningPart]] = {}
     for part in parts:
         if part.start is not None:
             blocks.setdefault((part.name.partition("{}")[0], part.start), []).append(part)
@@ -31,31 +31,31 @@ def block_again(parts: Sequence[Part], step: Step) -> tuple[int, int]:
     return whole, max((kept[place] + _added(block, step) for place, block in blocks.items()), default=0) - whole
 
 
-def scores_again(parts: Sequence[Part], step: Step) -> tuple[int, int]:
+def scores_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
     """The same where only the scores of an attention are computed again."""
     step = step._replace(scores="kept")
-    readings = [part for part in parts if isinstance(part.what, Reading)]
+    readings = [part for part in parts if isinstance(part.what, AttentionRun)]
     scores = [(of_part(part, step)["attention probabilities"], _gradients(part, step)) for part in readings]
     return max(scores, default=(0, 0))
 
 
-def _kept(part: Part, step: Step) -> int:
+def _kept(part: RunningPart, step: Step) -> int:
     return sum(of_part(part, step).values()) + sum(each for _, _, each in extras(part, step))
 
 
-def _added(block: list[Part], step: Step) -> int:
+def _added(block: list[RunningPart], step: Step) -> int:
     """Bytes beside what a block keeps, at the fullest moment of its backward pass."""
     norms = [part.what for part in block if isinstance(part.what, Norm) and not part.what.inner]
     feeds = sum(_kept(part, step) for part in block if isinstance(part.what, FeedForward))
     later = sum(_kept(part, step) for part in block if part.what in norms[1:] or isinstance(part.what, Routing))
-    gone = {Reading: feeds + later, Routing: feeds}  # beside experts that are routed, the shared one runs last
+    gone = {AttentionRun: feeds + later, Routing: feeds}  # beside experts that are routed, the shared one runs last
     added = max(_gradients(part, step) - gone.get(type(part.what), 0) for part in block)
     # The gradient of what the block gave; its input, which norms keep as it is unless they copy it, is counted already.
     copied = bool(norms) and norms[0].kind != "layer" and step.stream != FLOAT
     return added + (step.tokens * norms[0].width * step.stream if copied else 0)
 
 
-def _gradients(part: Part, step: Step) -> int:
+def _gradients(part: RunningPart, step: Step) -> int:
     """Bytes that gradients add at most to what a part keeps, as torch's own derivatives make them.
 
     Those of an activation are made when the projection down has let go of what it read; those of a softmax when the
@@ -69,7 +69,7 @@ def _gradients(part: Part, step: Step) -> int:
         inside = (activation_of(feed).gradients * feed.inner - feed.reads) * step.stream
         weighted = step.stream if what.weights == "own" else FLOAT
         return rows * max(inside, 3 * feed.reads * weighted)  # or those of the results, put back where they came from
-    if not isinstance(what, Reading) or not scores_by_hand(what, step):
+    if not isinstance(what, AttentionRun) or not scores_by_hand(what, step):
         return 0
     width, softmax = widths_of_scores(what, step)
     return step.batch * what.heads.queries * step.sequence**2 * (2 * softmax - (width if softmax != width else 0))

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from tallystick.core.anatomy import (
     Attending,
+    AttentionRun,
     ChunkedScan,
     Dropout,
     FeedForward,
     Norm,
-    Part,
     Projection,
-    Reading,
     Routing,
+    RunningPart,
 )
 from tallystick.runtimes.transformers.traits import USUAL, AttentionTraits
 
@@ -107,7 +107,7 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
     return {"norms": step.tokens * norm.times * each + scale}
 
 
-def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
+def _attention(reading: AttentionRun, step: Step, again: bool) -> Bytes:
     """What the projections read, queries, keys and values, what the output projection reads, and the scores.
 
     A fused kernel keeps one float32 for each query instead of its scores, and computes them again. By hand, keys and
@@ -143,22 +143,22 @@ def _attention(reading: Reading, step: Step, again: bool) -> Bytes:
     return {"attention": step.tokens * ((read + kept + given) * width + logarithms)}
 
 
-def scores_by_hand(reading: Reading, step: Step) -> bool:
+def scores_by_hand(reading: AttentionRun, step: Step) -> bool:
     """Whether the scores of an attention are tensors, and not inside a kernel."""
     return step.scores == "kept" or (step.scores == "fused" and step.traits.kernel != "fused")
 
 
-def _fallback(reading: Reading, step: Step) -> bool:
+def _fallback(reading: AttentionRun, step: Step) -> bool:
     return step.scores == "fused" and step.traits.kernel == "float32" and not step.mixed
 
 
-def widths_of_scores(reading: Reading, step: Step) -> tuple[int, int]:
+def widths_of_scores(reading: AttentionRun, step: Step) -> tuple[int, int]:
     """Bytes of an element of the scores, and of the softmax of them."""
     width = FLOAT if _fallback(reading, step) else step.width
     return width, width if step.traits.softmax == "own" and not step.mixed else FLOAT
 
 
-def _scores(reading: Reading, step: Step) -> int:
+def _scores(reading: AttentionRun, step: Step) -> int:
     heads, (width, softmax) = reading.heads, widths_of_scores(reading, step)
     copied = softmax != width or heads.dropout
     each = softmax + (width if copied else 0) + (width if heads.capped else 0) + (MASK if heads.dropout else 0)
@@ -167,19 +167,19 @@ def _scores(reading: Reading, step: Step) -> int:
     return rows * step.sequence * each + sink
 
 
-def windows_of(part: Part) -> dict[int | None, int]:
+def windows_of(part: RunningPart) -> dict[int | None, int]:
     """How many layers of an attention see how far; of any other part none does."""
-    if not isinstance(part.what, Reading):
+    if not isinstance(part.what, AttentionRun):
         return {}
     return Attending(part.name, part.start or 0, part.layers, part.what.heads).windows()
 
 
-def masked_layers(part: Part, step: Step) -> int:
+def masked_layers(part: RunningPart, step: Step) -> int:
     """How many layers of a part give their kernel a mask: torch's take a window that is narrower only so.
 
     Other kernels, which alone can cap scores or have sinks, need none.
     """
-    if not isinstance(part.what, Reading) or step.scores != "fused":
+    if not isinstance(part.what, AttentionRun) or step.scores != "fused":
         return 0
     heads = part.what.heads
     if heads.capped or heads.sinks:
@@ -191,13 +191,13 @@ def masked_layers(part: Part, step: Step) -> int:
     )
 
 
-def masks(part: Part, step: Step) -> tuple[int, int]:
+def masks(part: RunningPart, step: Step) -> tuple[int, int]:
     """How many layers have a mask, and what each of them keeps for it beside the rest.
 
     Each makes its mask anew, in the dtype of the products, and repeats keys and values for the queries of their group.
     """
     layers = masked_layers(part, step)
-    if not layers or not isinstance(part.what, Reading) or step.traits.kernel != "fused":
+    if not layers or not isinstance(part.what, AttentionRun) or step.traits.kernel != "fused":
         return 0, 0
     heads = part.what.heads
     each = heads.size + heads.value_size
@@ -210,18 +210,18 @@ def masks(part: Part, step: Step) -> tuple[int, int]:
     return layers, step.tokens * (step.sequence + repeated) * step.width
 
 
-def chunked(parts: Sequence[Part]) -> bool:
+def chunked(parts: Sequence[RunningPart]) -> bool:
     """Whether windows are chunks: where they begin depends on the padding, so that each sequence has a mask."""
-    return any(isinstance(part.what, Reading) and part.what.heads.chunked for part in parts)
+    return any(isinstance(part.what, AttentionRun) and part.what.heads.chunked for part in parts)
 
 
-def rotary_tables(part: Part, step: Step, *, each: bool = False) -> int:
+def rotary_tables(part: RunningPart, step: Step, *, each: bool = False) -> int:
     """Cosines and sines of each position, once for all layers, or for all that see as far; for each layer where it
     repeats them, if `each` keeps its own.
 
     GPT-J, whose products alone are in float32, looks them up in every layer anew, and keeps none.
     """
-    if not isinstance(part.what, Reading) or step.traits.softmax == "products":
+    if not isinstance(part.what, AttentionRun) or step.traits.softmax == "products":
         return 0
     heads = part.what.heads
     turned = heads.size if heads.rotary is None else heads.rotary
@@ -235,10 +235,10 @@ def rotary_tables(part: Part, step: Step, *, each: bool = False) -> int:
     )
 
 
-def extras(part: Part, step: Step) -> Iterator[tuple[str, int, int]]:
+def extras(part: RunningPart, step: Step) -> Iterator[tuple[str, int, int]]:
     """What some of the layers of a part keep beside the rest: of what, in how many of them, and bytes in each."""
     yield "masks of windows", *masks(part, step)
-    if not isinstance(part.what, Reading):
+    if not isinstance(part.what, AttentionRun):
         return
     heads, everywhere = part.what.heads, windows_of(part).get(None, 0)
     near = part.layers - everywhere
@@ -348,7 +348,7 @@ def _scan(scan: ChunkedScan, step: Step, again: bool) -> Bytes:
 
 RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
     Norm: _norm,
-    Reading: _attention,
+    AttentionRun: _attention,
     FeedForward: _feed,
     Routing: _routing,
     Projection: _projection,
@@ -357,6 +357,6 @@ RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
 }
 
 
-def of_part(part: Part, step: Step) -> Bytes:
+def of_part(part: RunningPart, step: Step) -> Bytes:
     """What one layer of a part keeps, masks of windows left out."""
     return RULES[type(part.what)](part.what, step, part.again)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tallystick.core.anatomy import ChunkedScan, Part, Reading
+from tallystick.core.anatomy import AttentionRun, ChunkedScan, RunningPart
 from tallystick.runtimes.transformers.rules import (
     INDEX,
     MASK,
@@ -18,7 +18,9 @@ from tallystick.runtimes.transformers.rules import (
 )
 
 
-def saved(parts: Sequence[Part], step: Step, *, whole_blocks: bool, learned: bool) -> Iterator[tuple[str, int, int]]:
+def saved(
+    parts: Sequence[RunningPart], step: Step, *, whole_blocks: bool, learned: bool
+) -> Iterator[tuple[str, int, int]]:
     """Of what, in how many layers, bytes in each.
 
     Args:
@@ -38,16 +40,16 @@ def saved(parts: Sequence[Part], step: Step, *, whole_blocks: bool, learned: boo
     yield "rotary positions", 1, max(rotary_tables(part, step, each=not whole_blocks) for part in parts)
 
 
-def _of_part(part: Part, step: Step) -> Iterator[tuple[str, int, int]]:
+def _of_part(part: RunningPart, step: Step) -> Iterator[tuple[str, int, int]]:
     for what, size in of_part(part, step).items():
         yield what, part.layers, size
     yield from extras(part, step)
 
 
-def _inputs(parts: Sequence[Part], step: Step) -> Iterator[tuple[str, int, int]]:
+def _inputs(parts: Sequence[RunningPart], step: Step) -> Iterator[tuple[str, int, int]]:
     """What is left of blocks that are computed again: their inputs, and the masks that all of them are given."""
     for part in parts:
-        if isinstance(part.what, Reading | ChunkedScan) and part.start is not None:
+        if isinstance(part.what, AttentionRun | ChunkedScan) and part.start is not None:
             yield "inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream
     windows = {window for part in parts for window in windows_of(part)}
     if step.scores != "fused":

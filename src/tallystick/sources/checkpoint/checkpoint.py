@@ -21,17 +21,17 @@ from tallystick.files.remote import Location, NotThere, Remote
 from tallystick.files.texts import read_json
 from tallystick.formats.safetensors import parse_header
 from tallystick.formats.shards import Named, read_checkpoint
-from tallystick.formats.weights_file import Contents, Header
-from tallystick.sources.checkpoint.match_config import ToldByConfig, told_by_config
+from tallystick.formats.weights_file import Header, WeightsFile
+from tallystick.sources.checkpoint.match_config import ConfigMatch, match_config
 from tallystick.sources.checkpoint.peft import adapter_config, adapter_notes
 from tallystick.sources.checkpoint.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
 from tallystick.sources.checkpoint.values import StoredValues, ValuesElsewhere
 from tallystick.sources.configs.config import layouts, refuse_odd_flag
 from tallystick.sources.configs.other_configs import is_params
 from tallystick.sources.configs.resolve import TEXT_PARTS, model_type_of, resolve
-from tallystick.sources.gc_paused import uncollected
+from tallystick.sources.gc_paused import gc_paused
 from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by_name, packed_notes
-from tallystick.sources.quantized.detect import Found, find_packed, quantisation_in
+from tallystick.sources.quantized.detect import FoundPacked, find_packed, quantisation_in
 from tallystick.sources.roles.embedding_and_head import expected_pairs, tied_pairs
 from tallystick.sources.roles.from_names import is_buffer, is_quantisation, role_of
 from tallystick.sources.roles.roles import told_roles
@@ -41,7 +41,7 @@ from tallystick.sources.transformers_meta.loader_names import told_by_transforme
 _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
 
 
-@uncollected()
+@gc_paused()
 def ledger_from_checkpoint(
     path: Location, overrides: Mapping[str, Any], *, source: str, shards: Named | None = None
 ) -> Ledger:
@@ -67,7 +67,7 @@ def ledger_from_checkpoint(
         beside = beside._replace(notes=adapter_notes(path.parent, adapter, checkpoint.entries), adapter=True)
         checkpoint = checkpoint._replace(beside=beside)
     if beside.ledgers:
-        ledger = checkpoint.ledger(told_by_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
+        ledger = checkpoint.ledger(match_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
     else:
         ledger = checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
     if path.name.endswith(".json") and not isinstance(path, Remote):  # an index elsewhere is fetched once
@@ -75,7 +75,7 @@ def ledger_from_checkpoint(
     return ledger
 
 
-@uncollected()
+@gc_paused()
 def ledger_of_part(
     path: Location,
     layouts: Sequence[Ledger],
@@ -112,10 +112,10 @@ def ledger_of_part(
         names = frozenset(stored.name for stored, _ in told.found.pairs)
     beside = beside._replace(notes=left_out(whole.entries, names))
     part = _laid_out(path, _only(whole, names), beside, source)
-    return part.ledger(told or told_by_config(part.entries, layouts))
+    return part.ledger(told or match_config(part.entries, layouts))
 
 
-def _only(whole: _Checkpoint, names: frozenset[str]) -> Contents:
+def _only(whole: _Checkpoint, names: frozenset[str]) -> WeightsFile:
     """What a checkpoint holds under some names, and beside the packed weights among them."""
     modules = {name.rpartition(".")[0] for name in names & whole.packed.weights.keys()}
     # Some are beside the weight, `proj.scales`; some are below it, `proj.weight.absmax`.
@@ -128,7 +128,7 @@ def _only(whole: _Checkpoint, names: frozenset[str]) -> Contents:
     return whole.contents._replace(files=files, sharing=sharing)
 
 
-def _laid_out(path: Location, contents: Contents, beside: _Beside, source: str) -> _Checkpoint:
+def _laid_out(path: Location, contents: WeightsFile, beside: _Beside, source: str) -> _Checkpoint:
     """What a checkpoint holds, with its packed weights found and its values at hand."""
     values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
     try:
@@ -139,7 +139,7 @@ def _laid_out(path: Location, contents: Contents, beside: _Beside, source: str) 
     return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), beside, values)
 
 
-@uncollected()
+@gc_paused()
 def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
     """The ledger of a ``.safetensors`` file that is elsewhere: its header's text, and how many bytes follow that.
 
@@ -147,7 +147,7 @@ def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
     """
     path = Path(source)
     with one_source():
-        contents = Contents("safetensors", [(path, parse_header(text, data_bytes, where=source))])
+        contents = WeightsFile("safetensors", [(path, parse_header(text, data_bytes, where=source))])
         packed = _packed(contents, {}, lambda name: None)
         return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), _Beside(), None).ledger(
             None
@@ -159,14 +159,14 @@ class _Checkpoint(NamedTuple):
 
     path: Location
     source: str
-    contents: Contents
-    packed: Found
+    contents: WeightsFile
+    packed: FoundPacked
     entries: list[Entry]
     beside: _Beside
     values: StoredValues | ValuesElsewhere | None  # None where only the header is at hand
 
     def ledger(
-        self, told: ToldByConfig | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
+        self, told: ConfigMatch | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
     ) -> Ledger:
         """The ledger of what is stored, with what a config told of it."""
         entries = list(told.entries if told else self.entries)
@@ -223,16 +223,16 @@ class _Checkpoint(NamedTuple):
             return self.ledger(None, [f"what is tied was told by the flag {TIE} alone: {error}"])
 
 
-def _packed(contents: Contents, config: Mapping[str, Any], peek: Callable[[str], bytes | None]) -> Found:
+def _packed(contents: WeightsFile, config: Mapping[str, Any], peek: Callable[[str], bytes | None]) -> FoundPacked:
     """The packed weights of a checkpoint; a format with names of its own packs in ways of its own."""
     if contents.own_names:
-        return Found()
+        return FoundPacked()
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
     found = find_packed(contents.tensors, quantisation_in(config), metadata, peek)
-    return Found({**found.weights, **contents.weights}, found.beside | contents.beside)
+    return FoundPacked({**found.weights, **contents.weights}, found.beside | contents.beside)
 
 
-def _stored(contents: Contents) -> tuple[int, int]:
+def _stored(contents: WeightsFile) -> tuple[int, int]:
     """Elements and bytes in the files, what several names share once."""
     tensors = contents.tensors
     shared = [tensor for tensor in tensors if tensor.name in contents.sharing] if contents.sharing else []
@@ -246,7 +246,7 @@ def _stored(contents: Contents) -> tuple[int, int]:
     )
 
 
-def _entries(path: Location, contents: Contents, packed: Found) -> list[Entry]:
+def _entries(path: Location, contents: WeightsFile, packed: FoundPacked) -> list[Entry]:
     """The stored tensors, with what is known of each without a config."""
     try:
         entries = [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
@@ -257,7 +257,7 @@ def _entries(path: Location, contents: Contents, packed: Found) -> list[Entry]:
     return [entry._replace(role=told.role) for entry, told in zip(entries, told_roles(entries), strict=True)]
 
 
-def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
+def _known(entry: Entry, contents: WeightsFile, packed: FoundPacked) -> Entry:
     """A stored tensor with what is known of it without a config.
 
     The format and the way of packing know single names; else well-known ones tell.
@@ -273,7 +273,7 @@ def _known(entry: Entry, contents: Contents, packed: Found) -> Entry:
     )
 
 
-def _rolled(contents: Contents, packed: Found) -> Iterator[Entry]:
+def _rolled(contents: WeightsFile, packed: FoundPacked) -> Iterator[Entry]:
     """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
 
     def tensors(*, shared: bool) -> Iterator[tuple[str, str, tuple[int, ...]]]:

@@ -17,7 +17,7 @@ _OTHER_HEAD = re.compile(
 )
 
 
-def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headless: bool = False) -> ToldByConfig:
+def match_config(stored: list[Entry], candidates: Iterable[Ledger], *, headless: bool = False) -> ConfigMatch:
     """Stored entries beside what a config describes, in the layout of names that agrees best with theirs.
 
     A `headless` model lacks the described head rightly, and what stands before it outside of the body.
@@ -29,8 +29,8 @@ def told_by_config(stored: list[Entry], candidates: Iterable[Ledger], *, headles
     if not set(heads) <= set(found.missing):
         others = []  # beside the head that is described, and so not in its place
     if headless:
-        return ToldByConfig(found, described, excused=_around_the_body(described), instead=others)
-    return ToldByConfig(found, described, excused=heads if others else (), instead=others)
+        return ConfigMatch(found, described, excused=_around_the_body(described), instead=others)
+    return ConfigMatch(found, described, excused=heads if others else (), instead=others)
 
 
 def _around_the_body(described: Ledger) -> list[str]:
@@ -43,7 +43,7 @@ def _module(entry: Entry) -> str:
     return entry.name.partition(".")[0]
 
 
-class ToldByConfig:
+class ConfigMatch:
     """Stored entries with what the config says of them: roles, ties, and where the two disagree."""
 
     def __init__(

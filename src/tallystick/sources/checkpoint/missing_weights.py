@@ -17,7 +17,7 @@ from tallystick.files.remote import Location, Remote
 from tallystick.files.texts import read_json
 from tallystick.formats.folder import find_weights, is_main
 from tallystick.formats.shards import Named, named_in
-from tallystick.sources.checkpoint.match_config import told_by_config
+from tallystick.sources.checkpoint.match_config import match_config
 from tallystick.sources.checkpoint.peft import CONFIG as ADAPTER
 from tallystick.sources.checkpoint.rollup import roll_up
 from tallystick.sources.configs.config import layouts
@@ -186,7 +186,7 @@ def _names_said(absent: Absent, values: Mapping[str, Any], overrides: Mapping[st
         entry._replace(buffer=is_buffer(entry.name, (1, 1, 1, 1)))  # of masks, which have four dimensions, too
         for entry in roll_up((name, "float32", ()) for name in sorted(absent.names))
     ]
-    told = told_by_config(rolled, layouts(asked), headless=asked.headless)
+    told = match_config(rolled, layouts(asked), headless=asked.headless)
     found = {kind: names for kind, names in told.mismatches.items() if kind != "misshaped" and names}
     stored_twice = [note.partition(":")[0] for note in told.notes if "is stored although" in note]
     said = {

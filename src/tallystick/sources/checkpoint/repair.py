@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 from tallystick.core.config import CONFIG, TIE
 from tallystick.errors import BadInput
-from tallystick.files.atomic import written_whole
+from tallystick.files.atomic import atomic_folder
 from tallystick.files.regular import Listing, copy_bytes, list_regular
 from tallystick.files.texts import read_json
 from tallystick.formats.folder import find_safetensors, names_in
@@ -61,7 +61,7 @@ def repair(folder: Path, out: Path, problems: Sequence[Problem], *, as_: str | N
     if checkpoint is None or not (folder / CONFIG).exists():
         raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to mend", code="incomplete")
     listing = list_regular(folder)
-    with written_whole(out) as partial:
+    with atomic_folder(out) as partial:
         files = headers_of(checkpoint)
         listing.copy(partial, leave={path.name for path, _ in files})  # those are written tensor by tensor
         freed = _write_weights(listing, files, partial, drop)

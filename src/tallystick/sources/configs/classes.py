@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tallystick import architectures
-from tallystick.architectures.kit.siblings import DECODER
-from tallystick.core.registry import Architecture, Sibling
+from tallystick.architectures.kit.variants import DECODER
+from tallystick.core.registry import Architecture, ModelVariant
 from tallystick.errors import quoted
 
 # How transformers ends the names of its classes with an LM head.
@@ -22,22 +22,22 @@ def classes_of(values: Mapping[str, Any]) -> list[str]:
     return [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
 
 
-def sibling_of(values: Mapping[str, Any], family: Architecture) -> Sibling | None:
+def variant_of(values: Mapping[str, Any], family: Architecture) -> ModelVariant | None:
     """The class that a config was saved from, where it is one of the family's other than its language model."""
-    return siblings_of(family).get(next(iter(classes_of(values)), ""))
+    return variants_of(family).get(next(iter(classes_of(values)), ""))
 
 
 def without_head(values: Mapping[str, Any], family: Architecture) -> bool:
     """Whether a config was saved from a class that is not native, and that has no LM head by its name."""
     classes = classes_of(values)
-    if not classes or family.class_name in classes or sibling_of(values, family):
+    if not classes or family.class_name in classes or variant_of(values, family):
         return False
     return not any(name.endswith(_LM_CLASSES) for name in classes)
 
 
 def counts(values: Mapping[str, Any], family: Architecture) -> bool:
     """Whether the class that a config was saved from is native."""
-    return family.class_name in classes_of(values)[:1] or sibling_of(values, family) is not None
+    return family.class_name in classes_of(values)[:1] or variant_of(values, family) is not None
 
 
 def foreign_class(values: Mapping[str, Any], family: Architecture) -> str:
@@ -72,8 +72,8 @@ def note_of(values: Mapping[str, Any], family: Architecture) -> list[str]:
         return [f"{stated} is not known natively: counted as {family.name}, whose class {named} the config names"]
     if family.class_name in classes:
         return []
-    if sibling := sibling_of(values, family):
-        return [f"counted as the class that the config names, {named}: {sibling.head}"] if sibling.head else []
+    if variant := variant_of(values, family):
+        return [f"counted as the class that the config names, {named}: {variant.head}"] if variant.head else []
     return [f"{contradiction(classes[0], family.name, family.class_name)}, the causal language model of its type"]
 
 
@@ -105,7 +105,7 @@ def alike(values: Mapping[str, Any]) -> str:
 def type_of(name: str) -> str:
     """The native model type of a class; the shortest name of several: others rename it, as gpt-sw3 does gpt2; or ""."""
     families = filter(None, map(architectures.find, architectures.known()))
-    named = (one.name for one in families if name and (name == one.class_name or name in siblings_of(one)))
+    named = (one.name for one in families if name and (name == one.class_name or name in variants_of(one)))
     return min(named, key=len, default="")
 
 
@@ -114,10 +114,10 @@ def _stem(family: Architecture) -> str:
     return next((family.class_name.removesuffix(end) for end in _ENDINGS if family.class_name.endswith(end)), "")
 
 
-def siblings_of(family: Architecture) -> dict[str, Sibling]:
+def variants_of(family: Architecture) -> dict[str, ModelVariant]:
     """The other classes of a family by their whole names."""
     stem = _stem(family)
     if family.name.endswith("_text") and not stem.endswith("Text"):
         stem += "Text"  # its language model has the name of one that also sees
-    siblings = DECODER if family.siblings is None else family.siblings
-    return {f"{stem}{ending}": sibling for ending, sibling in siblings.items()} if family.class_name else {}
+    variants = DECODER if family.variants is None else family.variants
+    return {f"{stem}{ending}": variant for ending, variant in variants.items()} if family.class_name else {}

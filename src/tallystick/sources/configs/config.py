@@ -13,12 +13,12 @@ from tallystick.core.config import LARGEST, TIE, Config, merged
 from tallystick.core.layout import lay_out, read
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.core.nodes import Model
-from tallystick.core.registry import Architecture, Sibling
+from tallystick.core.registry import Architecture, ModelVariant
 from tallystick.errors import BadInput, shown
 from tallystick.sources.configs.classes import (
     labels_of,
     note_of,
-    siblings_of,
+    variants_of,
 )
 from tallystick.sources.configs.resolve import TEXT_PARTS, Resolved, resolve
 
@@ -59,7 +59,7 @@ def ledger_of(asked: Resolved, *, kind: str = "config", published: bool = False)
         refuse_odd_flag(asked.stated, source)
         with current().paused():
             return ledger_by_transformers(asked.model_type, asked.values, asked.overrides, source=source)
-    recipe = _Recipe(family, published=published, sibling=asked.sibling)
+    recipe = _Recipe(family, published=published, variant=asked.variant)
     inside, keys, aliases = asked.parts, recipe.keys, recipe.aliases
     values, overrides = asked.flat
     stated = {**values, **labels_of(values)} if "num_labels" in keys else values
@@ -90,7 +90,7 @@ def layouts(asked: Resolved) -> tuple[Ledger, ...]:
 
     Where that is not the language model, this comes last: some name a class and hold more than it has.
     """
-    named = (asked, asked.language) if asked.sibling else (asked.language,)
+    named = (asked, asked.language) if asked.variant else (asked.language,)
     found: list[Ledger] = []
     for one in named:
         for published in (False, True) if one.native else (False,):  # what transformers builds has one layout
@@ -114,32 +114,32 @@ class _Recipe(NamedTuple):
     values: Mapping[str, Any] = {}
     dtype: str = ""
     published: bool = False
-    sibling: Sibling | None = None  # the class that is counted, where it is not the language model
+    variant: ModelVariant | None = None  # the class that is counted, where it is not the language model
 
     @property
     def family(self) -> str:
         """The model type, and what the class has in place of its LM head: the values of two classes are no two of one."""
-        other = f", {self.sibling.head}" if self.sibling and self.sibling.head else ""
+        other = f", {self.variant.head}" if self.variant and self.variant.head else ""
         return self.architecture.name + other
 
     @property
     def keys(self) -> dict[str, Any]:
         """The keys that change a tensor of the class."""
-        return {**self.architecture.keys, **(self.sibling.keys if self.sibling else {})}
+        return {**self.architecture.keys, **(self.variant.keys if self.variant else {})}
 
     @property
     def aliases(self) -> dict[str, str]:
-        return {**self.architecture.aliases, **(self.sibling.aliases if self.sibling else {})}
+        return {**self.architecture.aliases, **(self.variant.aliases if self.variant else {})}
 
     def config(self, values: Mapping[str, Any], *, where: str, aliases: Mapping[str, str] | None = None) -> Config:
         """Values to be read for the class."""
-        keys, headed = {**self.keys, **self.architecture.running}, self.sibling is None
+        keys, headed = {**self.keys, **self.architecture.running}, self.variant is None
         return Config(values, keys, where=where, aliases=aliases, published=self.published, headed=headed)
 
     def model(self, config: Config) -> Model:
         """The class that such values describe."""
         model = self.architecture.build(config)
-        return self.sibling.make(config, model) if self.sibling else model
+        return self.variant.make(config, model) if self.variant else model
 
     def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
         config = self.config(values, where=self.family)
@@ -147,8 +147,8 @@ class _Recipe(NamedTuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By the names of family and class: what builds them is code, which is copied and pickled by name."""
-        others = siblings_of(self.architecture)
-        named = next((name for name, sibling in others.items() if sibling is self.sibling), "")
+        others = variants_of(self.architecture)
+        named = next((name for name, variant in others.items() if variant is self.variant), "")
         return _recipe, (self.architecture.name, named, self.values, self.dtype, self.published)
 
 
@@ -156,7 +156,7 @@ def _recipe(family: str, named: str, values: Mapping[str, Any], dtype: str, publ
     """A recipe from what `_Recipe.__reduce__` kept of it."""
     architecture = architectures.find(family)
     assert architecture is not None  # noqa: S101  # it was found when the ledger was made
-    return _Recipe(architecture, values, dtype, published, siblings_of(architecture).get(named))
+    return _Recipe(architecture, values, dtype, published, variants_of(architecture).get(named))
 
 
 def _has_class(family: Architecture, name: str) -> bool:

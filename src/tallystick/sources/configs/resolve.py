@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from tallystick import architectures
-from tallystick.core.config import Part, flat, whole
-from tallystick.core.registry import Architecture, Sibling
+from tallystick.core.config import NestedConfig, flatten_nested, with_nested_defaults
+from tallystick.core.registry import Architecture, ModelVariant
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.sources.configs.classes import (
     alike,
@@ -18,7 +18,7 @@ from tallystick.sources.configs.classes import (
     foreign_class,
     is_part,
     named_type,
-    sibling_of,
+    variant_of,
     without_head,
 )
 from tallystick.sources.configs.other_configs import translated
@@ -51,11 +51,11 @@ class Resolved:
         notes: tuple[str, ...],  # how it was put in these keys
         model_type: str,
         family: Architecture | None,  # None where it is not native
-        sibling: Sibling | None,  # the class that is counted, where it is not the language model
+        variant: ModelVariant | None,  # the class that is counted, where it is not the language model
     ) -> None:
         self.values, self.overrides, self.source, self.notes = values, overrides, source, notes
         self.stated = {**values, **overrides}
-        self.model_type, self.family, self.sibling = model_type, family, sibling
+        self.model_type, self.family, self.variant = model_type, family, variant
 
     @property
     def classes(self) -> list[str]:
@@ -63,17 +63,16 @@ class Resolved:
         return classes_of(self.stated)
 
     @cached_property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, NestedConfig]:
         """The keys of its class that hold configs."""
         own = self.family.parts if self.family else {}
-        return {**own, **(self.sibling.parts if self.sibling else {})}
+        return {**own, **(self.variant.parts if self.variant else {})}
 
     @cached_property
     def flat(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Its values, and what is set over them, with the keys of the parts under dotted names."""
-        return flat(whole(self.values, self.parts), self.parts, self.source), flat(
-            self.overrides, self.parts, self.source
-        )
+        values = flatten_nested(with_nested_defaults(self.values, self.parts), self.parts, self.source)
+        return values, flatten_nested(self.overrides, self.parts, self.source)
 
     @cached_property
     def native(self) -> Architecture | None:
@@ -128,8 +127,8 @@ def resolve(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str
         values, overrides, notes = other
     stated = {**values, **overrides}
     model_type, family = _typed(stated, source)
-    sibling = sibling_of(stated, family) if family else None
-    return Resolved(values, overrides, source, notes, model_type, family, sibling)
+    variant = variant_of(stated, family) if family else None
+    return Resolved(values, overrides, source, notes, model_type, family, variant)
 
 
 def model_type_of(values: Mapping[str, Any], source: str) -> str:

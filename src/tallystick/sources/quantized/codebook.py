@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tallystick.formats.weights_file import Weight
-from tallystick.sources.quantized.packed_weight import Parts, is_size
+from tallystick.sources.quantized.packed_weight import PackedWeight, is_size
 
 # Sizes are filled up to multiples of these, where a config says fewer.
 PADDED_TO = {"exl2": 32, "exl3": 128}
@@ -16,7 +16,7 @@ PADDED_TO = {"exl2": 32, "exl3": 128}
 _SPQR_TILE = 16  # rows and columns of a tile; spqr_quant 0.2 has no kernel for others
 
 
-def aqlm(parts: Parts) -> Weight | None:
+def aqlm(parts: PackedWeight) -> Weight | None:
     """`codes` [out/rows, in/columns, books] that number entries of `codebooks` [books, entries, rows, columns].
 
     aqlm 1.1.7, inference.py, `QuantizedLinear`, whose `scales` are one for each group of rows.
@@ -30,7 +30,7 @@ def aqlm(parts: Parts) -> Weight | None:
     return Weight((high * rows, wide * columns), "aqlm")
 
 
-def vptq(parts: Parts) -> Weight | None:
+def vptq(parts: PackedWeight) -> Weight | None:
     """`indices` [books, ⌈out/vector⌉, packed] that number vectors of `centroids`; the config notes each layer's sizes.
 
     vptq 0.0.5, layers/vqlinear.py, `VQuantLinear`; `perm` and `weight_scale` have one for each input.
@@ -51,7 +51,7 @@ def vptq(parts: Parts) -> Weight | None:
     return Weight((outputs, inputs), "vptq")
 
 
-def higgs(parts: Parts) -> Weight | None:
+def higgs(parts: PackedWeight) -> Weight | None:
     """`weight` [out·bits/16, in] in 16-bit words, `scales` [out, in/group], a grid of pairs in `tables2`.
 
     transformers 5.23, integrations/higgs.py, `HiggsLinear`.
@@ -66,7 +66,7 @@ def higgs(parts: Parts) -> Weight | None:
     return Weight((outputs, inputs), "higgs")
 
 
-def spqr(parts: Parts) -> Weight | None:
+def spqr(parts: PackedWeight) -> Weight | None:
     """`dense_weights`, 64 bits for a row of a tile; `row_offsets` and `col_vals` hold the outliers, sparse.
 
     spqr_quant 0.2, inference.py, `QuantizedLinear`. Offsets are one for each row and one more, `in_perm` two inputs to a
@@ -80,7 +80,7 @@ def spqr(parts: Parts) -> Weight | None:
     return Weight((rows, columns) if rows * columns == size else (size,), "spqr")
 
 
-def exl2(parts: Parts) -> Weight | None:
+def exl2(parts: PackedWeight) -> Weight | None:
     """`q_weight` [packed, out], whose rows have bits of their own, `q_scale` [groups, out/8], `q_invperm` [in].
 
     exllamav2 0.3.2, conversion/adaptivegptq.py, `pack`, which fills outputs up to a multiple of 32.
@@ -93,7 +93,7 @@ def exl2(parts: Parts) -> Weight | None:
     return Weight((outputs, parts.shape(".q_invperm", 1)[0]), "exl2")
 
 
-def exl3(parts: Parts) -> Weight | None:
+def exl3(parts: PackedWeight) -> Weight | None:
     """`trellis` [in/16, out/16, 16·bits] and the signs `suh` [in] and `svh` [out], once packed as `su` and `sv`.
 
     exllamav3, modules/quant/exl3.py, `LinearEXL3`, which fills both sizes up to multiples of 128.

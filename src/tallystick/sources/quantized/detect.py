@@ -13,10 +13,10 @@ from tallystick.core.budget import current
 from tallystick.core.dtypes import size_in_bytes
 from tallystick.formats.weights_file import StoredTensor, Weight
 from tallystick.sources.quantized import codebook, elementwise
-from tallystick.sources.quantized.packed_weight import Parts, Peek
+from tallystick.sources.quantized.packed_weight import PackedWeight, Peek
 
 
-class Found(NamedTuple):
+class FoundPacked(NamedTuple):
     """The packed weights among stored tensors."""
 
     weights: Mapping[str, Weight] = {}  # by the stored name of the tensor that holds the values
@@ -27,7 +27,7 @@ class _Scheme(NamedTuple):
     mark: str  # how the tensor ends by which it is known
     values: str  # how the one ends that holds the values, put for the mark
     name: str
-    read: Callable[[Parts], Weight | None]  # None where it turns out to be something else
+    read: Callable[[PackedWeight], Weight | None]  # None where it turns out to be something else
     beside: tuple[str, ...]  # how the others end
 
 
@@ -96,7 +96,7 @@ _MARKS = tuple(scheme.mark for scheme in _SCHEMES)
 
 def find_packed(
     tensors: Sequence[StoredTensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek
-) -> Found:
+) -> FoundPacked:
     """The packed weights among the tensors of a checkpoint.
 
     Args:
@@ -110,7 +110,7 @@ def find_packed(
     """
     marked = [tensor.name for tensor in tensors if tensor.name.endswith(_MARKS)]
     if not marked:  # as in most checkpoints, however large
-        return Found()
+        return FoundPacked()
     budget = current()
     budget.step(10 * len(marked))
     budget.keep(_NAMED * len(tensors) + _MARKED * len(marked), "its packed weights")
@@ -126,7 +126,7 @@ def find_packed(
             if values in weights or values not in by_name:
                 continue
             values = by_name[values].name  # one text for each name, however many tables hold it
-            weight = scheme.read(Parts(stem, by_name, peek, told, metadata))
+            weight = scheme.read(PackedWeight(stem, by_name, peek, told, metadata))
             if weight is not None:
                 _, dtype, shape, *_ = by_name[values]
                 stored = math.prod(shape)
@@ -135,7 +135,7 @@ def find_packed(
                 )
                 beside.update(by_name[stem + end].name for end in scheme.beside if stem + end in by_name)
     budget.keep(-_NAMED * len(tensors), "its packed weights")
-    return Found(weights, frozenset(beside))
+    return FoundPacked(weights, frozenset(beside))
 
 
 def quantisation_in(config: Mapping[str, Any]) -> Mapping[str, Any]:

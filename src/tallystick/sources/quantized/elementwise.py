@@ -1,7 +1,7 @@
 """How each library packs a weight value by value, and what the tensors stand for.
 
 It is told by the shapes of the parts; where they leave it open, by the few bytes in which the library notes it, or by
-the config. Parts that contradict each other are refused.
+the config. PackedWeight that contradict each other are refused.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from tallystick.core.dtypes import BITS
 from tallystick.errors import BadInput, shown
 from tallystick.formats.weights_file import Weight
-from tallystick.sources.quantized.packed_weight import Parts, is_size
+from tallystick.sources.quantized.packed_weight import PackedWeight, is_size
 
 
-def bitsandbytes(parts: Parts) -> Weight | None:
+def bitsandbytes(parts: PackedWeight) -> Weight | None:
     """Two values in a byte, whatever the weight's shape, which a JSON beside it notes.
 
     bitsandbytes 0.50, functional.QuantState.as_dict(packed=True) and nn.Params4bit: `weight`, `weight.absmax`,
@@ -52,7 +52,7 @@ def bitsandbytes(parts: Parts) -> Weight | None:
     return Weight(tuple(shape), kinds[0])
 
 
-def llm_int8(parts: Parts) -> Weight | None:
+def llm_int8(parts: PackedWeight) -> Weight | None:
     """A byte for each value. bitsandbytes 0.50, nn.Linear8bitLt: `weight`, `SCB` with a scale for each row, `weight_format`."""
     if not parts.has(".weight") or parts.dtype(".weight") != "int8":
         return None
@@ -62,7 +62,7 @@ def llm_int8(parts: Parts) -> Weight | None:
     return Weight(shape, "int8")
 
 
-def gptq_or_awq(parts: Parts) -> Weight | None:
+def gptq_or_awq(parts: PackedWeight) -> Weight | None:
     """Values in 32-bit words, a scale for each group of inputs and each output.
 
     GPTQ (AutoGPTQ 0.7, nn_modules/qlinear: `qweight` [in·bits/32, out], `qzeros` [groups, out·bits/32], `scales`
@@ -94,7 +94,7 @@ def gptq_or_awq(parts: Parts) -> Weight | None:
     return Weight((outputs, inputs), f"int{bits}", whose)
 
 
-def _gptq(parts: Parts, rows: int, outputs: int) -> tuple[int, int]:
+def _gptq(parts: PackedWeight, rows: int, outputs: int) -> tuple[int, int]:
     """How many inputs, and bits for each."""
     if parts.has(".qzeros"):
         zeros = parts.shape(".qzeros", 2)
@@ -108,7 +108,7 @@ def _gptq(parts: Parts, rows: int, outputs: int) -> tuple[int, int]:
     return parts.whole(rows * 32, bits, ".qweight"), bits
 
 
-def _awq_fast(parts: Parts) -> Weight:
+def _awq_fast(parts: PackedWeight) -> Weight:
     """Four rows of 4 bits in one of 16-bit words: AutoAWQ 0.2, modules/linear/gemv_fast.py; `scales` [groups, out]."""
     rows, inputs = parts.shape(".qweight", 2)
     if parts.shape(".scales")[1] != 4 * rows:
@@ -116,7 +116,7 @@ def _awq_fast(parts: Parts) -> Weight:
     return Weight((4 * rows, inputs), "int4", "AWQ")
 
 
-def _fp_quant(parts: Parts) -> Weight | None:
+def _fp_quant(parts: PackedWeight) -> Weight | None:
     """Two floats to a byte, along the inputs: transformers 5.23, integrations/fp_quant.py; `scales` [out, in/group]."""
     above, columns = parts.rows(".qweight")
     rows, groups = parts.rows(".scales")
@@ -125,7 +125,7 @@ def _fp_quant(parts: Parts) -> Weight | None:
     return Weight((*above, columns * 2), "float4_e2m1fn", "FP-Quant")
 
 
-def compressed_tensors(parts: Parts) -> Weight | None:
+def compressed_tensors(parts: PackedWeight) -> Weight | None:
     """`weight_packed`: integers in 32-bit words, or 4- and 6-bit floats in bytes.
 
     compressed-tensors 0.20, compressors: pack_quantized (`weight_shape` notes the shape, whose last size may not fill
@@ -161,7 +161,7 @@ def _words(elements: int, bits: int) -> int:
     return -(-elements * bits // 32)
 
 
-def _narrow_floats(parts: Parts, values: str, scales: str) -> Weight | None:
+def _narrow_floats(parts: PackedWeight, values: str, scales: str) -> Weight | None:
     """Floats of 4 or 6 bits in bytes, with a scale for each 16 (float8) or 32 (an exponent) of a row."""
     if parts.dtype(values) not in ("uint8", "int8"):
         return None
@@ -176,7 +176,7 @@ def _narrow_floats(parts: Parts, values: str, scales: str) -> Weight | None:
     return Weight((*above, groups * group), {4: "float4_e2m1fn", 6: "float6_e3m2fn"}[bits])
 
 
-def mxfp4(parts: Parts) -> Weight | None:
+def mxfp4(parts: PackedWeight) -> Weight | None:
     """gpt-oss: `gate_up_proj_blocks` [experts, out, in/32, 16] and `_scales` [experts, out, in/32].
 
     transformers 5.23, integrations/mxfp4.py, `convert_moe_packed_tensors`, which transposes what it unpacks.
@@ -189,7 +189,7 @@ def mxfp4(parts: Parts) -> Weight | None:
     return Weight((experts, groups * 32, rows), "float4_e2m1fn")
 
 
-def mlx(parts: Parts) -> Weight | None:
+def mlx(parts: PackedWeight) -> Weight | None:
     """`weight` [out, in·bits/32] in unsigned words, `scales` and `biases` [out, in/group].
 
     MLX 0.32, mlx.core.quantize; group size and bits are in the config's `quantization` (mlx-lm), for all layers and for
@@ -232,7 +232,7 @@ def mlx(parts: Parts) -> Weight | None:
     return Weight((*above, groups * size), f"int{bits}", whose)
 
 
-def scaled(parts: Parts) -> Weight | None:
+def scaled(parts: PackedWeight) -> Weight | None:
     """A weight with a scale: as it is in 8 bits, several values to a byte below.
 
     float8 with a scale for each tile (`weight_scale_inv`: DeepSeek-V3's inference/kernel.py, transformers 5.23
@@ -256,7 +256,7 @@ def scaled(parts: Parts) -> Weight | None:
     return Weight(shape, parts.dtype(values))
 
 
-def _several_to_a_byte(parts: Parts, values: str, scale: str) -> Weight | None:
+def _several_to_a_byte(parts: PackedWeight, values: str, scale: str) -> Weight | None:
     """BitNet's, Gemma's or ModelOpt's."""
     if math.prod(parts.shape(scale)) == 1:
         outputs, inputs = parts.shape(values, 2)
@@ -267,7 +267,7 @@ def _several_to_a_byte(parts: Parts, values: str, scale: str) -> Weight | None:
     return weight and weight._replace(scheme="ModelOpt")
 
 
-def gemma(parts: Parts, values: str, scale: str) -> Weight | None:
+def gemma(parts: PackedWeight, values: str, scale: str) -> Weight | None:
     """2, 4 or 8 bits along the inputs, as the config says of all layers: where it says it by patterns, it is not known."""
     shape, bits = parts.shape(values, 2), _bits(parts.told)
     if parts.shape(scale)[:1] != shape[:1]:
@@ -279,12 +279,12 @@ def gemma(parts: Parts, values: str, scale: str) -> Weight | None:
     return Weight((shape[0], shape[1] * 8 // bits), f"int{bits}", "Gemma")
 
 
-def gemma_embedding(parts: Parts) -> Weight | None:
+def gemma_embedding(parts: PackedWeight) -> Weight | None:
     """`embedding_quantized` [vocabulary, width·bits/8] and `embedding_scale`: as its linear layers."""
     return gemma(parts, ".embedding_quantized", ".embedding_scale")
 
 
-def eetq(parts: Parts) -> Weight | None:
+def eetq(parts: PackedWeight) -> Weight | None:
     """A byte for each value. transformers 5.23, integrations/eetq.py: `weight` [in, out], `weight_scales` [out]."""
     if not parts.has(".weight") or parts.dtype(".weight") != "int8":
         return None
@@ -294,7 +294,7 @@ def eetq(parts: Parts) -> Weight | None:
     return Weight((outputs, inputs), "int8")
 
 
-def hqq(parts: Parts) -> Weight | None:
+def hqq(parts: PackedWeight) -> Weight | None:
     """`W_q`, groups of values with several to a byte, or ten of 3 bits to 32; `shape` and `nbits` note what they are.
 
     hqq 0.2.8, core/quantize.py, `HQQLinear.state_dict`, and core/bitpack.py.
@@ -319,7 +319,7 @@ def hqq(parts: Parts) -> Weight | None:
     return Weight(shape, f"int{bits}")
 
 
-def _noted_by_hqq(parts: Parts) -> tuple[tuple[int, ...] | None, int | None]:
+def _noted_by_hqq(parts: PackedWeight) -> tuple[tuple[int, ...] | None, int | None]:
     """The shape of a weight and the bits of a value: in small tensors, or in a pickle as they are."""
     if told := parts.metadata.get(f"{parts.stem}.W_q"):
         try:
@@ -335,7 +335,7 @@ def _noted_by_hqq(parts: Parts) -> tuple[tuple[int, ...] | None, int | None]:
     )
 
 
-def quanto(parts: Parts) -> Weight | None:
+def quanto(parts: PackedWeight) -> Weight | None:
     """`weight._data` as it is in 8 bits; below, `weight._data._data` has groups of values, several rows of them to one.
 
     optimum-quanto 0.2.7, tensor/weights/qbits.py and tensor/packed.py. The scales are one for each group, in rows.
@@ -352,7 +352,7 @@ def quanto(parts: Parts) -> Weight | None:
     return Weight((groups * size,), f"int{bits}")
 
 
-def torchao(parts: Parts) -> Weight | None:
+def torchao(parts: PackedWeight) -> Weight | None:
     """`_weight_qdata`, `_weight_scale`, …: the tensors inside torchao's, and in `__metadata__` a JSON with the rest.
 
     torchao 0.18, prototype/safetensors, `flatten_tensor_state_dict`. A class has a `shape` only where its qdata have

@@ -17,7 +17,7 @@ from tallystick.sources.configs.config import dtype_in, ledger_from_config
 from tallystick.sources.configs.resolve import TEXT_PARTS
 
 if TYPE_CHECKING:  # most configs need none of it
-    from tallystick.sources.quantized.layouts import Part, Scheme
+    from tallystick.sources.quantized.layouts import Scheme, StoredPart
     from tallystick.sources.quantized.settings import Quantiser
 
 KEYS = (
@@ -191,7 +191,7 @@ def _matrices(entry: Entry, width: int, *, conv1d: bool) -> tuple[int, int, int]
     return (2 * many, out // 2, inputs) if two and out % 2 == 0 else (many, out, inputs)
 
 
-def _beside(entry: Entry, part: Part, many: int) -> Entry:
+def _beside(entry: Entry, part: StoredPart, many: int) -> Entry:
     """One of the tensors in which a weight is stored, for each of so many matrices."""
     stem = entry.name.removesuffix(".weight")
     ending = part.ending.removeprefix("weight") if stem == entry.name else f".{part.ending}"

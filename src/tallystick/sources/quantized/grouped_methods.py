@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tallystick.sources.quantized.excluded_modules import Patterns
-from tallystick.sources.quantized.layouts import E4M3, Part, Scheme, Unstated, fp8, narrow_floats, tiles
+from tallystick.sources.quantized.layouts import E4M3, Scheme, StoredPart, Unstated, fp8, narrow_floats, tiles
 from tallystick.sources.quantized.packed_weight import is_size
 from tallystick.sources.quantized.settings import Quantiser, flat, kept, part_of
 
@@ -32,7 +32,7 @@ def _of_weights(weights: Mapping[str, Any], form: str, inputs: Any, dtype: str) 
     scale = _scales(weights, strategy, group)
     if (bits, kind) == (8, "float") and form in ("float-quantized", "naive-quantized", ""):
         fixed = isinstance(inputs, Mapping) and inputs.get("dynamic") is False
-        return fp8(scale, dtype, *((Part("input_scale", dtype, (1,)),) if fixed else ()))
+        return fp8(scale, dtype, *((StoredPart("input_scale", dtype, (1,)),) if fixed else ()))
     if (bits, kind) == (4, "float") and form in ("nvfp4-pack-quantized", "mxfp4-pack-quantized"):
         nv = form.startswith("nv")
         names = ("weight_global_scale", *(("input_global_scale",) if isinstance(inputs, Mapping) else ()))
@@ -42,9 +42,9 @@ def _of_weights(weights: Mapping[str, Any], form: str, inputs: Any, dtype: str) 
         return Scheme(
             "int8",
             lambda out, inputs: [
-                Part("weight", "int8", (out, inputs)),
-                Part("weight_scale", dtype, scale(out, inputs)),
-                *([Part("weight_zero_point", "int8", scale(out, inputs))] if zeros else []),
+                StoredPart("weight", "int8", (out, inputs)),
+                StoredPart("weight_scale", dtype, scale(out, inputs)),
+                *([StoredPart("weight_zero_point", "int8", scale(out, inputs))] if zeros else []),
             ],
         )
     if kind == "int" and is_size(bits) and bits <= 8 and form == "pack-quantized":
@@ -52,15 +52,15 @@ def _of_weights(weights: Mapping[str, Any], form: str, inputs: Any, dtype: str) 
         return Scheme(
             f"int{bits}",
             lambda out, inputs: [
-                Part("weight_packed", "int32", (out, -(-inputs * bits // 32))),
-                Part("weight_scale", dtype, scale(out, inputs)),
-                Part("weight_shape", "int64", (2,)),
+                StoredPart("weight_packed", "int32", (out, -(-inputs * bits // 32))),
+                StoredPart("weight_scale", dtype, scale(out, inputs)),
+                StoredPart("weight_shape", "int64", (2,)),
                 *(
-                    [Part("weight_zero_point", "int32", (-(-out * bits // 32), *scale(out, inputs)[1:]))]
+                    [StoredPart("weight_zero_point", "int32", (-(-out * bits // 32), *scale(out, inputs)[1:]))]
                     if zeros
                     else []
                 ),
-                *([Part("weight_g_idx", "int32", (inputs,))] if ordered else []),
+                *([StoredPart("weight_g_idx", "int32", (inputs,))] if ordered else []),
             ],
         )
     raise Unstated(f"a group of it has {bits} bits of type {kind} in the format {form!r}"[:100])
@@ -97,7 +97,7 @@ def modelopt(told: Mapping[str, Any], dtype: str) -> Quantiser:
 
 
 def _by_algorithm(word: str) -> Scheme:
-    one = (Part("input_scale", "float32", (1,)),)
+    one = (StoredPart("input_scale", "float32", (1,)),)
     known = {
         "FP8": fp8(lambda *_: (1,), "float32", *one),
         "FP8_PB_WO": fp8(tiles((128, 128))),

@@ -14,7 +14,7 @@ class Unstated(Exception):
     """A config that does not say how many bytes a weight takes; its words say what is missing."""
 
 
-class Part(NamedTuple):
+class StoredPart(NamedTuple):
     """A tensor that is stored for a matrix; the first of them holds its values."""
 
     ending: str  # of its name, put for `weight`
@@ -22,7 +22,7 @@ class Part(NamedTuple):
     shape: tuple[int, ...]
 
 
-Layout = Callable[[int, int], list[Part]]  # of a matrix of so many outputs and inputs
+Layout = Callable[[int, int], list[StoredPart]]  # of a matrix of so many outputs and inputs
 
 
 class Scheme(NamedTuple):
@@ -32,13 +32,13 @@ class Scheme(NamedTuple):
     layout: Layout
 
 
-def fp8(shape: Callable[[int, int], tuple[int, ...]], scale: str = "float32", *others: Part) -> Scheme:
+def fp8(shape: Callable[[int, int], tuple[int, ...]], scale: str = "float32", *others: StoredPart) -> Scheme:
     """A byte for each value and scales of some shape."""
     return Scheme(
         E4M3,
         lambda out, inputs: [
-            Part("weight", E4M3, (out, inputs)),
-            Part("weight_scale", scale, shape(out, inputs)),
+            StoredPart("weight", E4M3, (out, inputs)),
+            StoredPart("weight_scale", scale, shape(out, inputs)),
             *others,
         ],
     )
@@ -58,9 +58,9 @@ def narrow_floats(
     return Scheme(
         E2M1,
         lambda out, inputs: [
-            Part(of, "uint8", (out, -(-inputs // 2))),
-            Part("weight_scale", scale, (out, -(-inputs // group))),
-            *(Part(name, "float32", (1,)) for name in others),
+            StoredPart(of, "uint8", (out, -(-inputs // 2))),
+            StoredPart("weight_scale", scale, (out, -(-inputs // group))),
+            *(StoredPart(name, "float32", (1,)) for name in others),
         ],
     )
 
@@ -68,13 +68,13 @@ def narrow_floats(
 def gptq(bits: int, group: int | None, *, ordered: bool = True) -> Scheme:
     """AutoGPTQ 0.7: 32-bit words along the inputs; None is one group for all; `ordered`, each input's group is stored."""
 
-    def layout(out: int, inputs: int) -> list[Part]:
+    def layout(out: int, inputs: int) -> list[StoredPart]:
         groups = -(-inputs // group) if group else 1
         return [
-            Part("qweight", "int32", (-(-inputs * bits // 32), out)),
-            Part("qzeros", "int32", (groups, -(-out * bits // 32))),
-            Part("scales", "float16", (groups, out)),
-            *([Part("g_idx", "int32", (inputs,))] if ordered else []),
+            StoredPart("qweight", "int32", (-(-inputs * bits // 32), out)),
+            StoredPart("qzeros", "int32", (groups, -(-out * bits // 32))),
+            StoredPart("scales", "float16", (groups, out)),
+            *([StoredPart("g_idx", "int32", (inputs,))] if ordered else []),
         ]
 
     return Scheme(f"int{bits}", layout)
@@ -83,12 +83,12 @@ def gptq(bits: int, group: int | None, *, ordered: bool = True) -> Scheme:
 def awq(bits: int, group: int | None) -> Scheme:
     """AutoAWQ 0.2, `gemm`: 32-bit words along the outputs."""
 
-    def layout(out: int, inputs: int) -> list[Part]:
+    def layout(out: int, inputs: int) -> list[StoredPart]:
         groups = -(-inputs // group) if group else 1
         return [
-            Part("qweight", "int32", (inputs, -(-out * bits // 32))),
-            Part("qzeros", "int32", (groups, -(-out * bits // 32))),
-            Part("scales", "float16", (groups, out)),
+            StoredPart("qweight", "int32", (inputs, -(-out * bits // 32))),
+            StoredPart("qzeros", "int32", (groups, -(-out * bits // 32))),
+            StoredPart("scales", "float16", (groups, out)),
         ]
 
     return Scheme(f"int{bits}", layout)
@@ -97,40 +97,40 @@ def awq(bits: int, group: int | None) -> Scheme:
 def blocks_of_64(kind: str, *, nested: bool) -> Scheme:
     """Blocks of 64 values, whose scales are quantised in blocks of 256; the JSON of a hundred bytes is left out."""
 
-    def layout(out: int, inputs: int) -> list[Part]:
+    def layout(out: int, inputs: int) -> list[StoredPart]:
         blocks = -(-out * inputs // 64)
         twice = [
-            Part("weight.nested_absmax", "float32", (-(-blocks // 256),)),
-            Part("weight.nested_quant_map", "float32", (256,)),
+            StoredPart("weight.nested_absmax", "float32", (-(-blocks // 256),)),
+            StoredPart("weight.nested_quant_map", "float32", (256,)),
         ]
         return [
-            Part("weight", "uint8", (-(-out * inputs // 2), 1)),
-            Part("weight.absmax", "uint8" if nested else "float32", (blocks,)),
-            Part("weight.quant_map", "float32", (16,)),
+            StoredPart("weight", "uint8", (-(-out * inputs // 2), 1)),
+            StoredPart("weight.absmax", "uint8" if nested else "float32", (blocks,)),
+            StoredPart("weight.quant_map", "float32", (16,)),
             *(twice if nested else ()),
         ]
 
     return Scheme(kind, layout)
 
 
-def llm_int8(out: int, inputs: int) -> list[Part]:
+def llm_int8(out: int, inputs: int) -> list[StoredPart]:
     """A byte for each value, a scale for each row (bitsandbytes 0.50, `Linear8bitLt`)."""
     return [
-        Part("weight", "int8", (out, inputs)),
-        Part("SCB", "float32", (out,)),
-        Part("weight_format", "uint8", ()),
+        StoredPart("weight", "int8", (out, inputs)),
+        StoredPart("SCB", "float32", (out,)),
+        StoredPart("weight_format", "uint8", ()),
     ]
 
 
 def grouped(bits: int, group: int | None, dtype: str, values: str, *beside: str, rows: int = 8) -> Scheme:
     """Values of a row in groups, each with a scale and what else is named; several values to a byte."""
 
-    def layout(out: int, inputs: int) -> list[Part]:
+    def layout(out: int, inputs: int) -> list[StoredPart]:
         groups = out * -(-inputs // group) if group else out
         held = (
             -(-groups // 10) * (group or inputs) * 4 if bits == 3 and values == "W_q" else out * inputs * bits // rows
         )
-        return [Part(values, "uint8", (held,)), *(Part(name, dtype, (groups, 1)) for name in beside)]
+        return [StoredPart(values, "uint8", (held,)), *(StoredPart(name, dtype, (groups, 1)) for name in beside)]
 
     return Scheme(f"int{bits}", layout)
 
@@ -142,9 +142,9 @@ def mlx(bits: int, group: int, scale: str = "bfloat16", *, biases: bool = True) 
         dtype,
         lambda out, inputs: (
             [
-                Part("weight", "uint32", (out, inputs * bits // 32)),
-                Part("scales", scale, (out, inputs // group)),
-                *([Part("biases", scale, (out, inputs // group))] if biases else []),
+                StoredPart("weight", "uint32", (out, inputs * bits // 32)),
+                StoredPart("scales", scale, (out, inputs // group)),
+                *([StoredPart("biases", scale, (out, inputs // group))] if biases else []),
             ]
             if inputs % group == 0
             else []

@@ -12,8 +12,8 @@ from tallystick.sources.quantized.excluded_modules import Patterns
 from tallystick.sources.quantized.grouped_methods import compressed_tensors, modelopt
 from tallystick.sources.quantized.layouts import (
     E4M3,
-    Part,
     Scheme,
+    StoredPart,
     Unstated,
     awq,
     blocks_of_64,
@@ -73,7 +73,7 @@ def _fine_grained(told: Mapping[str, Any], dtype: str) -> Quantiser:
     if narrow not in (None, "fp8", "fp4"):
         raise Unstated(f"its experts are in {str(narrow)[:20]}")
     scale = "float8_e8m0fnu" if told.get("scale_fmt") == "ue8m0" else "float32"
-    inputs = (Part("input_scale", "float32", (1,)),) if told.get("activation_scheme") == "static" else ()
+    inputs = (StoredPart("input_scale", "float32", (1,)),) if told.get("activation_scheme") == "static" else ()
     tiled = fp8(tiles(size), scale, *inputs) if size is not None else fp8(lambda *_: (1,), "float32", *inputs)
     experts = (Patterns(["experts"]), narrow_floats(32, of="weight", scale=scale))
     left = kept(told, "modules_to_not_convert", "ignored_layers")
@@ -140,9 +140,9 @@ def _torchao(told: Mapping[str, Any], dtype: str) -> Quantiser:
         scheme = Scheme(
             "int8",
             lambda out, inputs: [
-                Part("weight", "int8", (out, inputs)),
-                Part("weight_scale", "float32", (out, 1)),
-                Part("weight_zero_point", "int8", (out, 1)),
+                StoredPart("weight", "int8", (out, inputs)),
+                StoredPart("weight_scale", "float32", (out, 1)),
+                StoredPart("weight_zero_point", "int8", (out, 1)),
             ],
         )
     elif kind == "int4weightonly" and is_size(group):
@@ -184,7 +184,10 @@ def _quanto(told: Mapping[str, Any], dtype: str) -> Quantiser:
         kind = "int8" if word == "int8" else E4M3
         scheme = Scheme(
             kind,
-            lambda out, inputs: [Part("weight._data", kind, (out, inputs)), Part("weight._scale", dtype, (out, 1))],
+            lambda out, inputs: [
+                StoredPart("weight._data", kind, (out, inputs)),
+                StoredPart("weight._scale", dtype, (out, 1)),
+            ],
         )
     elif word in ("int4", "int2"):
         scheme = grouped(int(word[-1]), 128, dtype, "weight._data._data", "weight._scale", "weight._shift")
@@ -199,8 +202,8 @@ def _bitnet(told: Mapping[str, Any], dtype: str) -> Quantiser:
     scheme = Scheme(
         "int2",
         lambda out, inputs: [
-            Part("weight", "uint8", (-(-out // 4), inputs)),
-            Part("weight_scale", dtype, (1,)),
+            StoredPart("weight", "uint8", (-(-out // 4), inputs)),
+            StoredPart("weight_scale", dtype, (1,)),
         ],
     )
     return Quantiser("BitNet", [(None, scheme)], kept(told), head=lists(told), linear=True)
@@ -210,8 +213,8 @@ def _eetq(told: Mapping[str, Any], dtype: str) -> Quantiser:
     scheme = Scheme(
         "int8",
         lambda out, inputs: [
-            Part("weight", "int8", (inputs, out)),
-            Part("weight_scales", "float16", (out,)),
+            StoredPart("weight", "int8", (inputs, out)),
+            StoredPart("weight_scales", "float16", (out,)),
         ],
     )
     return Quantiser("EETQ", [(None, scheme)], kept(told), head=lists(told), linear=True)

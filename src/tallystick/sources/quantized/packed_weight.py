@@ -11,7 +11,7 @@ from tallystick.formats.weights_file import StoredTensor
 Peek = Callable[[str], bytes | None]  # the bytes of a small tensor, None where they cannot be read
 
 
-class Parts:
+class PackedWeight:
     """The tensors in which one weight is stored, by the ends of their names."""
 
     def __init__(

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tallystick.core.config import TIE
-from tallystick.sources.torch_module.named_parameters import Places, bare_name, stand_ins, unwrapped
+from tallystick.sources.torch_module.named_parameters import NamedParameters, bare_name, stand_ins, unwrapped
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-def told_groups(model: nn.Module, places: Places) -> list[tuple[str, ...]] | None:
+def told_groups(model: nn.Module, places: NamedParameters) -> list[tuple[str, ...]] | None:
     """Groups of names that should be one Parameter, the source first; None where the model does not say.
 
     What took the place of a module stands in for it: `lm_head.0.weight` for `lm_head.weight`.

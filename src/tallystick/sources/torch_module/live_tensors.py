@@ -30,14 +30,14 @@ def identity_of(tensor: torch.Tensor) -> Hashable:
     return id(tensor) if number is None else ("ds_id", number)
 
 
-class Parts(NamedTuple):
+class PlainTensors(NamedTuple):
     """A tensor as the plain tensors inside it."""
 
     tensors: tuple[torch.Tensor, ...]
     layout: tuple[Any, ...] = ()  # how they make up the whole; () for a plain tensor, which is its own part
 
 
-def parts_of(tensor: torch.Tensor) -> Parts:
+def parts_of(tensor: torch.Tensor) -> PlainTensors:
     """The plain tensors that hold a tensor's values in this process. Nothing is asked of any other process."""
     if is_sharded(tensor):
         layout: tuple[Any, ...] = (tensor.device_mesh, tensor.placements)
@@ -47,9 +47,11 @@ def parts_of(tensor: torch.Tensor) -> Parts:
         layout = (type(tensor), *names, context)
         inner = [getattr(tensor, name) for name in names]
     else:
-        return Parts((tensor,))
+        return PlainTensors((tensor,))
     parts = [parts_of(part) for part in inner]
-    return Parts(tuple(plain for part in parts for plain in part.tensors), (*layout, *(part.layout for part in parts)))
+    return PlainTensors(
+        tuple(plain for part in parts for plain in part.tensors), (*layout, *(part.layout for part in parts))
+    )
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:

@@ -31,8 +31,8 @@ from tallystick.sources.torch_module.expert_routing import shares
 from tallystick.sources.torch_module.facts import ModuleFacts
 from tallystick.sources.torch_module.live_tensors import identity_of, is_lazy, packed_bytes, shape_of
 from tallystick.sources.torch_module.named_parameters import (
-    Found,
-    Place,
+    FoundTensor,
+    NamedParameter,
     everything_in,
     registered_by,
     unsaved,
@@ -64,7 +64,7 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
     return ledger_of_facts(facts, source=source, tensors=tensors if keep else WeakValueDictionary(tensors))
 
 
-def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
+def facts_of(module: nn.Module, found: Sequence[FoundTensor]) -> ModuleFacts:
     """What a module says of its tensors, which `everything_in` found, as plain data."""
     inner = unwrapped(module)
     config = getattr(inner, "config", None)
@@ -78,7 +78,11 @@ def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
         config=to_dict() if callable(to_dict) and architectures.find(model_type) else {},
         meant=told_groups(
             module,
-            {item.name: Place(item.tensor, item.owner) for item in found if not item.buffer and _is_known(item)},
+            {
+                item.name: NamedParameter(item.tensor, item.owner)
+                for item in found
+                if not item.buffer and _is_known(item)
+            },
         ),
         lazy=tuple(item.name for item in found if is_lazy(item.tensor)),
         registered=registered_by(module),
@@ -87,11 +91,11 @@ def facts_of(module: nn.Module, found: Sequence[Found]) -> ModuleFacts:
     )
 
 
-def _is_known(item: Found) -> bool:
+def _is_known(item: FoundTensor) -> bool:
     return not (item.held and item.held.kind == "unknown")
 
 
-def _is_counted(item: Found) -> bool:
+def _is_counted(item: FoundTensor) -> bool:
     return _is_known(item) and not is_lazy(item.tensor)
 
 
@@ -138,7 +142,7 @@ def ledger_of_facts(
 # -- who shares what ------------------------------------------------------------------------------
 
 
-def _entries(found: list[Found]) -> list[Entry]:
+def _entries(found: list[FoundTensor]) -> list[Entry]:
     taken = _taken(found)
     first: dict[Hashable, str] = {}  # a Parameter -> its first name
     entries = []
@@ -166,7 +170,7 @@ def _entries(found: list[Found]) -> list[Entry]:
     return entries
 
 
-def _taken(found: list[Found]) -> dict[int, tuple[str, int]]:
+def _taken(found: list[FoundTensor]) -> dict[int, tuple[str, int]]:
     """Whose memory each tensor shares, and its new elements: parameters first, so that a buffer takes none from them."""
     storages = Storages()
     order = sorted(range(len(found)), key=lambda position: found[position].buffer)
@@ -176,7 +180,7 @@ def _taken(found: list[Found]) -> dict[int, tuple[str, int]]:
 # -- what each tensor is for ----------------------------------------------------------------------
 
 
-def _with_roles(module: nn.Module, found: list[Found]) -> list[Entry]:
+def _with_roles(module: nn.Module, found: list[FoundTensor]) -> list[Entry]:
     """The entries of a module: their roles, and the share that one token uses of those that are experts."""
     head = output_of(module)
     # By module: a tied tensor is the embedding's too.
@@ -195,7 +199,7 @@ def _with_roles(module: nn.Module, found: list[Found]) -> list[Entry]:
     ]
 
 
-def _active(item: Found) -> Fraction | None:
+def _active(item: FoundTensor) -> Fraction | None:
     """The share that one token uses, where the module says it, as our own experts do; None is not known."""
     share = getattr(item.owner, "active", None)
     return share if isinstance(share, Fraction) else None

@@ -33,7 +33,7 @@ _WRAPPED = re.compile(rf"(?:(?<=\.)|^)(?:{'|'.join(sorted(set(WRAPPERS.values())
 _REGISTERING = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
 
 
-class Found(NamedTuple):
+class FoundTensor(NamedTuple):
     """One name of one tensor, and the module that holds it."""
 
     name: str
@@ -43,7 +43,7 @@ class Found(NamedTuple):
     held: Held | None = None  # how a state dict holds it, where it is neither Parameter nor buffer
 
 
-class Place(NamedTuple):
+class NamedParameter(NamedTuple):
     """One name of one parameter."""
 
     tensor: torch.Tensor
@@ -55,7 +55,7 @@ class Place(NamedTuple):
         return shape_of(self.tensor)
 
 
-Places = Mapping[str, Place]
+NamedParameters = Mapping[str, NamedParameter]
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
@@ -76,7 +76,7 @@ def walk(
     flat: bool = False,
     held: dict[int, list[Held]] | None = None,
     whole: Mapping[int, torch.Tensor] | None = None,
-) -> Iterator[Found]:
+) -> Iterator[FoundTensor]:
     """Every parameter and saved buffer under every name, wrappers' names left out, in printing order.
 
     Args:
@@ -94,35 +94,35 @@ def walk(
         return
     for name, parameter in module._parameters.items():
         if parameter is not None and (flat or not is_flat(parameter)):
-            yield Found(prefix + name, whole.get(id(parameter), parameter), False, module)
+            yield FoundTensor(prefix + name, whole.get(id(parameter), parameter), False, module)
         elif parameter is not None:
             yield from (
-                Found(prefix + bare_name(one), piece, False, owner) for one, piece, owner in pieces_of(parameter)
+                FoundTensor(prefix + bare_name(one), piece, False, owner) for one, piece, owner in pieces_of(parameter)
             )
     for name, buffer in module._buffers.items():
         if buffer is not None and name not in module._non_persistent_buffers_set:
-            yield Found(prefix + name, buffer, True, module)
+            yield FoundTensor(prefix + name, buffer, True, module)
     if held is not None:
         if id(module) not in held:
             held[id(module)] = held_by(module)
         here = held[id(module)]
-        yield from (Found(prefix + one.name, one.tensor, one.kind == "buffer", module, one) for one in here)
+        yield from (FoundTensor(prefix + one.name, one.tensor, one.kind == "buffer", module, one) for one in here)
     for name, child in module._modules.items():
         if child is not None:
             yield from walk(child, f"{prefix}{name}.", (*above, id(module)), flat=flat, held=held, whole=whole)
 
 
-def everything_in(module: nn.Module) -> list[Found]:
+def everything_in(module: nn.Module) -> list[FoundTensor]:
     """What `walk` finds, with what a state dict holds besides."""
     return list(walk(module, held={}))
 
 
-def unsaved(module: nn.Module) -> Iterator[Found]:
+def unsaved(module: nn.Module) -> Iterator[FoundTensor]:
     """The buffers that a state dict leaves out, under their short names."""
     for part in module.modules():
         for name in part._non_persistent_buffers_set:
             if (buffer := part._buffers.get(name)) is not None:
-                yield Found(name, buffer, True, part)
+                yield FoundTensor(name, buffer, True, part)
 
 
 def registered_by(model: nn.Module) -> str:
@@ -134,17 +134,17 @@ def registered_by(model: nn.Module) -> str:
     return ""
 
 
-def places_of(model: nn.Module, *, flat: bool = False) -> Places:
+def places_of(model: nn.Module, *, flat: bool = False) -> NamedParameters:
     """Every name of every parameter, as in the state dict but for the names of wrappers; `flat` is that of `walk`."""
     with needing("a live module"):
         from torch import nn
 
     if not isinstance(model, nn.Module):
         raise BadInput(f"{quoted(model)} is a {type(model).__name__}, not a torch.nn.Module", code="bad-value")
-    return {item.name: Place(item.tensor, item.owner) for item in walk(model, flat=flat) if not item.buffer}
+    return {item.name: NamedParameter(item.tensor, item.owner) for item in walk(model, flat=flat) if not item.buffer}
 
 
-def known_name(places: Places, name: str) -> str:
+def known_name(places: NamedParameters, name: str) -> str:
     """The name under which a parameter is listed; `_orig_mod.lm_head.weight` is `lm_head.weight`."""
     if name in places:
         return name
@@ -159,12 +159,12 @@ def bare_name(name: str) -> str:
     return _WRAPPED.sub("", name)
 
 
-def assign(places: Places, name: str, parameter: torch.Tensor) -> None:
+def assign(places: NamedParameters, name: str, parameter: torch.Tensor) -> None:
     """Put one Parameter object under a name."""
     setattr(places[name].owner, name.rpartition(".")[2], parameter)
 
 
-def stand_ins(places: Places, first: str, second: str) -> list[tuple[str, str]]:
+def stand_ins(places: NamedParameters, first: str, second: str) -> list[tuple[str, str]]:
     """The pairs of names that stand for a pair now: `lm_head.0.weight` where `lm_head` became a Sequential.
 
     Inside what took a module's place, only tensors of the other's shape can be the one that is meant.
@@ -179,7 +179,7 @@ def stand_ins(places: Places, first: str, second: str) -> list[tuple[str, str]]:
     ]
 
 
-def _inside(places: Places, name: str) -> list[str]:
+def _inside(places: NamedParameters, name: str) -> list[str]:
     if name in places:
         return [name]
     module = name.rpartition(".")[0]

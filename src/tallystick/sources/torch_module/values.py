@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tallystick.core.evidence import ROUNDED, Compared, Values
-from tallystick.sources.torch_module.live_tensors import Parts, is_freed, is_lazy, is_sharded, parts_of, shape_of
+from tallystick.sources.torch_module.live_tensors import PlainTensors, is_freed, is_lazy, is_sharded, parts_of, shape_of
 from tallystick.sources.torch_module.named_parameters import walk
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:
     return Compared("copied", _but(one, other))
 
 
-def _equal(parts: Parts, its: Parts, *, transposed: bool) -> bool | None:
+def _equal(parts: PlainTensors, its: PlainTensors, *, transposed: bool) -> bool | None:
     """Whether two tensors of one dtype hold the same bits, part by part; None where that cannot be told."""
     comparable = not (parts.layout or its.layout) if transposed else _alike(parts.layout, its.layout)
     pairs = zip(parts.tensors, its.tensors, strict=True) if comparable else ()
@@ -108,7 +108,7 @@ def _equal(parts: Parts, its: Parts, *, transposed: bool) -> bool | None:
     return False if False in equal else None if None in equal or not equal else True
 
 
-def _rounded(parts: Parts, its: Parts, *, transposed: bool) -> str | None:
+def _rounded(parts: PlainTensors, its: PlainTensors, *, transposed: bool) -> str | None:
     """That a cast alone makes two tensors of different dtypes differ; None where more does, or it cannot be told."""
     if len(parts.tensors) != 1 or len(its.tensors) != 1 or not (parts.layout == its.layout == ()):
         return None
@@ -144,7 +144,7 @@ def _foreign(tensor: torch.Tensor) -> str | None:
     return None
 
 
-def _absent(parts: Parts) -> str | None:
+def _absent(parts: PlainTensors) -> str | None:
     """Why there are no values to read."""
     for part in parts.tensors:
         if why := getattr(part, "why_absent", None):

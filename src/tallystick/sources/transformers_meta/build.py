@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
 from tallystick.errors import BadInput, nearest, quoted, shown
-from tallystick.sources.gc_paused import uncollected
+from tallystick.sources.gc_paused import gc_paused
 from tallystick.sources.roles.from_names import by_number
 from tallystick.sources.text_tensors import names_built
 from tallystick.sources.torch_module.module import facts_of
@@ -54,7 +54,7 @@ def _takes(name: str, config: type) -> Any:
     return kind if isinstance(kind, type) and getattr(kind, "config_class", None) is config else None
 
 
-@uncollected()
+@gc_paused()
 def build(
     *,
     source: str,

@@ -11,7 +11,7 @@ from tallystick.core.description import ModelDescription
 from tallystick.core.evidence import Values
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.sources.checkpoint.match import Match
-from tallystick.sources.checkpoint.match_config import ToldByConfig
+from tallystick.sources.checkpoint.match_config import ConfigMatch
 from tallystick.sources.configs.classes import classes_of
 from tallystick.sources.configs.resolve import TEXT_PARTS, model_type_of
 from tallystick.sources.torch_module.module import ledger_of_facts
@@ -20,7 +20,7 @@ from tallystick.sources.transformers_meta.fallback import built_by_transformers
 
 def told_by_transformers(
     stored: Iterable[Entry], config: Mapping[str, Any], values: Values, *, source: str, language: bool = False
-) -> ToldByConfig:
+) -> ConfigMatch:
     """Stored entries beside the model that transformers builds from the config on the meta device.
 
     Args:
@@ -70,7 +70,7 @@ def told_by_transformers(
     described = Ledger(tuple(built.values()), source=source, kind="config", model=ModelDescription(model_type))
     if _denies_tie(config):
         described = _untied_where_it_differs(described, set(stored_as.values()), values)
-    return ToldByConfig(found, described)
+    return ConfigMatch(found, described)
 
 
 def _denies_tie(config: Mapping[str, Any]) -> bool:

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Sibling
+from tallystick.core.registry import Config, ModelVariant
 
 LABELS = {"num_labels": 2}
 INSTEAD = "in place of the LM head"
 Nodes = Callable[[Config], Mapping[str, nn.Node]]
 
 
-def sibling(
+def variant(
     words: str,
     top: Nodes | None = None,
     *,
     inside: Nodes | None = None,
     once: bool = False,
     keys: Mapping[str, Any] | None = None,
-) -> Sibling:
+) -> ModelVariant:
     """A class of its own head.
 
     Args:
@@ -37,7 +37,7 @@ def sibling(
         irregular = "those behind the layers take one token of each sequence" if once else model.irregular
         return under(model, irregular, **top(c)) if top else bare(model, irregular)
 
-    return Sibling(make, words, keys if keys is not None else LABELS if top else {})
+    return ModelVariant(make, words, keys if keys is not None else LABELS if top else {})
 
 
 def product(reads: int, gives: int, *, bias: bool = True) -> nn.Module:
@@ -146,11 +146,13 @@ def _of_tokens_before(c: Config, model: nn.Model) -> nn.Model:
     return under(model, model.irregular, **labels_of_each(c, _read(model)))
 
 
-BARE = {"Model": sibling("no LM head")}
+BARE = {"Model": variant("no LM head")}
 DECODER = {
     **BARE,
-    "ForSequenceClassification": Sibling(_of_sequences, f"`score` {INSTEAD}", LABELS),
-    "ForTokenClassification": Sibling(_of_tokens, f"`score` {INSTEAD}", {**LABELS, "token_classification_bias": True}),
+    "ForSequenceClassification": ModelVariant(_of_sequences, f"`score` {INSTEAD}", LABELS),
+    "ForTokenClassification": ModelVariant(
+        _of_tokens, f"`score` {INSTEAD}", {**LABELS, "token_classification_bias": True}
+    ),
 }
 # GPT-2 and others of its time call that of tokens otherwise.
-OLDER = {**DECODER, "ForTokenClassification": Sibling(_of_tokens_before, f"`classifier` {INSTEAD}", LABELS)}
+OLDER = {**DECODER, "ForTokenClassification": ModelVariant(_of_tokens_before, f"`classifier` {INSTEAD}", LABELS)}

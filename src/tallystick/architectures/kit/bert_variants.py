@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tallystick.architectures.kit.siblings import (
+from tallystick.architectures.kit.variants import (
     BARE,
     INSTEAD,
     labels_of_each,
     product,
-    sibling,
     spans,
     two_products,
+    variant,
     with_body,
 )
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, Sibling
+from tallystick.core.registry import Config, ModelVariant
 
 
 def _pooler(c: Config) -> dict[str, nn.Node]:
@@ -50,20 +50,20 @@ CLASSIFIER = f"`classifier` {INSTEAD}"
 POOLED = f"a pooler and {CLASSIFIER}"
 
 # Without a pooler.
-SPANS = {"ForQuestionAnswering": sibling(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.hidden_size))}
+SPANS = {"ForQuestionAnswering": variant(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.hidden_size))}
 TOKENS = {
-    "ForMaskedLM": Sibling(lambda c, model: model),  # the same tensors
-    "ForTokenClassification": sibling(CLASSIFIER, _classifier),
+    "ForMaskedLM": ModelVariant(lambda c, model: model),  # the same tensors
+    "ForTokenClassification": variant(CLASSIFIER, _classifier),
 }
-TWO_PRODUCTS = {"ForSequenceClassification": sibling(CLASSIFIER, _of_two, once=True)}
+TWO_PRODUCTS = {"ForSequenceClassification": variant(CLASSIFIER, _of_two, once=True)}
 UNPOOLED = {**BARE, **TOKENS, **TWO_PRODUCTS}
 
 _BOTH = {
-    "Model": sibling("a pooler, and no LM head", inside=_pooler, once=True),
-    "ForMultipleChoice": sibling(POOLED, _of_one, inside=_pooler, once=True, keys={}),
+    "Model": variant("a pooler, and no LM head", inside=_pooler, once=True),
+    "ForMultipleChoice": variant(POOLED, _of_one, inside=_pooler, once=True, keys={}),
     **TOKENS,
     **SPANS,
 }
-BERT = {**_BOTH, "ForSequenceClassification": sibling(POOLED, _classifier, inside=_pooler, once=True)}
+BERT = {**_BOTH, "ForSequenceClassification": variant(POOLED, _classifier, inside=_pooler, once=True)}
 ROBERTA = {**_BOTH, **TWO_PRODUCTS}
-IN_ORDER = {"ForPreTraining": Sibling(_pooled_with_order, "a pooler, and `seq_relationship` beside the LM head")}
+IN_ORDER = {"ForPreTraining": ModelVariant(_pooled_with_order, "a pooler, and `seq_relationship` beside the LM head")}
