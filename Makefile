@@ -16,22 +16,27 @@ test: .venv/ready
 	OMP_NUM_THREADS=1 SITE=site $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup
 
 # Without torch and transformers, in under a minute: figures of theirs are the committed ones, and what needs more of them is skipped.
-FAST := activations align allowance blueprint budget check check_drawn check_whole compute contributing \
-	derivation devices every_type fit formula gguf json_page kv_cache ledger legible llama2c measurements npz reconcile roles rollup \
-	shards sweep tokens training_config
+FAST := answers/check/test_check answers/check/test_check_drawn answers/check/test_check_whole answers/test_activations \
+	answers/test_align answers/test_compute answers/test_devices answers/test_fit answers/test_formula \
+	answers/test_reconcile answers/test_sweep architectures/test_every_type architectures/test_roles core/test_budget \
+	core/test_ledger core/test_nodes derivations/test_derivation docs/test_contributing docs/test_json_page \
+	files/test_allowance formats/test_gguf formats/test_llama2c formats/test_npz formats/test_shards models/test_tokens \
+	runtimes/test_cache sources/test_rollup test_legible test_measurements training/test_training_config
 test-fast: .venv/ready
-	$(BIN)/python -m pytest --without-torch tests/test_architectures.py::test_default_config $(FAST:%=tests/test_%.py)
+	$(BIN)/python -m pytest --without-torch tests/architectures/test_architectures.py::test_default_config $(FAST:%=tests/%.py)
 
 # What torch and transformers say of the tests' configs, measured and written to tests/measured: after an upgrade of these, a change of
 # what measures or of what is drawn. Of a file that any of these tests asks nothing but what they ask remains.
-MEASURED := activations architectures bert compute every_type kv_cache memory nested options sharding
+MEASURED := answers/test_activations answers/test_compute answers/test_memory answers/test_sharding \
+	architectures/test_architectures architectures/test_bert architectures/test_every_type architectures/test_nested \
+	architectures/test_options runtimes/test_cache
 measure: .venv/ready
-	OMP_NUM_THREADS=1 TALLYSTICK_MEASURE=write $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(MEASURED:%=tests/test_%.py)
+	OMP_NUM_THREADS=1 TALLYSTICK_MEASURE=write $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(MEASURED:%=tests/%.py)
 
 # The main uses with each pair of torch and transformers that is supported, in environments of their own: gigabytes, and not
 # in CI. TORCH_INDEX=https://download.pytorch.org/whl/cpu takes a tenth of them; PAIRS="2.6.0+4.57.6" names some.
 matrix:
-	$(PYTHON) tests/matrix.py $(PAIRS) $(if $(TORCH_INDEX),--torch-index $(TORCH_INDEX))
+	$(PYTHON) tests/support/matrix.py $(PAIRS) $(if $(TORCH_INDEX),--torch-index $(TORCH_INDEX))
 
 # The same tests, and the lines that none of them runs; apart, since watching every line takes as long again.
 coverage: .venv/ready
@@ -39,7 +44,7 @@ coverage: .venv/ready
 
 # The page of `tallystick explore` alone; `make test` has it too, where there is a Chromium.
 test-web: browser .venv/ready
-	$(BIN)/python -m pytest tests/test_explore_page.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
+	$(BIN)/python -m pytest tests/web/test_explore_page.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
 
 browser:
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
@@ -61,7 +66,7 @@ tree: .venv/ready
 	$(BIN)/python docs/site/tree.py CONTRIBUTING.md
 
 walkthroughs: .venv/ready
-	$(BIN)/python tests/notebooks.py docs/walkthroughs/*.ipynb
+	$(BIN)/python tests/support/notebooks.py docs/walkthroughs/*.ipynb
 	$(BIN)/ruff format docs/walkthroughs
 
 bench: .venv/ready-for-bench

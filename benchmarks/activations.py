@@ -22,6 +22,7 @@ from tallystick.answers.memory.activations import logits, saved
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from kept import build, saved_bytes
+
 from runnable import EAGER_ONLY, SMALL, config_of
 
 NEAR, NEAR_ON_DEVICE = 0.02, 0.05

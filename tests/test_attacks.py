@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-ATTACKS = Path(__file__).parent.parent / "attacks"
+from repository import ROOT
+
+ATTACKS = ROOT / "attacks"
 
 
 def _run_file():

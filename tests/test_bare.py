@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from repository import ROOT
 from tallystick.extras import pip_install
 
-ROOT = Path(__file__).parents[1]
 CORE = ("rich", "pygments", "markdown_it", "mdurl", "sympy", "mpmath", "shtab")
 
 # Run by the empty environment's Python. It prints what each call ended with.

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import tallystick
+from repository import ROOT
 from tallystick.errors import CODES, BadInput, code_of
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = Path(tallystick.__file__).parent
 # What ends a rank because another one has failed: that one says why.
 WITHOUT_CODE = {"training/ranks.py"}

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from repository import ROOT
 from tallystick.legible import SPELLINGS, legible
 
-ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src" / "tallystick"
 # Characters that these read or look for, and do not print: GPT-2's alphabet of bytes, Greek names in derivations.
 READ = {"models/tokens.py": "¡¬®ÿ"}

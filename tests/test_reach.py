@@ -17,8 +17,9 @@ import transformers
 import tallystick
 from drawing import some
 from fuzz import READERS
+from repository import TESTS
 
-WATCHED = Path(__file__).parent / "watched"
+WATCHED = TESTS / "watched"
 PACKAGE = Path(tallystick.__file__).parent
 # Where Python's own code and that of packages lies.
 INSTALLED = (*{*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, str(PACKAGE), str(WATCHED)},)

@@ -1,4 +1,4 @@
-"""The tests themselves: none imports another, and what they share stands in tests/support or beside them as no test."""
+"""The tests themselves: none imports another, and what they share stands in tests/support."""
 
 import ast
 from pathlib import Path

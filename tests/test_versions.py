@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +16,7 @@ from torch.nn import functional as F
 import matrix
 import on_versions
 from decoders import KINDS, ours, theirs
+from repository import ROOT
 from tallystick import BadInput, versions
 from tallystick.models import mlp
 from tallystick.sources.transformers_meta import build as building
@@ -24,7 +24,7 @@ from tallystick.training import optimizers
 from tallystick.training.run import prepared
 from training import small
 
-PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 T5 = {"model_type": "t5", "num_layers": 1, "vocab_size": 10, "d_model": 8, "d_ff": 8, "num_heads": 2, "d_kv": 4}
 
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING's file tree, from the first line of each file's docstring.
+"""CONTRIBUTING's trees of the sources and of what tests share, from the first line of each file's docstring.
 
 python docs/site/tree.py CONTRIBUTING.md
 """
@@ -11,10 +11,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "src" / "tallystick"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "tallystick"
+SUPPORT = ROOT / "tests" / "support"
 NOT_LISTED = {"architectures", "families", "presets"}  # one file for each model type or publisher, as its room says
 COLUMN = 26  # where the sentences begin
-_TREE = re.compile(r"(?<=^src/tallystick/\n).*?(?=^tests/)", re.DOTALL | re.MULTILINE)
+_TREE = re.compile(r"(^src/tallystick/\n).*?(^tests/.*?\n  support/.*?\n).*?(?=^  measured/)", re.DOTALL | re.MULTILINE)
 
 
 def first_line(file: Path) -> str:
@@ -34,8 +36,9 @@ def tree(folder: Path, depth: int = 1) -> Iterator[str]:
 
 
 def with_tree(text: str) -> str:
-    """A text with the tree of now in the place of the one in it."""
-    return _TREE.sub(lambda _: "".join(f"{line}\n" for line in tree(PACKAGE)), text, count=1)
+    """A text with the trees of now in the place of those in it."""
+    package, support = ("".join(f"{line}\n" for line in lines) for lines in (tree(PACKAGE), tree(SUPPORT, 2)))
+    return _TREE.sub(lambda found: found[1] + package + found[2] + support, text, count=1)
 
 
 def _line(name: str, sentence: str, depth: int) -> str:

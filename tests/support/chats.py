@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from repository import TESTS
 
-CHATS = Path(__file__).parent.parent / "chats"
+CHATS = TESTS / "chats"
 NAMES = {"gpt2_124m": "gpt2", "gpt2_1558m": "gpt2-xl", "llama2_7b": "llama-2-7b"}
 
 

@@ -2,9 +2,9 @@
 
 Such a figure is a function of the pinned versions, of the code that measures it and of the config. So a test asks
 
-    measured("kept:saved", config, attention="eager")
+    measured("autograd_memory:saved", config, attention="eager")
 
-for what ``saved(config, attention="eager")`` of ``tests/support/kept.py`` returns, and gets the committed value, for which nothing is
+for what ``saved(config, attention="eager")`` of ``tests/support/autograd_memory.py`` returns, and gets the committed value, for which nothing is
 imported. A sixth of the values is measured anew in each run and must equal the committed one; which sixth is up to the digest of the
 commit's tree, so a commit always gets the same, and the next commit another. All of a file is measured anew where its header names other
 versions than those that are installed, where the measuring code or a value is not what it was when the file was written, and where the
@@ -30,7 +30,8 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parent.parent
+from repository import TESTS
+
 FILES = TESTS / "measured"
 SHARE = 6  # one value of so many is measured anew
 PACKAGES = ("torch", "transformers", "torchao", "peft", "accelerate")  # whose versions decide what is measured
@@ -157,8 +158,8 @@ def code(name: str) -> str:
 
 def sources(name: str, seen: frozenset[Path] = frozenset()) -> frozenset[Path]:
     """The files of the tests that importing one executes."""
-    path = next((path for path in (TESTS / "support" / f"{name}.py", TESTS / f"{name}.py") if path.exists()), None)
-    if path is None or path in seen:
+    path = TESTS / "support" / f"{name}.py"
+    if path in seen or not path.exists():
         return seen
     seen |= {path}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -7,7 +7,7 @@ import gc
 import torch
 from torch import distributed, nn
 
-from kept import allocated, build, local, most_allocated, saved_bytes
+from autograd_memory import allocated, build, local, most_allocated, saved_bytes
 from tallystick.live.ranks import ranks
 
 

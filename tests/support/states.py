@@ -7,7 +7,7 @@ from typing import Any
 import peft
 import torch
 
-from truth import build
+from reference import build
 
 OPTIMIZERS = {
     "adamw": torch.optim.AdamW,

@@ -1,6 +1,6 @@
 """What data parallel ranks hold for a while beside their shards: what they send, and what they put together.
 
-Measured with torch 2.13: see tests/test_sharding.py.
+Measured with torch 2.13: see tests/answers/test_sharding.py.
 """
 
 from __future__ import annotations

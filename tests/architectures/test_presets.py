@@ -1,0 +1,438 @@
+"""Every preset against the count that was published for it, and against the model that transformers builds."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+import tallystick
+from reference import Truth, read, truth
+from tallystick import architectures
+from tallystick.core.dtypes import BITS
+from tallystick.core.ledger import Ledger
+from tallystick.presets import PRESETS, RELEASES, found
+from tallystick.sources.configs.config import _Recipe, ledger_from_config
+
+# Elements of distinct tensors, from model cards, from the sizes of published weights, and from the papers.
+PUBLISHED = {
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+    "llama-7b": 6_738_415_616,
+    "llama-13b": 13_015_864_320,
+    "llama-30b": 32_528_943_616,
+    "llama-65b": 65_285_660_672,
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320,
+    "llama-2-70b": 68_976_648_192,
+    "llama-3-8b": 8_030_261_248,
+    "llama-3-70b": 70_553_706_496,
+    "llama-3.1-8b": 8_030_261_248,
+    "llama-3.1-70b": 70_553_706_496,
+    "llama-3.1-405b": 405_853_388_800,
+    "llama-3.2-1b": 1_235_814_400,
+    "llama-3.2-3b": 3_212_749_824,
+    "tinyllama-1.1b": 1_100_048_384,
+    "smollm2-135m": 134_515_008,
+    "smollm2-360m": 361_821_120,
+    "smollm2-1.7b": 1_711_376_384,
+    "mistral-7b": 7_241_732_096,
+    "mistral-nemo-12b": 12_247_782_400,
+    "mixtral-8x7b": 46_702_792_704,
+    "mixtral-8x22b": 140_620_634_112,
+    "qwen2.5-0.5b": 494_032_768,
+    "qwen2.5-1.5b": 1_543_714_304,
+    "qwen2.5-3b": 3_085_938_688,
+    "qwen2.5-7b": 7_615_616_512,
+    "qwen2.5-14b": 14_770_033_664,
+    "qwen2.5-32b": 32_763_876_352,
+    "qwen2.5-72b": 72_706_203_648,
+    "qwen3-0.6b": 596_049_920,
+    "qwen3-1.7b": 1_720_574_976,
+    "qwen3-4b": 4_022_468_096,
+    "qwen3-8b": 8_190_735_360,
+    "qwen3-14b": 14_768_307_200,
+    "qwen3-32b": 32_762_123_264,
+    "gemma-2b": 2_506_172_416,
+    "gemma-7b": 8_537_680_896,
+    "gemma-2-2b": 2_614_341_888,
+    "gemma-2-9b": 9_241_705_984,
+    "gemma-2-27b": 27_227_128_320,
+    "gemma-3-270m": 268_098_176,
+    "gemma-3-1b": 999_885_952,
+    "phi-1.5": 1_418_270_720,
+    "phi-2": 2_779_683_840,
+    "phi-3-mini": 3_821_079_552,
+    "phi-3-medium": 13_960_238_080,
+    "phi-4": 14_659_507_200,
+    "pythia-70m": 70_426_624,
+    "pythia-160m": 162_322_944,
+    "pythia-410m": 405_334_016,
+    "pythia-1b": 1_011_781_632,
+    "pythia-1.4b": 1_414_647_808,
+    "pythia-2.8b": 2_775_208_960,
+    "pythia-6.9b": 6_857_302_016,
+    "pythia-12b": 11_846_072_320,
+    "gpt-neox-20b": 20_554_567_680,
+    "gpt-j-6b": 6_050_882_784,
+    "opt-125m": 125_239_296,
+    "opt-350m": 331_196_416,
+    "opt-1.3b": 1_315_758_080,
+    "opt-2.7b": 2_651_596_800,
+    "opt-6.7b": 6_658_473_984,
+    "opt-13b": 12_853_473_280,
+    "opt-30b": 29_974_540_288,
+    "bloom-560m": 559_214_592,
+    "bloom-1b1": 1_065_314_304,
+    "bloom-1b7": 1_722_408_960,
+    "bloom-3b": 3_002_557_440,
+    "bloom-7b1": 7_069_016_064,
+    "bloom": 176_247_271_424,
+    "falcon-7b": 6_921_720_704,
+    "falcon-40b": 41_303_293_952,
+    "starcoder2-3b": 3_030_371_328,
+    "starcoder2-7b": 7_173_923_840,
+    "starcoder2-15b": 15_957_889_024,
+    "olmo-2-1b": 1_484_916_736,
+    "olmo-2-7b": 7_298_617_344,
+    "olmo-2-13b": 13_716_198_400,
+    "olmo-2-32b": 32_234_279_936,
+    "granite-3.0-2b": 2_533_531_648,
+    "granite-3.0-8b": 8_170_848_256,
+    "deepseek-v3": 671_026_404_352,
+    "olmo-7b": 6_888_095_744,
+    "olmoe-1b-7b": 6_919_161_856,
+    "smollm3-3b": 3_075_098_624,
+    "command-r": 34_980_831_232,
+    "glm-4-9b": 9_399_951_360,
+    "phi-3.5-moe": 41_873_153_344,
+    "qwen1.5-moe-a2.7b": 14_315_784_192,
+    "deepseek-v2-lite": 15_706_484_224,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt-oss-120b": 116_829_156_672,
+    # Half of the published files' bytes, which are below.
+    "llama-3.3-70b": 70_553_706_496,
+    "mistral-7b-v0.3": 7_248_023_552,
+    # Remembered of the hub's pages, and not found again; the model that transformers builds has as many.
+    "phi-4-mini": 3_836_021_760,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-235b-a22b": 235_093_634_560,
+    "qwen3-coder-480b-a35b": 480_154_875_392,
+    "olmo-3-7b": 7_298_011_136,
+    "olmo-3-32b": 32_233_522_176,
+    "llama-4-scout": 108_641_793_536,
+    "llama-4-maverick": 401_583_781_376,
+    "gemma-3-4b": 4_300_079_472,
+    "gemma-3-12b": 12_187_325_040,
+    "gemma-3-27b": 27_432_406_640,
+    "nemotron-3-nano-30b-a3b": 31_577_937_344,
+    "deepseek-r1": 671_026_404_352,
+}
+
+# Published rounded, in billions: model cards. Layers for multi-token prediction are not among them.
+ROUNDED = {
+    "qwen3-next-80b-a3b": ("80", "3"),
+    "qwen3.5-27b": ("27", "27"),
+    "qwen3.5-35b-a3b": ("35", "3"),
+    "qwen3.5-122b-a10b": ("122", "10"),
+    "qwen3.5-397b-a17b": ("397", "17"),
+    "gemma-4-26b-a4b": ("26", "4"),
+    "gemma-4-31b": ("31", "31"),
+    "glm-4.5-air": ("106", "12"),
+    "glm-5": ("744", "40"),
+    "minimax-m2.5": ("230", "10"),
+    "deepseek-v3.2": ("671", "37"),
+    "deepseek-v4-flash": ("284", "13"),
+    "deepseek-v4-pro": ("1600", "49"),
+    "kimi-k2": ("1000", "32"),
+    "devstral-small-2-24b": ("24", "24"),
+}
+
+# Bytes of the published files: total_size in the index of the safetensors, or as many in quotations of it.
+BYTES = {
+    "llama-3-8b": 16_060_522_496,
+    "llama-3-70b": 141_107_412_992,
+    "llama-3.1-8b": 16_060_522_496,
+    "llama-3.1-70b": 141_107_412_992,
+    "llama-3.1-405b": 811_706_777_600,
+    "llama-3.3-70b": 141_107_412_992,
+    "mistral-7b": 14_483_464_192,
+    "mistral-7b-v0.3": 14_496_047_104,
+    "mistral-nemo-12b": 24_495_564_800,
+    "mixtral-8x7b": 93_405_585_408,
+    "mixtral-8x22b": 281_241_268_224,
+    "qwen2.5-3b": 6_171_877_376,
+    "qwen2.5-7b": 15_231_233_024,
+    "qwen2.5-14b": 29_540_067_328,
+    "qwen2.5-32b": 65_527_752_704,
+    "qwen2.5-72b": 145_412_407_296,
+    "qwen1.5-moe-a2.7b": 28_631_568_384,
+    "qwen3-4b": 8_044_936_192,
+    "qwen3-8b": 16_381_470_720,
+    "qwen3-14b": 29_536_614_400,
+    "qwen3-32b": 65_524_246_528,
+    "gemma-2-2b": 10_457_367_552,
+    "phi-2": 5_559_367_680,
+    "phi-3-mini": 7_642_159_104,
+    "phi-4": 29_319_014_400,
+    "olmo-2-7b": 4 * 7_298_617_344,  # the hub's count by dtype: F32
+    "olmoe-1b-7b": 2 * 6_919_161_856,  # headers in BF16
+    "bloom": 352_494_542_848,
+    "smollm3-3b": 6_150_197_248,
+    "deepseek-v2-lite": 31_412_968_448,
+    "gpt-oss-20b": 13_761_264_768,
+    "gpt-oss-120b": 65_248_815_744,
+}
+# Of others, the billions of bytes that people say of their files; no layers for multi-token prediction.
+ABOUT = {
+    "command-r": 70.0,  # float16, by transformers' documentation
+    "glm-4-9b": 18.8,
+    "phi-3.5-moe": 83.7,  # "84GB bf16", by a user
+    "starcoder2-7b": 14.3,
+    "deepseek-v3": 673.2,  # 688.6 with the layer that predicts a token further: tests/sources/test_quantized_configs.py
+    "deepseek-v4-flash": 155.6,  # "160GB download" with that layer
+}
+
+# Published rounded: table 1 of the PaLM paper, in billions.
+PALM = {"palm-8b": "8.63", "palm-62b": "62.50", "palm-540b": "540.35"}
+
+
+def count(name: str) -> Ledger:
+    return ledger_from_config(PRESETS[name], {}, source=name, kind="preset")
+
+
+def test_every_preset_has_a_published_count():
+    taught = {name for name, values in PRESETS.items() if values["model_type"] in architectures.TEACHING}
+    assert set(PRESETS) - taught == set(PUBLISHED) | set(ROUNDED) | set(
+        PALM
+    )  # those are worked out by hand in test_teaching.py
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_count(name: str):
+    ledger = count(name)
+    assert ledger.total == PUBLISHED[name]
+    assert ledger.kind == "preset"
+
+
+@pytest.mark.parametrize("name", PALM)
+def test_palm_rounds_to_table_1(name: str):
+    assert f"{count(name).total / 1e9:.2f}" == PALM[name]
+
+
+def test_palm_with_norm_scales_would_not_round_to_table_1():
+    """Which is why `norm_scale` is off: one for each of 118 blocks and a last one, 18,432 numbers each."""
+    values = PRESETS["palm-540b"]
+    scaled = ledger_from_config({**values, "norm_scale": True}, {}, source="test")
+    assert scaled.total - count("palm-540b").total == 119 * 18_432
+    assert f"{scaled.total / 1e9:.2f}" == "540.36"
+
+
+def of_transformers(name: str) -> Truth:
+    """What transformers builds from a preset: the class that it names, or the language model of its type."""
+    values = {
+        key: value
+        for key, value in PRESETS[name].items()
+        if key not in ("dtype", "quantization_config", "architectures")
+    }
+    classes: list[str] = PRESETS[name].get("architectures", [])
+    if not classes:
+        return truth(values)
+    config = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
+    with torch.device("meta"):
+        return read(getattr(transformers, classes[0])(config))
+
+
+@pytest.mark.parametrize("name", [*PUBLISHED, *ROUNDED])
+def test_preset_is_what_transformers_builds(name: str):
+    true = of_transformers(name)
+    ledger = count(name)
+    assert ledger.total == true.total
+    assert {entry.name: tuple(entry.shape) for entry in ledger.entries if not entry.buffer} == true.shapes
+    assert {frozenset(tie.names) for tie in ledger.ties} == true.ties
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounded_counts(name: str):
+    """Cards round in ways of their own, and some count what predicts further tokens: within 3%, active ones within 1.6B."""
+    totals, (all_, active) = count(name).totals, ROUNDED[name]
+    assert totals["unique"] / 1e9 == pytest.approx(float(all_), rel=0.03)
+    assert totals["active"] / 1e9 == pytest.approx(float(active), abs=1.8)
+
+
+# -- bytes, positions, windows --------------------------------------------------------------------
+
+
+def bytes_of(name: str) -> int:
+    totals = tallystick.count(name).totals
+    return int(totals.get("stored_bytes") or totals["bytes"] or 0)
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_weights_take_what_the_published_files_hold(name: str):
+    assert bytes_of(name) == BYTES[name]
+
+
+@pytest.mark.parametrize("name", ABOUT)
+def test_weights_take_about_what_people_say_of_the_files(name: str):
+    assert bytes_of(name) / 1e9 == pytest.approx(ABOUT[name], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "sequence", "cached"),
+    [
+        ("mistral-nemo-12b", 131_072, 2 * 40 * 131_072 * 8 * 128 * 2),  # no window: 21.5 GB
+        ("mistral-7b", 32_768, 2 * 32 * 4_095 * 8 * 128 * 2),  # 4,096, the own position included
+        ("mistral-7b-v0.3", 32_768, 2 * 32 * 32_768 * 8 * 128 * 2),
+        ("starcoder2-15b", 16_384, 2 * 40 * 4_095 * 4 * 128 * 4),
+        ("starcoder2-7b", 16_384, 2 * 32 * 4_095 * 4 * 128 * 2),
+        ("phi-3-mini", 4_096, 2 * 32 * 2_046 * 32 * 96 * 2),
+        ("phi-4", 16_384, 2 * 40 * 16_384 * 10 * 128 * 2),
+    ],
+)
+def test_windows_are_the_published_ones(name: str, sequence: int, cached: int):
+    """A layer that sees a window keeps all of it but the position that comes next."""
+    lines = tallystick.memory(tallystick.count(name), sequence=sequence).lines
+    assert sum(line.bytes for line in lines if "cached keys" in line.what) == cached
+
+
+@pytest.mark.parametrize(
+    ("name", "trained"), [("pythia-1b", 2048), ("llama-7b", 2048), ("bloom-560m", 2048), ("llama-3.1-8b", 4096)]
+)
+def test_memory_takes_no_longer_a_sequence_than_the_config_says(name: str, trained: int):
+    answer = tallystick.memory(tallystick.count(name))
+    assert answer.sequence == trained
+
+
+POSITIONS = ("max_position_embeddings", "n_positions", "seq_length")
+# Keys whose default in the type is often not what is published.
+DECIDING = ("tie_word_embeddings", "sliding_window", "layer_types", "partial_rotary_factor")
+NO_NUMBER = {
+    "dtype",
+    "tie_word_embeddings",
+    "architectures",
+    "quantization_config",
+    "expert_dtype",
+    "num_nextn_predict_layers",
+    *POSITIONS,
+}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED.keys() | ROUNDED.keys()))
+def test_a_preset_says_all_that_an_answer_reads(name: str):
+    values = PRESETS[name]
+    text = values.get("text_config", values)
+    family = architectures.find(text["model_type"]) or architectures.find(values["model_type"])
+    known = {**family.keys, **family.running}
+    missing = [key for key in DECIDING if key in known and key not in {**values, **text}]
+    if text.get("use_sliding_window") is False:
+        missing = [key for key in missing if key not in ("sliding_window", "layer_types")]
+    if text["model_type"] in (
+        "llama4_text",
+        "smollm3",
+        "deepseek_v4",
+        "gemma2",
+        "gpt_neox",
+    ):  # the rule of the type itself
+        missing = [key for key in missing if key != "layer_types"]
+    assert missing == []
+    assert any(key in text for key in POSITIONS)
+    assert "dtype" in {**values, **text}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_says_only_what_matters(name: str):
+    """Every key is one that its architecture reads, besides those that say how it is stored."""
+    values: dict[str, Any] = PRESETS[name]
+    family = architectures.find(values["model_type"])
+    recipe = _Recipe(family, variant=None)
+    known = {
+        *recipe.keys,
+        *family.running,
+        *family.parts,
+        *recipe.aliases,
+        "text_config",
+        "vision_config",
+        "audio_config",
+    }
+    assert set(values) - {"model_type"} - NO_NUMBER <= known
+    assert values.get("dtype", "float32") in BITS
+
+
+def test_every_preset_has_a_family_and_a_month():
+    taught = {name for name, values in PRESETS.items() if values["model_type"] in architectures.TEACHING}
+    for name, release in RELEASES.items():
+        assert release.family
+        assert bool(re.fullmatch(r"20\d\d-(0[1-9]|1[0-2])", release.month)) == (name not in taught)
+
+
+def test_presets_are_searched_by_name_and_family():
+    assert found(["qwen3-", "a3b"]) == ["qwen3-30b-a3b", "qwen3-next-80b-a3b"]
+    assert set(found(["Kimi"])) == {"kimi-k2"}
+    assert found(["pythia", "gpt"]) == []
+    assert found([]) == list(PRESETS)
+
+
+def test_deepseek_v3_with_its_routing_biases():
+    """The figure that counts what the file holds: one bias for each of 256 experts in 58 layers."""
+    totals = count("deepseek-v3").totals
+    assert totals["unique"] + totals["buffers"] == 671_026_419_200
+    assert totals["buffers"] == 58 * 256
+
+
+# -- active parameters ----------------------------------------------------------------------------
+
+
+def test_active_parameters_of_mixtral():
+    """12.9B: two of eight experts, and all the rest."""
+    d, inner, layers, vocabulary = 4096, 14_336, 32, 32_000
+    attention = 2 * d * d + 2 * d * 1024
+    router, norms = 8 * d, 2 * d
+    by_hand = 2 * vocabulary * d + d + layers * (attention + router + norms + 2 * 3 * d * inner)
+    assert by_hand == 12_879_925_248
+    assert count("mixtral-8x7b").totals["active"] == by_hand
+
+
+def test_active_parameters_of_deepseek_v3():
+    """Eight of 256 experts and the shared one in 58 layers; its report says 37B."""
+    d, heads, vocabulary = 7168, 128, 129_280
+    query, key_value = d * 1536 + 1536 * heads * 192, d * (512 + 64) + 512 * heads * 256
+    attention = query + key_value + heads * 128 * d + 1536 + 512
+    dense, sparse = 3 * d * 18_432, (8 + 1) * 3 * d * 2048 + 256 * d
+    by_hand = 2 * vocabulary * d + d + 61 * (attention + 2 * d) + 3 * dense + 58 * sparse
+    assert count("deepseek-v3").totals["active"] == by_hand == 37_552_282_624
+
+
+@pytest.mark.parametrize(
+    ("name", "billions", "without_embedding"),
+    [
+        ("mixtral-8x22b", "39", False),
+        ("phi-3.5-moe", "6.6", False),
+        ("qwen1.5-moe-a2.7b", "2.7", False),
+        ("olmoe-1b-7b", "1.3", False),
+        # The model card of gpt-oss counts the head and leaves the token embedding out.
+        ("gpt-oss-20b", "3.61", True),
+        ("gpt-oss-120b", "5.13", True),
+    ],
+)
+def test_published_active_parameters(name: str, billions: str, without_embedding: bool):
+    ledger = count(name)
+    active = ledger.totals["active"] - without_embedding * ledger.by("role")["token_embedding"]
+    digits = len(billions.partition(".")[2])
+    assert f"{active / 1e9:.{digits}f}" == billions
+
+
+def test_all_of_a_dense_model_is_active():
+    assert count("llama-2-7b").totals["active"] == PUBLISHED["llama-2-7b"]
+
+
+def test_shared_experts_are_always_active():
+    entries = count("deepseek-v3").rolled
+    assert {entry.active for entry in entries if "shared_experts" in entry.name} == {None}
+    assert {entry.active for entry in entries if ".experts." in entry.name} == {Fraction(8, 256)}

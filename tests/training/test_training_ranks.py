@@ -1,0 +1,141 @@
+"""Many ranks train what one trains; whatever kills a run, nothing is lost but the steps since it was saved."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from repository import TESTS
+from tallystick.live.ranks import ranks
+from tallystick.models import load_pretrained
+from tallystick.training.lock import locked
+from training import small
+from training_tasks import trained
+
+SAVED = {"save_every": 3, "eval_every": 6}
+
+
+def together(count, *runs):
+    """What the first of so many ranks says of each run, a config and how it resumes, one after another."""
+    with ranks(
+        count, "training_tasks:trained_in_turn", [[[asdict(config), resume] for config, resume in runs]]
+    ) as all_of:
+        return all_of.results()[0]
+
+
+def begun_elsewhere(whole, folder):
+    """The config of a run that another number of ranks began in `whole`, as it was after its third step, in `folder`."""
+    shutil.copytree(whole, folder, dirs_exist_ok=True)
+    shutil.rmtree(folder / "run" / "checkpoints" / "step-00000006")
+    shutil.rmtree(folder / "run" / "model")
+    return small(folder, **SAVED, sharding="fsdp", data=str(whole / "texts"))  # its name is part of the config
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("alone")
+    return trained(asdict(small(folder, **SAVED))), folder
+
+
+@pytest.fixture(scope="module")
+def in_two(tmp_path_factory, alone):
+    """Runs of two ranks, and their folders."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("ddp", "fsdp", "parts", "more")}
+    runs = [
+        (small(folders["ddp"], **SAVED, sharding="ddp"), "never"),
+        (small(folders["fsdp"], **SAVED, sharding="fsdp"), "never"),
+        (small(folders["parts"], **SAVED, sharding="fsdp", accumulate=2), "never"),
+        (begun_elsewhere(alone[1], folders["more"]), "auto"),
+    ]
+    found = together(2, *runs)
+    return {name: (one, folders[name]) for name, one in zip(folders, found, strict=True)}
+
+
+def assert_same(one, other):
+    first, second = (dict(load_pretrained(found["model"]).named_parameters()) for found in (one, other))
+    for name in first:
+        torch.testing.assert_close(first[name], second[name], atol=1e-4, rtol=0)
+
+
+def assert_trained(found, alone):
+    assert found["losses"] == pytest.approx(alone[0]["losses"], abs=1e-4)
+    assert found["validation"] == pytest.approx(alone[0]["validation"], abs=1e-4)
+    assert_same(found, alone[0])
+
+
+@pytest.mark.parametrize("sharding", ["ddp", "fsdp"])
+def test_the_losses_of_two_ranks_are_those_of_one(alone, in_two, sharding):
+    assert_trained(in_two[sharding][0], alone)
+
+
+def test_the_losses_of_four_ranks_are_those_of_one(tmp_path, alone):
+    [found] = together(4, (small(tmp_path, **SAVED, sharding="fsdp"), "never"))
+    assert_trained(found, alone)
+
+
+def test_gradients_are_averaged_once_a_step_where_a_batch_is_read_in_parts(alone, in_two):
+    assert in_two["parts"][0]["losses"] == pytest.approx(alone[0]["losses"], abs=1e-4)
+
+
+def test_two_ranks_go_on_where_one_stopped(alone, in_two):
+    found = in_two["more"][0]
+    assert found["losses"] == pytest.approx(alone[0]["losses"][3:], abs=1e-4)
+    assert_same(found, alone[0])
+
+
+def test_one_rank_goes_on_where_two_stopped(tmp_path, alone, in_two):
+    [found] = together(1, (begun_elsewhere(in_two["fsdp"][1], tmp_path), "auto"))
+    assert found["losses"] == pytest.approx(alone[0]["losses"][3:], abs=1e-4)
+    assert_same(found, alone[0])
+
+
+def test_ranks_that_do_not_divide_the_batch_are_refused(tmp_path, monkeypatch):
+    from tallystick.errors import BadInput
+    from tallystick.training.run import prepared
+
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    with pytest.raises(BadInput, match="3 ranks cannot share 4 sequences equally"):
+        prepared(small(tmp_path))
+
+
+def test_ranks_are_refused_together_where_another_process_trains(tmp_path):
+    config = small(tmp_path)
+    with locked(Path(config.out)):
+        said = said_by(2, [asdict(config), {}])
+    assert f"is in use by process {os.getpid()} on" in said[0]
+    assert said[1] == "rank 1 ends, as another rank has failed"
+
+
+@pytest.mark.parametrize("place", ["_save_file", "write_progress"])
+def test_a_disk_that_is_full_for_one_rank_ends_all(tmp_path, place):
+    """The second writes its random numbers, the first alone what is written once."""
+    rank = 1 if place == "_save_file" else 0
+    said = said_by(2, [asdict(small(tmp_path, **SAVED)), {str(rank): place}])
+    assert "step-00000003 could not be written: No space left on device; what was saved before stays" in said[rank]
+    assert said[1 - rank] == f"rank {1 - rank} ends, as another rank has failed"
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def said_by(count, arguments):
+    """Why each of so many ranks does not train."""
+    with ranks(count, "training_tasks:refused", arguments) as all_of:
+        return all_of.results()
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
+    """Six times here; `python tests/support/training_tasks.py FOLDER 100 3` does it as often as one likes."""
+    task = TESTS / "support" / "training_tasks.py"
+    done = subprocess.run(
+        [sys.executable, task, tmp_path, "6", "1.5"], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    ended, wrong = map(int, done.stdout.split())
+    assert ended >= 1
+    assert wrong == 0

@@ -1,0 +1,449 @@
+"""The explorer's page in a real Chromium: each flow gives the command line's numbers, asks nobody else, and is for everybody.
+
+`--screenshots FOLDER` has the views written there, for the docs.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import tallystick
+from repository import ROOT
+from tallystick.report.numbers import exact, in_giga
+
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"),
+    pytest.mark.xdist_group("page"),  # one server, one browser
+]
+
+DESK, PHONE = {"width": 960, "height": 600}, {"width": 390, "height": 780}
+
+
+@pytest.fixture(scope="module")
+def home():
+    """The address of a server that the command started."""
+    command = [sys.executable, "-m", "tallystick", "explore", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        yield server.stdout.readline().strip()
+        server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])  # as root it has none
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def contexts(browser):
+    """One context for each viewport and scheme of colours. The page keeps nothing in it from one test to the next."""
+    made = {}
+
+    def context(viewport, scheme):
+        key = viewport["width"], scheme
+        if key not in made:
+            made[key] = browser.new_context(viewport=viewport, color_scheme=scheme, accept_downloads=True)
+            made[key].set_default_timeout(15_000)
+        return made[key]
+
+    yield context
+    for one in made.values():
+        assert one.storage_state() == {"cookies": [], "origins": []}
+        one.close()
+
+
+@pytest.fixture
+def opened(contexts, home):
+    """Opens the page; at the end nothing was asked of anybody else, and nothing was complained of."""
+    pages, foreign, complaints = [], [], []
+
+    def open_page(fragment="", *, viewport=DESK, dark=False):
+        own = home.rsplit("/", 2)[0]
+
+        def look(route):
+            if route.request.url.startswith((own, "blob:")):
+                route.continue_()
+            else:
+                foreign.append(route.request.url)
+                route.abort()
+
+        page = contexts(viewport, "dark" if dark else "light").new_page()
+        pages.append(page)
+        page.route("**/*", look)
+        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(home + fragment)
+        page.wait_for_selector("body[data-shown]")
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert foreign == []
+    assert complaints == []
+
+
+def settled(page, act, *words):
+    """What is shown once an act is answered."""
+    shown = int(page.get_attribute("body", "data-shown"))
+    act(*words)
+    page.wait_for_function("before => Number(document.body.dataset.shown) > before", arg=shown)
+
+
+def total(page):
+    return int(re.search(r"([\d,]+) parameters", page.inner_text("#total"))[1].replace(",", ""))
+
+
+def submit(page, field, text):
+    page.fill(field, text)
+    settled(page, page.press, field, "Enter")
+
+
+def shared(settings):
+    return "#" + json.dumps({"model": {"name": "gpt2"}, **settings})
+
+
+def test_it_opens_with_the_numbers_of_the_command_line(opened):
+    page = opened()
+    ledger = tallystick.count("gpt2")
+    assert total(page) == ledger.total
+    cells = page.locator("#count table tbody tr").all_inner_texts()
+    assert [cell.split()[:2] for cell in cells] == [[role, exact(count)] for role, count in ledger.by("role").items()]
+    assert in_giga(tallystick.memory("gpt2").total) in page.inner_text("#memory")
+    assert page.locator("#formula math").count() == 4
+    assert page.locator('#count [data-tie="1"]').count() == 2
+
+
+def test_a_slider_changes_count_formula_memory_and_cache_at_once(opened):
+    page = opened()
+    page.focus('[aria-label="layers, by steps"]')
+    settled(page, page.keyboard.press, "ArrowRight")
+    ledger = tallystick.count("gpt2", n_layer=13)
+    assert total(page) == ledger.total
+    assert "n_layer = 13" in page.inner_text("#formula")
+    memory = tallystick.memory(ledger)
+    assert in_giga(memory.total) in page.inner_text("#memory")
+    assert f"adds {exact(memory.per_token)} bytes" in page.inner_text("#memory")
+    assert page.inner_text('.away[data-name="memory"] pre >> nth=0') == "tallystick memory gpt2 --set n_layer=13"
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.querySelector('#formula').textContent.includes('n_layer = 48')")
+    assert total(page) == tallystick.count("gpt2", n_layer=48).total
+    assert page.get_attribute('[aria-label="layers, by steps"]', "aria-valuetext") == "48"
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "value"),
+    [
+        ("gpt2", "n_embd", 1536),
+        ("gpt2", "vocab_size", 50304),
+        ("llama-3-8b", "num_key_value_heads", 32),
+        ("llama-3-8b", "num_attention_heads", 16),
+        ("mixtral-8x7b", "num_local_experts", 16),
+    ],
+)
+def test_each_size_can_be_typed(opened, model, key, value):
+    page = opened(shared({"model": {"name": model}}))
+    page.fill(f"#set-{key}", str(value))
+    settled(page, page.press, f"#set-{key}", "Enter")
+    assert total(page) == tallystick.count(model, **{key: value}).total
+
+
+def test_untying_draws_the_head(opened):
+    page = opened()
+    settled(page, page.uncheck, "#set-tie_word_embeddings")
+    assert total(page) == 163_037_184
+    assert page.locator("#count [data-tie]").count() == 0
+    settled(page, page.click, "#reset")
+    assert total(page) == 124_439_808
+    assert page.is_checked("#set-tie_word_embeddings")
+
+
+def test_what_makes_no_model_is_said_and_the_page_goes_on(opened):
+    page = opened()
+    page.fill("#set-n_head", "7")
+    settled(page, page.press, "#set-n_head", "Enter")
+    assert page.inner_text("#error") == "gpt2: n_embd = 768 is not divisible by n_head = 7"
+    page.fill("#set-n_head", "6")
+    settled(page, page.press, "#set-n_head", "Enter")
+    assert page.is_hidden("#error")
+    assert total(page) == 124_439_808
+
+
+def test_how_it_is_run_changes_the_memory(opened):
+    page = opened()
+    run = {"mode": "training", "optimizer": "sgd", "batch": 4, "sequence": 256, "dp": 2, "zero": 3, "device": "h100"}
+    settled(page, page.select_option, "#run-mode", "training")
+    assert page.is_hidden("#run-kv_dtype")
+    for key in ("optimizer", "zero", "device"):
+        settled(page, page.select_option, f"#run-{key}", str(run[key]))
+    for key in ("batch", "sequence", "dp"):
+        settled(page, page.fill, f"#run-{key}", str(run[key]))
+    answer = tallystick.memory("gpt2", **run)
+    assert in_giga(answer.total) in page.inner_text("#memory")
+    assert "fits h100" in page.inner_text("#memory")
+    assert "--optimizer sgd" in page.inner_text('.away[data-name="memory"] pre >> nth=0')
+    settled(page, page.select_option, "#run-mode", "inference")
+    assert "inference takes" in page.inner_text("#memory")
+
+
+def test_the_picture_is_by_role_layer_or_tensor_as_areas_or_lengths(opened):
+    page = opened()
+    settled(page, page.select_option, "#by", "layer")
+    assert "transformer.h.11" in page.inner_text("#count table")
+    settled(page, page.select_option, "#layout", "icicle")
+    assert page.locator("svg.icicle").count() == 1
+    settled(page, page.select_option, "#by", "tensor")
+    assert page.locator("#count table tbody tr").count() == 149
+    page.hover("svg.icicle rect.token_embedding")
+    assert page.inner_text("#pointed").startswith("transformer.wte.weight: 50,257 × 768")
+
+
+def test_the_causes_between_two_models_sum_to_the_gap(opened):
+    page = opened()
+    submit(page, "#other", "gpt2-medium")
+    answer = tallystick.compare("gpt2", "gpt2-medium")
+    assert answer.sentence in page.inner_text("#compare")
+    numbers = [int(said.replace(",", "")) for said in page.locator("#compare svg .number").all_text_contents()]
+    assert numbers == [
+        answer.total_a,
+        *(cause.parameters for cause in answer.causes if cause.parameters),
+        answer.total_b,
+    ]
+    assert sum(numbers[:-1]) == numbers[-1]
+    settled(page, page.click, "#alone")
+    assert page.inner_text("#compare") == ""
+
+
+def test_a_state_is_pinned_and_compared_with_what_comes_of_it(opened):
+    page = opened()
+    settled(page, page.click, "#pin")
+    settled(page, page.uncheck, "#set-tie_word_embeddings")
+    assert "-38,597,376" in page.inner_text("#compare")
+    assert "--set-a tie_word_embeddings=false" in page.inner_text('.away[data-name="compare"] pre >> nth=0')
+
+
+def test_a_claim_is_reconciled(opened):
+    page = opened()
+    submit(page, "#claim", "163M")
+    assert tallystick.reconcile("gpt2", "163M").answer in page.inner_text("#reconcile")
+    submit(page, "#claim", "many")
+    assert "many" in page.inner_text("#reconcile .bad")
+    assert total(page) == 124_439_808
+
+
+BY_HAND = (ROOT / "examples" / "gpt2_by_hand.md").read_text(encoding="utf-8")
+
+
+def test_a_derivation_is_checked_against_the_model_that_is_shown(opened):
+    page = opened()
+    page.fill("#text", BY_HAND)
+    settled(page, page.click, "#texts button")
+    assert page.inner_text("#check del") == "38,596,416"
+    assert page.inner_text("#check ins").strip() == "38,597,376"
+    assert page.locator("#check .judged.right").count() == 5
+    assert page.locator("#check .judged.carried").count() == 1
+    assert "124,439,808" in page.inner_text("#check tfoot")
+    struck = page.locator("#check del").evaluate("one => getComputedStyle(one).textDecorationLine")
+    assert struck == "line-through"
+    settled(page, page.uncheck, "#set-tie_word_embeddings")
+    assert "163,037,184" in page.inner_text("#check tfoot")
+    assert "--against gpt2" in page.inner_text('.away[data-name="check"] pre >> nth=0')
+    page.wait_for_function("() => decodeURIComponent(location.hash).includes('tie_word_embeddings')")
+    other = opened(page.evaluate("location.hash"))
+    assert other.input_value("#text") == BY_HAND
+    assert other.inner_text("#check") == page.inner_text("#check")
+    page.fill("#text", " ")
+    settled(page, page.click, "#texts button")
+    assert page.inner_text("#check") == ""
+
+
+def test_of_a_derivation_nothing_runs_and_what_is_none_is_said(opened):
+    page = opened()
+    page.fill("#text", "<img src=x onerror='document.title=1'><script>document.title=2</script> 2 × 3 = 7\n")
+    settled(page, page.click, "#texts button")
+    assert page.locator("#check img, #check script").count() == 0
+    assert "<script>" in page.inner_text("#check .text")
+    page.fill("#text", "hello")
+    settled(page, page.click, "#texts button")
+    assert "has no equation in it" in page.inner_text("#check .bad")
+
+
+def test_a_config_is_pasted(opened):
+    page = opened()
+    page.click("#paste")
+    page.fill("#config", json.dumps({"model_type": "llama", "num_hidden_layers": 2}))
+    settled(page, page.click, "#pasting button")
+    assert total(page) == tallystick.count({"model_type": "llama", "num_hidden_layers": 2}).total
+    settled(page, page.fill, "#run-batch", "2")  # and is asked about further
+    assert "batch 2" in page.inner_text("#memory")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("hello", "config.json is not JSON"), ("[" * 90_000, "nested too deeply"), ("x" * 1_000_001, "it was not read")],
+)
+def test_rubbish_that_is_pasted_is_said(opened, text, words):
+    page = opened()
+    page.click("#paste")
+    page.evaluate("text => { document.getElementById('config').value = text; }", text)
+    page.click("#pasting button")
+    page.wait_for_function("words => document.getElementById('error').textContent.includes(words)", arg=words)
+    submit(page, "#name", "gpt2-medium")
+    assert page.is_hidden("#error")
+    assert total(page) == 354_823_168
+
+
+def test_of_a_file_of_weights_the_header_alone_leaves_the_page(opened, tmp_path):
+    import torch
+    from safetensors.torch import save_file
+
+    path = tmp_path / "toy.safetensors"
+    save_file({"model.embed_tokens.weight": torch.full((5000, 64), 7.0), "lm_head.weight": torch.ones(10, 64)}, path)
+    page, sent = opened(), []
+    page.on("request", lambda request: sent.append(request.post_data_buffer or b""))
+    settled(page, page.set_input_files, "#file", path)
+    assert total(page) == 5010 * 64
+    assert "has no sizes to move" in page.inner_text("#controls") or page.locator("#controls input").count() == 0
+    assert 0 < sum(map(len, sent)) < 10_000 < path.stat().st_size
+
+
+def test_a_file_is_dropped(opened):
+    page = opened()
+    drop = """text => {
+        const carried = new DataTransfer();
+        carried.items.add(new File([text], "config.json"));
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
+    }"""
+    settled(page, page.evaluate, drop, json.dumps({"model_type": "gpt2", "n_layer": 1}))
+    assert total(page) == tallystick.count("gpt2", n_layer=1).total
+
+
+@pytest.mark.parametrize("length", [10**9, 2**60])
+def test_a_file_that_is_no_checkpoint_is_said(opened, tmp_path, length):
+    (tmp_path / "bad.safetensors").write_bytes(length.to_bytes(8, "little") + b"{}")
+    page = opened()
+    page.set_input_files("#file", tmp_path / "bad.safetensors")
+    playwright.expect(page.locator("#error")).to_contain_text("truncated")
+
+
+def test_a_link_restores_the_state(opened):
+    page = opened()
+    submit(page, "#name", "llama-3-8b")
+    page.fill("#set-num_hidden_layers", "40")
+    settled(page, page.press, "#set-num_hidden_layers", "Enter")
+    settled(page, page.select_option, "#run-kv_dtype", "fp8")
+    settled(page, page.select_option, "#layout", "icicle")
+    submit(page, "#other", "llama-2-7b")
+    submit(page, "#claim", "10B")
+    page.wait_for_function("() => decodeURIComponent(location.hash).includes('10B')")
+    other = opened(page.evaluate("location.hash"))
+    assert total(other) == total(page) == tallystick.count("llama-3-8b", num_hidden_layers=40).total
+    for part in ("#count", "#memory", "#compare", "#reconcile", "#away"):
+        assert other.inner_text(part) == page.inner_text(part)
+    assert other.locator("svg.icicle").count() == 1
+    assert other.input_value("#run-kv_dtype") == "fp8"
+    assert other.input_value("#other") == "llama-2-7b"
+
+
+def test_a_link_that_was_broken_opens_the_page(opened):
+    assert total(opened("#%7Bnothing")) == 124_439_808
+    assert total(opened("#5")) == 124_439_808
+
+
+def test_what_is_shown_can_be_taken_away(opened, tmp_path):
+    page = opened()
+
+    def taken(words):
+        with page.expect_download() as started:
+            page.click(f'.away[data-name="count"] >> text="{words}"')
+        return open(started.value.path(), "rb").read()
+
+    assert json.loads(taken("JSON")) == json.loads(json.dumps(tallystick.count("gpt2").to_dict()))
+    assert b"transformer" not in taken("CSV")
+    assert b"attention,28348416" in taken("CSV")
+    assert taken("SVG").startswith(b"<svg")
+    png = taken("PNG")
+    assert png.startswith(b"\x89PNG")
+    picture = page.locator("#count svg.picture")
+    assert int.from_bytes(png[16:20], "big") == 2 * int(picture.get_attribute("width"))
+    assert len(png) > 5000  # something is drawn
+
+
+def test_a_keyboard_is_enough(opened):
+    page = opened()
+    page.keyboard.press("Tab")
+    page.keyboard.press("ControlOrMeta+A")
+    page.keyboard.type("gpt2-medium")
+    settled(page, page.keyboard.press, "Enter")
+    assert total(page) == 354_823_168
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
+    assert {
+        "paste",
+        "file",
+        "set-n_layer",
+        "reset",
+        "run-mode",
+        "by",
+        "layout",
+        "other",
+        "pin",
+        "claim",
+        "text",
+        "link",
+    } <= reached
+
+
+EVERYTHING = {"other": {"name": "gpt2-medium"}, "claim": "163M", "text": BY_HAND, "run": {"device": "h100"}}
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("viewport", [DESK, PHONE])
+def test_axe_finds_nothing(opened, dark, viewport):
+    from axe_core_python.sync_playwright import Axe
+
+    page = opened(shared(EVERYTHING), viewport=viewport, dark=dark)
+    page.click("#paste")
+    for details in page.locator("details").all():
+        details.evaluate("folded => { folded.open = true; }")
+    found = Axe().run(page)["violations"]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found] == []
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(opened):
+    page = opened(shared(EVERYTHING), viewport=PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert float(page.locator("#count svg.picture").get_attribute("width")) <= PHONE["width"]
+
+
+LLAMA = {"model": {"name": "llama-3-8b"}}
+VIEWS = {
+    "count": ({}, "#total", "light"),
+    "count-dark": ({}, "#total", "dark"),
+    "count-phone": ({}, "#total", "phone"),
+    "icicle": ({"model": {"name": "mixtral-8x7b"}, "layout": "icicle", "by": "layer"}, "#total", "light"),
+    "formula": (LLAMA, "#h-formula", "light"),
+    "memory": ({**LLAMA, "run": {"mode": "training", "device": "h100"}}, "#h-memory", "light"),
+    "compare": ({"model": {"name": "llama-2-7b"}, "other": LLAMA["model"]}, "#h-compare", "dark"),
+    "reconcile": ({"claim": "162M"}, "#h-reconcile", "light"),
+    "check": ({"text": BY_HAND}, "#check", "light"),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_each_view_is_drawn(opened, view, screenshots):
+    settings, place, style = VIEWS[view]
+    page = opened(shared(settings), viewport=PHONE if style == "phone" else DESK, dark=style == "dark")
+    page.evaluate("place => document.querySelector(place).scrollIntoView()", place)
+    drawn = page.screenshot(path=screenshots and screenshots / f"{view}.png")
+    assert len(drawn) < 150_000
