@@ -121,6 +121,13 @@ def test_the_page_of_architectures_shows_a_whole_file(site):
     assert (ROOT / "src/tallystick/architectures/granite.py").read_text(encoding="utf-8") in page
 
 
+def test_the_files_that_the_map_names_are_there():
+    named = set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", PAGES["docs/design.md"])) - {"folder/"}
+    package = ROOT / "src" / "tallystick"
+    assert {name for name in named if not (package / name).exists() and not (ROOT / name).exists()} == set()
+    assert len(named) > 25
+
+
 def test_the_tests_that_the_page_of_architectures_names_are_there():
     named = set(re.findall(r"`(?:tests/(?:\w+/)*)?(test_\w+(?:\.py)?)`", PAGES["docs/architecture.md"]))
     files = list((ROOT / "tests").rglob("test_*.py"))
