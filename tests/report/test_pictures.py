@@ -12,7 +12,7 @@ from tallystick.cli.main import main
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.presets import PRESETS
 from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory
-from tallystick.report.charts.tiles import NamedParameter, in_a_row, squarified
+from tallystick.report.charts.tiles import Place, in_a_row, squarified
 from tallystick.report.charts.treemap import draw_tensors
 from tallystick.report.mathml import typeset
 from tallystick.report.page import count_page
@@ -40,7 +40,7 @@ def words(picture):
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=40), st.floats(20, 2000), st.floats(20, 2000))
 def test_areas_are_in_proportion_and_inside(sizes, width, height):
-    places = squarified(sizes, NamedParameter(3, 5, width, height))
+    places = squarified(sizes, Place(3, 5, width, height))
     scale = width * height / (sum(sizes) or 1)
     for size, place in zip(sizes, places, strict=True):
         assert place.width * place.height == pytest.approx(size * scale, abs=1e-6 * width * height)
@@ -51,7 +51,7 @@ def test_areas_are_in_proportion_and_inside(sizes, width, height):
 
 
 def test_no_two_tiles_lie_over_each_other():
-    places = squarified([5, 4, 3, 3, 2, 1, 1], NamedParameter(0, 0, 100, 60))
+    places = squarified([5, 4, 3, 3, 2, 1, 1], Place(0, 0, 100, 60))
     for number, one in enumerate(places):
         for other in places[:number]:
             across = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
@@ -60,7 +60,7 @@ def test_no_two_tiles_lie_over_each_other():
 
 
 def test_lengths_in_a_row_are_in_proportion():
-    assert [place.width for place in in_a_row([1, 0, 3], NamedParameter(0, 0, 100, 10))] == [25, 0, 75]
+    assert [place.width for place in in_a_row([1, 0, 3], Place(0, 0, 100, 10))] == [25, 0, 75]
 
 
 @pytest.mark.parametrize("layout", ["treemap", "icicle"])

@@ -16,11 +16,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from repository import ROOT
+from tallystick.report.cells import Column, Table
 from tallystick.report.narrow import broken, needed
-from tallystick.report.table import ENDLESS, Column, Table, draw
+from tallystick.report.table import ENDLESS, draw
 from tallystick.report.training import Follower
 from tallystick.training.plan import Plan
-from tallystick.training.run import Event
+from tallystick.training.state import Event
 
 WIDTHS = (40, 60, 80, 100, 120)
 WIDE = 400

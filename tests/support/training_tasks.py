@@ -17,7 +17,8 @@ import torch
 from tallystick.errors import BadInput
 from tallystick.training import checkpoint
 from tallystick.training.config import TrainConfig
-from tallystick.training.run import Event, Run, prepared
+from tallystick.training.run import Run, prepared
+from tallystick.training.state import Event
 from tallystick.training.train import train
 
 

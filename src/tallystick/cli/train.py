@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tallystick.training.plan import Plan
-    from tallystick.training.run import Event
+    from tallystick.training.state import Event
 
 EXAMPLES = """\
 examples:

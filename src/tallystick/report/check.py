@@ -7,9 +7,10 @@ from rich.text import Text
 
 from tallystick.answers.check.check import Check
 from tallystick.answers.check.claims import Equation
+from tallystick.report.cells import Column, Table
 from tallystick.report.derivation.margin import show_lines
 from tallystick.report.derivation.marks import correction, shown, written
-from tallystick.report.table import Column, Table, draw
+from tallystick.report.table import draw
 
 WIDEST = 64  # characters of a line of the text in a table
 

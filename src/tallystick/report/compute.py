@@ -7,8 +7,9 @@ from rich.text import Text
 
 from tallystick.answers.compute.compute import Compute
 from tallystick.answers.compute.throughput import Rate
+from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, in_flops, percent, rough
-from tallystick.report.table import Column, Table, draw
+from tallystick.report.table import draw
 
 
 def show_compute(compute: Compute, out: Console, *, explain: bool = False, style: str = "table") -> None:

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.core.ledger import Ledger, Tie
+from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, in_bytes, percent, rough
-from tallystick.report.table import Column, Table, draw
+from tallystick.report.table import draw
 
 
 def show_count(ledger: Ledger, out: Console, *, by: str = "role", style: str = "table") -> None:

@@ -10,8 +10,9 @@ from tallystick.answers.fit import Fit
 from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.memory import Memory
 from tallystick.answers.memory.sweep import Sweep
+from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, giga, in_giga, percent
-from tallystick.report.table import Column, Table, draw
+from tallystick.report.table import draw
 
 
 def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: str = "table") -> None:

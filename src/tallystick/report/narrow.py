@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-if TYPE_CHECKING:
-    from tallystick.report.table import Table
+from tallystick.report.cells import Table
 
-FOLDED = (
-    16,
-    12,
-)  # characters that a folded column keeps: of the first few words are broken, below the last none is read
+# Characters that a folded column keeps: of the first few words are broken, below the last none is read.
+FOLDED = (16, 12)
 BETWEEN, EDGES = 3, 2  # blanks between two columns, and around all
 _ATOM = re.compile(r"[-+−]?\d+(?:[.,]\d+)*%?|.", re.DOTALL)  # a number, or one character of a word
 _ENDS = (" ", "./·×+=,:;)|", "_-")  # characters after which a line may end, the best first

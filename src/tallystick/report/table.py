@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from rich import box
 from rich.console import Console
@@ -14,38 +14,12 @@ from rich.text import Text
 
 from tallystick.errors import visible
 from tallystick.legible import legible
+from tallystick.report.cells import Table
 from tallystick.report.narrow import BETWEEN, broken, fitted, needed, stacked
 
 BAR = 24  # characters that stand for the whole
 SHORTEST_BAR = 8  # a shorter one says nothing
 ENDLESS = 100_000  # a pipe has no width at which to cut a tensor's name
-
-
-class Column(NamedTuple):
-    """A heading, and whether its cells are numbers."""
-
-    name: str
-    number: bool = False
-
-
-class Table(NamedTuple):
-    """Cells as text; `shares`, one for each row, become bars where there is a terminal to draw them in.
-
-    `narrower` are tables that say the same in less room, for a terminal that this one does not fit, the widest first.
-    """
-
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
-    shares: Sequence[float] = ()
-    total: Sequence[str] = ()
-    narrower: Sequence[Table] = ()
-
-    def only(self, *names: str) -> Table:
-        """The same rows with these columns alone."""
-        places = [place for place, column in enumerate(self.columns) if column.name in names]
-        rows = [[row[place] for place in places] for row in self.rows]
-        total = [self.total[place] for place in places] if self.total else ()
-        return self._replace(columns=[self.columns[place] for place in places], rows=rows, total=total, narrower=())
 
 
 class _Visible(Console):

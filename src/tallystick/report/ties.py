@@ -6,8 +6,9 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.ties.ties import Ties
+from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact
-from tallystick.report.table import Column, Table, draw
+from tallystick.report.table import draw
 
 _OPEN = "nothing says whether they should be one"
 

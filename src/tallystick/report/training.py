@@ -13,7 +13,7 @@ from tallystick.report.numbers import in_bytes, in_flops
 
 if TYPE_CHECKING:
     from tallystick.training.plan import Plan
-    from tallystick.training.run import Event
+    from tallystick.training.state import Event
 
 
 def show_plan(plan: Plan, out: Console) -> None:

@@ -20,7 +20,6 @@ import shutil
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
@@ -34,10 +33,8 @@ from tallystick.training.data import Corpus
 from tallystick.training.optimizers import kept_by
 from tallystick.training.progress import flat, read_progress, write_progress
 from tallystick.training.slices import Stored, read_slices, stored_in, write_slices
+from tallystick.training.state import RunState
 from tallystick.training.wholeness import refuse_torn, seal
-
-if TYPE_CHECKING:
-    from tallystick.training.run import Run
 
 FOLDER = "checkpoints"
 # What may change between a run and its going on: it decides no weight.
@@ -51,7 +48,7 @@ _PARTIAL_MODEL = re.compile(rf"\.{MODEL}\.[0-9a-f]{{8}}(\.old)?")  # see `atomic
 _TORCH = (OSError, RuntimeError, ValueError, SafetensorError)
 
 
-def save(run: Run) -> Path:
+def save(run: RunState) -> Path:
     """Write a checkpoint of a run as it stands, and drop those beyond the newest `keep`.
 
     Raises:
@@ -90,7 +87,7 @@ def save(run: Run) -> Path:
     return final
 
 
-def _drop_old(run: Run) -> None:
+def _drop_old(run: RunState) -> None:
     """Remove all but the newest `keep`. Those of later steps are not this run's: they neither count nor go."""
     mine = [path for path in checkpoints(Path(run.config.out)) if step_in(path) <= run.progress.step]
     for old in mine[run.config.keep :]:
@@ -121,7 +118,7 @@ def clear(out: Path) -> None:
             shutil.rmtree(model, ignore_errors=True)
 
 
-def refuse_full(run: Run) -> None:
+def refuse_full(run: RunState) -> None:
     """Refuse a disk without room for all that a run will keep on it at once: the checkpoints, and one more as it is written."""
     config, out = run.config, Path(run.config.out)
     weights = sum(one.numel() * one.element_size() for one in run.decoder.parameters())
@@ -203,7 +200,7 @@ def is_whole(path: Path) -> bool:
         return False
 
 
-def restore(run: Run, path: Path) -> None:
+def restore(run: RunState, path: Path) -> None:
     """Make a run what it was when a checkpoint was written: weights, optimizers, random numbers, step.
 
     Raises:

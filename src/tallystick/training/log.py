@@ -13,7 +13,7 @@ from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tallystick.errors import BadInput, quoted
 from tallystick.files.atomic import write_file
@@ -21,16 +21,14 @@ from tallystick.files.local import open_regular
 from tallystick.files.texts import read_text
 from tallystick.sources.run_folder import LOG
 from tallystick.training.config import TrainConfig
-
-if TYPE_CHECKING:
-    from tallystick.training.run import Event
+from tallystick.training.state import Event
 
 WANDB_ID = "wandb.id"  # of the run there, which a run that goes on goes on with
 LARGEST, LONGEST_LINE = 1 << 30, 1 << 20  # bytes that are read of a log, and of a line of it
 MOST = 1 << 63  # of a finite number in it: beyond, it cannot be drawn
 DRAWN = {"step": ("loss", "speed"), "evaluated": ("loss",)}  # what each line of these kinds has
 
-Writer = Callable[["Event"], None]
+Writer = Callable[[Event], None]
 
 
 @contextmanager

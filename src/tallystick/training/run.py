@@ -16,14 +16,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tallystick.errors import BadInput
 from tallystick.models.compiling import compiled
-from tallystick.models.decoder import Decoder
 from tallystick.models.generation import generate
 from tallystick.models.sampling import Sampling
 from tallystick.sources.run_folder import LOG
@@ -38,26 +37,18 @@ from tallystick.training.checkpoint import (
     writable,
 )
 from tallystick.training.config import TrainConfig
-from tallystick.training.data import Corpus, Tokens, corpus_of
+from tallystick.training.data import Tokens, corpus_of
 from tallystick.training.groups import Groups
 from tallystick.training.lock import locked
 from tallystick.training.log import damage_in
 from tallystick.training.memory_peak import Peak
 from tallystick.training.model import config_of_model, decoder_of
 from tallystick.training.optimizers import optimizers_of, refuse_missing
-from tallystick.training.progress import Progress
 from tallystick.training.ranks import Ranks, ranks_of
 from tallystick.training.schedule import rate
+from tallystick.training.state import Event, RunState
 
 SHORTEST = 1e-9  # seconds: a clock that stands still makes no rate infinite
-
-
-class Event(NamedTuple):
-    """Something that happened after a step: ``step``, ``evaluated``, ``sample``, ``saved``, ``stopped``, ``done``."""
-
-    kind: str
-    step: int  # steps taken so far
-    values: dict[str, Any]
 
 
 class Diverged(RuntimeError):
@@ -65,18 +56,11 @@ class Diverged(RuntimeError):
 
 
 @dataclass
-class Run:
+class Run(RunState):
     """All that a run needs, ready."""
 
-    config: TrainConfig
-    ranks: Ranks
-    corpus: Corpus
-    decoder: Decoder  # whose tensors the checkpoints name
-    model: nn.Module  # the decoder as it is called: wrapped, compiled
-    optimizers: list[torch.optim.Optimizer]
     groups: Groups
     peak: Peak
-    progress: Progress = field(default_factory=Progress)
     torn: list[Path] = field(default_factory=list)  # checkpoints that were not whole, and not used
     notes: list[str] = field(default_factory=list)  # what the user should know before the first step
     held: ExitStack = field(default_factory=ExitStack)  # the lock of its folder

@@ -17,7 +17,8 @@ from tallystick.sources.run_folder import MODEL
 from tallystick.training.config import TrainConfig
 from tallystick.training.log import logging, refuse_missing
 from tallystick.training.plan import Plan, plan_of
-from tallystick.training.run import Event, Run, prepared
+from tallystick.training.run import Run, prepared
+from tallystick.training.state import Event
 
 
 @dataclass(frozen=True)
