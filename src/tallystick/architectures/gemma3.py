@@ -1,4 +1,7 @@
-"""Gemma 3 with its eyes (Gemma Team 2025, "Gemma 3 Technical Report"): SigLIP's tower, a projector, and the text model behind."""
+"""Gemma 3, multimodal: SigLIP's vision tower, a projector and the text model.
+
+Source: Gemma Team 2025, "Gemma 3 Technical Report".
+"""
 
 from tallystick.architectures.gemma3_text import gemma3_text
 from tallystick.architectures.kit.towers import SIGLIP, behind, siglip

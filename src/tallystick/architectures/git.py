@@ -1,4 +1,7 @@
-"""GIT (Wang et al. 2022, "GIT: A Generative Image-to-text Transformer"): CLIP's tower, and a decoder of BERT's layers."""
+"""GIT: CLIP's vision tower and a decoder of BERT layers.
+
+Source: Wang et al. 2022, "GIT: A Generative Image-to-text Transformer".
+"""
 
 from tallystick.architectures.kit.bert import embeddings
 from tallystick.architectures.kit.towers import clip_block, patches
@@ -36,7 +39,7 @@ def git(c: Config) -> nn.Model:
     d, inner, eyes = c.hidden_size, c.intermediate_size, c.part("vision_config")
     each = nn.Linear(d, d)
     block = nn.Module(
-        # The vectors of an image stand before the tokens, if there is one, and see one another.
+        # Image vectors, if any, precede the tokens and attend to one another.
         attention=nn.Attention(
             nn.Heads(c.num_attention_heads, c.num_attention_heads, d / c.num_attention_heads, rotary=0),
             self=nn.Module(query=each, key=each, value=each),
@@ -62,12 +65,12 @@ def git(c: Config) -> nn.Model:
 
 
 def _moments(images: int, width: int) -> nn.ModuleList:
-    """A vector for each image of a row of them."""
+    """One temporal position embedding per image of a sequence."""
     return nn.ModuleList((images, nn.Parameter((1, 1, width), "position_embedding")))
 
 
 def _clip(c: Config) -> nn.Module:
-    """CLIP's encoder, whose first norm has its name from CLIP's code."""
+    """CLIP's encoder; `pre_layrnorm` is spelled as in CLIP's code."""
     d = c.hidden_size
     return nn.Module(
         embeddings=nn.Module(class_embedding=nn.Parameter((d,)), **patches(c, bias=False, more=1).children),

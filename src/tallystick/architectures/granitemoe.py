@@ -26,7 +26,12 @@ def granitemoe(c: Config) -> nn.Model:
 
 
 def block(c: Config, **beside: nn.Node | None) -> nn.Module:
-    """Attention, experts, and what is `beside` them: what that reads together with them is not told."""
+    """Return a block of attention and experts.
+
+    Args:
+        c: the config.
+        beside: further modules; with any of them, the experts' activations are not modelled.
+    """
     d = c.hidden_size
     return nn.Module(
         self_attn=kit.attention(c, kit.heads(c), bias=c.attention_bias),
@@ -38,7 +43,7 @@ def block(c: Config, **beside: nn.Node | None) -> nn.Module:
 
 
 def experts(c: Config, *, told: bool) -> nn.Module:
-    """The experts and their router; `told` is whether how they run is."""
+    """Return the experts and their router; `told`: whether their activations are modelled."""
     d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
     used = kit.experts_used(c, "num_local_experts")
     if not c.published:

@@ -1,4 +1,7 @@
-"""Llama 4 (Meta 2025, "The Llama 4 herd"): its causal language model is the text alone, the whole has eyes before it."""
+"""Llama 4 (Meta 2025, "The Llama 4 herd"): text model and vision tower.
+
+`Llama4ForCausalLM` is the text model; `Llama4ForConditionalGeneration` adds the vision tower.
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import WHOLE
@@ -46,7 +49,7 @@ def llama4(c: Config) -> nn.Model:
 
 
 def _eyes(c: Config) -> nn.Tower:
-    """Patches as rows of pixels, and a projection of neighbours put together."""
+    """The vision tower: linear patch embedding, and an adapter that merges neighbouring patches."""
     d, size, inner = c.hidden_size, c.patch_size, c.intermediate_size
     across, given, out = kit.rounded(c.image_size, size), c.projector_input_dim, c.projector_output_dim
     heads = c.num_attention_heads * kit.rounded(d, c.num_attention_heads)
