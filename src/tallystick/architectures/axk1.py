@@ -34,8 +34,8 @@ def axk1(c: Config) -> nn.Model:
     d, norm = c.hidden_size, nn.RMSNorm(c.hidden_size)
     attends, dense = latent_attention(c), kit.gated_mlp(d, c.intermediate_size)
     behind = {"post_mlp_layernorm": norm}  # in checkpoints it is a sibling of the experts
-    inside, beside = ({}, behind) if c.published else (behind, {})
-    sparse = kit.pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm).with_children(**beside)
+    inside, extras = ({}, behind) if c.published else (behind, {})
+    sparse = kit.pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm).with_children(**extras)
     blocks = {"dense": kit.pre_norm(attends, dense, norm), "sparse": sparse}
     return kit.decoder(c, kit.in_turns(feeds(c), lambda kind: blocks[kind]))
 

@@ -48,8 +48,8 @@ def cohere2_moe(c: Config) -> nn.Model:
 def _mixture(c: Config) -> nn.Module:
     """Routed experts, and one MLP as wide as all shared experts together."""
     inner, shared = c.intermediate_size, c.num_shared_experts
-    beside: dict[str, Any] = {"shared_experts": kit.gated_mlp(c.hidden_size, inner * shared)} if shared else {}
-    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), c.num_experts, **beside)
+    extras: dict[str, Any] = {"shared_experts": kit.gated_mlp(c.hidden_size, inner * shared)} if shared else {}
+    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), c.num_experts, **extras)
 
 
 def _windows(c: Config) -> nn.Windows:

@@ -38,7 +38,7 @@ def deepseek_v3(c: Config) -> nn.Model:
     return kit.decoder(c, dense_first(c, sigmoid_mixture(c), latent_attention(c)))
 
 
-def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **beside: Any) -> nn.Module:
+def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **extras: Any) -> nn.Module:
     """Return sigmoid-routed experts with a load-balancing bias, and shared experts.
 
     The bias is a buffer: a rule updates it, not a gradient.
@@ -46,7 +46,7 @@ def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **beside: Any
     Args:
         c: the config.
         scoring: as in `Routing`; None: activations are not modelled.
-        beside: further arguments of `kit.mixture`.
+        extras: further arguments of `kit.mixture`.
     """
     inner, of = c.moe_intermediate_size, c.n_routed_experts
     return kit.mixture(
@@ -57,7 +57,7 @@ def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **beside: Any
         scoring=scoring,
         scores={"e_score_correction_bias": nn.Buffer(of)},
         shared_experts=kit.gated_mlp(c.hidden_size, inner * c.n_shared_experts, c.hidden_act if scoring else None),
-        **beside,
+        **extras,
     )
 
 

@@ -17,13 +17,13 @@ from tallystick.core.registry import Config, architecture, part_of
     tie_word_embeddings=True,
 )
 def gemma3(c: Config) -> nn.Model:
-    text, eyes = c.part("text_config"), c.part("vision_config")
-    given = eyes.hidden_size
+    text, vision = c.part("text_config"), c.part("vision_config")
+    given = vision.hidden_size
     return behind(
         c,
         gemma3_text(text),
         apart=True,
-        vision_tower=siglip(eyes, pooled=eyes.vision_use_head),
+        vision_tower=siglip(vision, pooled=vision.vision_use_head),
         multi_modal_projector=nn.Tower(
             mm_input_projection_weight=nn.Parameter((given, text.hidden_size)),
             mm_soft_emb_norm=nn.RMSNorm(given),

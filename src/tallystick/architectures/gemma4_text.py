@@ -72,13 +72,13 @@ def gemma4_text(c: Config) -> nn.Model:
     )
 
 
-def of_two_kinds(c: Config, more: Mapping[str, nn.Node], **beside: nn.Module) -> nn.Model:
+def of_two_kinds(c: Config, more: Mapping[str, nn.Node], **extras: nn.Module) -> nn.Model:
     """Return the model with window layers and full-attention layers.
 
     Args:
         c: the config.
         more: further children of each layer.
-        beside: further children of ``model``.
+        extras: further children of ``model``.
     """
     kinds = _kinds(c)
     sizes = _sizes(c, kinds)
@@ -86,7 +86,7 @@ def of_two_kinds(c: Config, more: Mapping[str, nn.Node], **beside: nn.Module) ->
     blocks = {kind: _block(c, sizes[kind[0]], *kind, more) for kind in {kind for kind, _ in runs}}
     layers = nn.ModuleList(*((count, blocks[kind]) for kind, count in runs))
     capped = bool(c.final_logit_softcapping)
-    return kit.decoder(c, layers, _norm(c.hidden_size), capped=capped, head_bias=False, **beside)
+    return kit.decoder(c, layers, _norm(c.hidden_size), capped=capped, head_bias=False, **extras)
 
 
 def _norm(width: int) -> nn.Module:

@@ -36,7 +36,7 @@ VISION_CONFIG = NestedConfig(
 )
 def git(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
-    d, inner, eyes = c.hidden_size, c.intermediate_size, c.part("vision_config")
+    d, inner, vision = c.hidden_size, c.intermediate_size, c.part("vision_config")
     each = nn.Linear(d, d)
     block = nn.Module(
         # Image vectors, if any, precede the tokens and attend to one another.
@@ -52,12 +52,12 @@ def git(c: Config) -> nn.Model:
     return nn.Model(
         git=nn.Module(
             embeddings=embeddings(c, types=False),
-            image_encoder=nn.Tower(vision_model=_clip(eyes)),
+            image_encoder=nn.Tower(vision_model=_clip(vision)),
             encoder=nn.Module(layer=nn.Repeat(c.num_hidden_layers, block)),
             visual_projection=nn.Tower(
-                visual_projection=nn.Module(**{"0": nn.Linear(eyes.hidden_size, d), "1": nn.LayerNorm(d)})
+                visual_projection=nn.Module(**{"0": nn.Linear(vision.hidden_size, d), "1": nn.LayerNorm(d)})
             ),
-            img_temporal_embedding=None if images is None else _moments(images, eyes.hidden_size),
+            img_temporal_embedding=None if images is None else _moments(images, vision.hidden_size),
         ),
         output=nn.Head(d, c.vocab_size, bias=True),
         tie=("output.weight", "git.embeddings.word_embeddings.weight") if c.tie_word_embeddings else None,

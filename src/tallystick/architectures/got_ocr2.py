@@ -49,13 +49,13 @@ WHOLE = [2, 5, 8, 11]  # layers with global attention; the others use a window
     tie_word_embeddings=True,
 )
 def got_ocr2(c: Config) -> nn.Model:
-    text, eyes = c.part("text_config"), c.part("vision_config")
-    d, channels = text.hidden_size, eyes.output_channels
+    text, vision = c.part("text_config"), c.part("vision_config")
+    d, channels = text.hidden_size, vision.output_channels
     return behind(
         c,
         qwen2(text),
         apart=True,
-        vision_tower=_vitdet(eyes),
+        vision_tower=_vitdet(vision),
         multi_modal_projector=nn.Tower(
             conv_upsampler1=conv(channels, 2 * channels, 3, 3, bias=False),
             conv_upsampler2=conv(2 * channels, d, 3, 3, bias=False),

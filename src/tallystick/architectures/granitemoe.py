@@ -25,20 +25,20 @@ def granitemoe(c: Config) -> nn.Model:
     return kit.decoder(c, block(c))
 
 
-def block(c: Config, **beside: nn.Node | None) -> nn.Module:
+def block(c: Config, **extras: nn.Node | None) -> nn.Module:
     """Return a block of attention and experts.
 
     Args:
         c: the config.
-        beside: further modules; with any of them, the experts' activations are not modelled.
+        extras: further modules; with any of them, the experts' activations are not modelled.
     """
     d = c.hidden_size
     return nn.Module(
         self_attn=kit.attention(c, kit.heads(c), bias=c.attention_bias),
         input_layernorm=nn.RMSNorm(d),
         post_attention_layernorm=nn.RMSNorm(d),
-        block_sparse_moe=experts(c, told=not any(beside.values())),
-        **beside,
+        block_sparse_moe=experts(c, told=not any(extras.values())),
+        **extras,
     )
 
 

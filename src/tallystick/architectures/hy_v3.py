@@ -39,11 +39,11 @@ def _mixture(c: Config) -> nn.Module:
     inner, of = c.moe_intermediate_size, c.num_experts
     shared = kit.gated_mlp(c.hidden_size, inner * c.num_shared_experts or c.intermediate_size, bias=c.mlp_bias)
     bias = nn.Buffer(of, role="router")
-    beside = kit.as_published(
+    extras = kit.as_published(
         c,
         {"shared_experts": "shared_mlp", "e_score_correction_bias": "expert_bias"},
         shared_experts=shared,
         e_score_correction_bias=bias,
     )
     under = "router.gate" if c.published else "gate"
-    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), of, under=under, **beside)
+    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), of, under=under, **extras)

@@ -50,12 +50,12 @@ def inkling_text(c: Config) -> nn.Model:
     return without_tie(c, kit.in_turns(zip(_kinds(c), feeds, strict=True), lambda *kinds: _block(c, *kinds)))
 
 
-def without_tie(c: Config, layers: nn.ModuleList, **beside: nn.Node) -> nn.Model:
+def without_tie(c: Config, layers: nn.ModuleList, **extras: nn.Node) -> nn.Model:
     """Return the frame: a norm after the embedding, and an untied LM head."""
     d = c.hidden_size
     embedding = nn.Module(weight=nn.Parameter((c.vocab_size, d), "token_embedding"), embed_norm=nn.RMSNorm(d))
     return nn.Model(
-        model=nn.Module(embed_tokens=embedding, layers=layers, norm=nn.RMSNorm(d), **beside),
+        model=nn.Module(embed_tokens=embedding, layers=layers, norm=nn.RMSNorm(d), **extras),
         lm_head=nn.Head(d, c.vocab_size),
     )
 

@@ -82,14 +82,14 @@ def _mixture(c: Config) -> nn.Module:
     of = c.num_experts
     balance = nn.Parameter((of,), "router", trainable=False)
     shared = kit.gated_mlp(c.hidden_size, c.shared_expert_intermediate_size)
-    beside = kit.as_published(c, {"shared_experts": "shared_expert"}, shared_experts=shared)
+    extras = kit.as_published(c, {"shared_experts": "shared_expert"}, shared_experts=shared)
     if c.published:
-        beside["experts.e_score_correction_bias"] = balance
+        extras["experts.e_score_correction_bias"] = balance
     return kit.mixture(
         c,
         c.moe_intermediate_size,
         kit.experts_used(c, "num_experts"),
         of,
         scores={} if c.published else {"e_score_correction_bias": balance},
-        **beside,
+        **extras,
     )

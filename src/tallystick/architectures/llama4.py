@@ -26,12 +26,12 @@ VISION_CONFIG = NestedConfig(
 
 
 def _whole(c: Config, text: nn.Model) -> nn.Model:
-    eyes = c.part("vision_config")
+    vision = c.part("vision_config")
     return nn.Model(
         text.irregular,
-        vision_model=_eyes(eyes),
+        vision_model=_vision_tower(vision),
         multi_modal_projector=nn.Tower(
-            linear_1=nn.Linear(eyes.vision_output_dim, c.part("text_config").hidden_size, bias=False)
+            linear_1=nn.Linear(vision.vision_output_dim, c.part("text_config").hidden_size, bias=False)
         ),
         language_model=nn.Module(**text.children),
         tie={f"language_model.{tied}": f"language_model.{to}" for tied, to in text.ties.items()},
@@ -48,7 +48,7 @@ def llama4(c: Config) -> nn.Model:
     return llama4_text(c.part("text_config"))
 
 
-def _eyes(c: Config) -> nn.Tower:
+def _vision_tower(c: Config) -> nn.Tower:
     """The vision tower: linear patch embedding, and an adapter that merges neighbouring patches."""
     d, size, inner = c.hidden_size, c.patch_size, c.intermediate_size
     across, given, out = kit.rounded(c.image_size, size), c.projector_input_dim, c.projector_output_dim

@@ -31,14 +31,16 @@ CROSSING = [3, 8, 13, 18, 23, 28, 33, 38]
 
 
 def _whole(c: Config, text: nn.Model) -> nn.Model:
-    eyes = c.part("vision_config")
+    vision = c.part("vision_config")
     return behind(
         c,
         text,
         apart=True,
         tied=False,
-        vision_model=_eyes(eyes),
-        multi_modal_projector=nn.Tower(**nn.Linear(eyes.vision_output_dim, c.part("text_config").hidden_size).children),
+        vision_model=_vision_tower(vision),
+        multi_modal_projector=nn.Tower(
+            **nn.Linear(vision.vision_output_dim, c.part("text_config").hidden_size).children
+        ),
     )
 
 
@@ -101,7 +103,7 @@ def _of_images(c: Config, projections: nn.Attention, size: int) -> nn.Attention:
     return nn.Attention(**projections.children, q_norm=nn.RMSNorm(size), k_norm=nn.RMSNorm(size))
 
 
-def _eyes(c: Config) -> nn.Tower:
+def _vision_tower(c: Config) -> nn.Tower:
     """The vision tower: a transformer over single tiles, then a gated one over all tiles."""
     d, size = c.hidden_size, c.patch_size
     across, ratios, tiles = kit.rounded(c.image_size, size), _ratios(c), c.max_num_tiles

@@ -45,14 +45,14 @@ TEXT = part_of(
     tie_word_embeddings=True,
 )
 def moss_transcribe_diarize(c: Config) -> nn.Model:
-    text, ears, bias = c.part("text_config"), c.part("audio_config"), c.projector_bias
+    text, audio, bias = c.part("text_config"), c.part("audio_config"), c.projector_bias
     d = text.hidden_size
     return behind(
         c,
         qwen3(text),
-        audio_tower=_whisper(ears),
+        audio_tower=_whisper(audio),
         multi_modal_projector=nn.Tower(
-            linear_1=nn.Linear(ears.hidden_size * c.audio_merge_size, d, bias=bias),
+            linear_1=nn.Linear(audio.hidden_size * c.audio_merge_size, d, bias=bias),
             linear_2=nn.Linear(d, d, bias=bias),
             norm=nn.LayerNorm(d),
         ),

@@ -60,8 +60,8 @@ AUDIO_CONFIG = NestedConfig(
     tie_word_embeddings=False,
 )
 def phi4_multimodal(c: Config) -> nn.Model:
-    d, eyes, ears = c.hidden_size, c.part("vision_config"), c.part("audio_config")
-    seen, heard = eyes.hidden_size, ears.hidden_size * ears.downsample_rate
+    d, vision, audio = c.hidden_size, c.part("vision_config"), c.part("audio_config")
+    seen, heard = vision.hidden_size, audio.hidden_size * audio.downsample_rate
     return kit.decoder(
         c,
         layer(c),
@@ -69,12 +69,12 @@ def phi4_multimodal(c: Config) -> nn.Model:
             image_embed=nn.Module(
                 global_img_feature_extensor=nn.Parameter((1, 1, seen)),
                 sub_img_feature_extensor=nn.Parameter((1, 1, 1, seen)),
-                img_processor=siglip(eyes, pooled=True),
+                img_processor=siglip(vision, pooled=True),
                 img_projection_up=nn.Linear(seen, d),
                 img_projection_down=nn.Linear(d, d),
             ),
             audio_embed=nn.Module(
-                encoder=_conformer(ears),
+                encoder=_conformer(audio),
                 up_proj_for_speech=nn.Linear(heard, d),
                 down_proj_for_speech=nn.Linear(d, d),
                 up_proj_for_vision_speech=nn.Linear(heard, d),

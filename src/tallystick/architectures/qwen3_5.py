@@ -31,7 +31,7 @@ def whole() -> dict[str, ModelVariant]:
 
 
 def _whole(c: Config, text: nn.Model) -> nn.Model:
-    return behind(c, text, visual=_eyes(c.part("vision_config")))
+    return behind(c, text, visual=_vision_tower(c.part("vision_config")))
 
 
 @architecture("qwen3_5", "Qwen3_5ForCausalLM", variants=whole(), parts={"text_config": part_of("qwen3_5_text")})
@@ -39,7 +39,7 @@ def qwen3_5(c: Config) -> nn.Model:
     return qwen3_5_text(c.part("text_config"))
 
 
-def _eyes(c: Config) -> nn.Tower:
+def _vision_tower(c: Config) -> nn.Tower:
     """The vision tower: spatio-temporal patches, and a merger of neighbouring patches."""
     d, size, merged = c.hidden_size, c.patch_size, c.hidden_size * c.spatial_merge_size * c.spatial_merge_size
     block = nn.Module(

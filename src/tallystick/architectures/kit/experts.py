@@ -36,7 +36,7 @@ def mixture(
     under: str = "gate",
     names: tuple[str, str, str] | None = SINGLE,
     scores: Mapping[str, Any] | None = None,
-    **beside: nn.Node | None,
+    **extras: nn.Node | None,
 ) -> nn.Module:
     """Return gated experts without biases, and their router.
 
@@ -51,13 +51,13 @@ def mixture(
         names: names of gate, up and down in files that store experts one by one. None: files store
             stacked experts too.
         scores: further children of the router, such as a bias.
-        beside: further children, such as shared experts.
+        extras: further children, such as shared experts.
     """
     d = c.hidden_size
     expert = nn.FeedForward(d, inner, c.hidden_act, gated=True, fused=True) if scoring else None
     runs = nn.Routing(expert, of, used, scoring, weights) if expert and scoring else None
     chooses = nn.Router(runs, **nn.Linear(d, of, bias=False).children, **(scores or {}))
-    return nn.Module(**{under: chooses}, experts=_experts(c, d, inner, used, of, names), **beside)
+    return nn.Module(**{under: chooses}, experts=_experts(c, d, inner, used, of, names), **extras)
 
 
 def _experts(c: Config, d: int, inner: int, used: int, of: int, names: tuple[str, str, str] | None) -> nn.Node:

@@ -38,7 +38,7 @@ def decoder(
     *,
     capped: bool = False,
     head_bias: bool = False,
-    **beside: nn.Node,
+    **extras: nn.Node,
 ) -> nn.Model:
     """Return Llama's frame: token embedding, layers, final norm, and an LM head that can be tied.
 
@@ -48,7 +48,7 @@ def decoder(
         norm: the final norm; None: an RMSNorm.
         capped: whether a tanh bounds the logits.
         head_bias: whether the LM head has a bias.
-        beside: further children of ``model``.
+        extras: further children of ``model``.
     """
     d = c.hidden_size
     return nn.Model(
@@ -56,7 +56,7 @@ def decoder(
             embed_tokens=nn.Embedding(c.vocab_size, d),
             layers=layers if isinstance(layers, nn.ModuleList) else nn.Repeat(c.num_hidden_layers, layers),
             norm=norm or nn.RMSNorm(d),
-            **beside,
+            **extras,
         ),
         lm_head=nn.Head(d, c.vocab_size, bias=head_bias, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
