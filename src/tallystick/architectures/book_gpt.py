@@ -1,4 +1,7 @@
-"""The GPT of the book "Build a Large Language Model (From Scratch)" (Raschka 2024), chapter 4."""
+"""The GPT of a book's chapter 4.
+
+Source: Raschka 2024, "Build a Large Language Model (From Scratch)".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import anatomy

@@ -73,7 +73,7 @@ def _decoder(c: Config) -> nn.Module:
     last = widths[-1]
 
     def norm(width: int) -> nn.Module:
-        """A spatial norm: convolutions of the codes give its scale and shift."""
+        """Return a spatial norm: convolutions of the codes give its scale and shift."""
         made = conv(codes, width, 1, 1)
         return nn.Module(norm_layer=nn.LayerNorm(width), conv_y=made, conv_b=made)
 
