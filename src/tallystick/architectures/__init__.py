@@ -1,8 +1,8 @@
-"""The families that tallystick knows, one file each, named after the config's ``model_type``.
+"""Native model families: one file per `model_type`, imported on demand.
 
-A file is imported when its type is asked for, and found by its name: adding one needs no other edit.
-``kit/`` holds what several families share; a type that is only another name of a family is a line in
-``aliases.py``. One file alone holds several: the models of a first course, which build on one another.
+A file is found by its name, so adding a family needs no other edit. ``kit/`` holds the parts
+that families share. A type that only renames another family is one line in ``aliases.py``.
+``teaching.py`` alone registers several types: the models of a first course.
 """
 
 from importlib import import_module
@@ -11,10 +11,10 @@ from pathlib import Path
 from tallystick.architectures.aliases import ALIASES
 from tallystick.core.registry import REGISTRY, Architecture, register_alias
 
-# Files of this folder that are no type of their own.
+# Files of this folder that are not named after a model type.
 SHARED = {"__init__", "aliases", "teaching"}
 
-# The types that architectures/teaching.py registers.
+# The model types that architectures/teaching.py registers.
 TEACHING = (
     "bare_bones_lm",
     "mlp",
@@ -28,19 +28,19 @@ TEACHING = (
 
 
 def known() -> list[str]:
-    """Every native model type, in alphabetical order."""
+    """Return every native model type, in alphabetical order."""
     files = {path.stem for folder in __path__ for path in Path(folder).glob("*.py")} - SHARED
     return sorted([*files, *ALIASES, *TEACHING])
 
 
 def find(model_type: str) -> Architecture | None:
-    """The native family of a model type, or None."""
+    """Return the native family of a model type, or None if there is none."""
     if model_type not in REGISTRY:
-        if model_type not in known():  # asked first: a model_type is a file's word, not a module to import
+        if model_type not in known():  # check before importing: the string comes from a config file
             return None
         if model_type in ALIASES:
             family = find(ALIASES[model_type].like)
-            assert family  # noqa: S101  # an alias names a family that is here
+            assert family  # noqa: S101  # an alias names a registered family
             return register_alias(model_type, ALIASES[model_type], family)
         import_module(f"{__name__}.{'teaching' if model_type in TEACHING else model_type}")
     return REGISTRY[model_type]

@@ -1,4 +1,4 @@
-"""Arcee's Trinity (Arcee AI 2025, "Trinity"): gated attention, norms before and behind, experts beside shared ones."""
+"""Trinity (Arcee AI 2025, "Trinity"): gated attention, pre- and post-norms, shared experts."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -38,7 +38,8 @@ def afmoe(c: Config) -> nn.Model:
 def _block(c: Config, mlp: nn.Module) -> nn.Module:
     d, every = c.hidden_size, int(c.global_attn_every_n_layers)
     runs = kit.heads(c, windows=kit.windows_of(c, ((c.sliding_window, every - 1), (None, 1))))
-    gate = nn.Linear(d, runs.queries * runs.size, bias=False)  # of what the heads give: what that keeps is not told
+    # A gate on the heads' output; its activations are not modelled.
+    gate = nn.Linear(d, runs.queries * runs.size, bias=False)
     return nn.Module(
         self_attn=kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs), gate_proj=gate),
         input_layernorm=nn.RMSNorm(d),
@@ -57,7 +58,7 @@ def _mixture(c: Config) -> nn.Module:
         kit.experts_used(c, "num_experts"),
         of,
         shared_experts=kit.gated_mlp(c.hidden_size, inner * c.num_shared_experts),
-        # Of the experts' scores: no gradient changes it, though it is a parameter.
+        # Added to the experts' scores: a parameter that receives no gradient.
         expert_bias=nn.Parameter((of,), "router", trainable=False),
     )
     return nn.Module(router=nn.Module(gate=moe.children["gate"]), **moe.with_children(gate=None).children)

@@ -1,15 +1,18 @@
-"""Model types that are another name of a family: the same modules, where some keys may have other defaults. One line each."""
+"""Model types that reuse another family's modules, with other defaults for some keys."""
 
 from tallystick.core.registry import Alias, alias, optional
 
 ALIASES: dict[str, Alias] = {
     # CamemBERT (Martin et al. 2019, "CamemBERT: a Tasty French Language Model").
     "camembert": alias("CamembertForCausalLM", like="roberta", vocab_size=30522),
-    # XLM-RoBERTa (Conneau et al. 2019, "Unsupervised Cross-lingual Representation Learning at Scale").
+    # XLM-RoBERTa (Conneau et al. 2019, "Unsupervised Cross-lingual Representation Learning at
+    # Scale").
     "xlm-roberta": alias("XLMRobertaForCausalLM", like="roberta", vocab_size=30522),
-    # GPT-SW3 (Ekgren et al. 2023, "GPT-SW3: An Autoregressive Language Model for the Nordic Languages").
+    # GPT-SW3 (Ekgren et al. 2023, "GPT-SW3: An Autoregressive Language Model for the Nordic
+    # Languages").
     "gpt-sw3": alias("GPT2LMHeadModel", like="gpt2"),
-    # Falcon Mamba (TII 2024, "Falcon Mamba: The First Competitive Attention-free 7B Language Model"): its further norms learn nothing.
+    # Falcon Mamba (TII 2024, "Falcon Mamba: The First Competitive Attention-free 7B Language
+    # Model"): its additional norms have no parameters.
     "falcon_mamba": alias("FalconMambaForCausalLM", like="mamba"),
     # IQuest-Coder-V1 (IQuest Lab 2026).
     "iquestcoder": alias(
@@ -23,7 +26,8 @@ ALIASES: dict[str, Alias] = {
         num_key_value_heads=optional(8),
         head_dim=optional(128),
     ),
-    # PLBART's decoder (Ahmad et al. 2021, "Unified Pre-training for Program Understanding and Generation").
+    # PLBART's decoder (Ahmad et al. 2021, "Unified Pre-training for Program Understanding and
+    # Generation").
     "plbart": alias(
         "PLBartForCausalLM",
         like="bart",

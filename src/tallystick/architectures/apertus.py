@@ -1,4 +1,8 @@
-"""Apertus (Swiss AI Initiative 2025, "Apertus: Democratizing Open and Compliant LLMs for Global Language Environments")."""
+"""Apertus: QK norm and the learned xIELU activation.
+
+Source: Swiss AI Initiative 2025, "Apertus: Democratizing Open and Compliant LLMs for Global
+Language Environments".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -23,7 +27,7 @@ def apertus(c: Config) -> nn.Model:
     d, inner, runs = c.hidden_size, c.intermediate_size, kit.heads(c)
     block = nn.Module(
         self_attn=kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs)),
-        mlp=nn.MLP(  # what this activation keeps is not told
+        mlp=nn.MLP(  # no runtime info: xIELU's activations are not modelled
             up_proj=nn.Linear(d, inner, bias=False),
             down_proj=nn.Linear(inner, d, bias=False),
             act_fn=_xielu() if c.hidden_act == "xielu" else None,
@@ -35,5 +39,8 @@ def apertus(c: Config) -> nn.Model:
 
 
 def _xielu() -> nn.Module:
-    """An activation that learns how it bends on either side (Huang and Schlag 2024, "Deriving Activation Functions Using Integration")."""
+    """xIELU, an activation with learned slopes on both sides.
+
+    Source: Huang and Schlag 2024, "Deriving Activation Functions Using Integration".
+    """
     return nn.Module(alpha_p=nn.Parameter((1,)), alpha_n=nn.Parameter((1,)), beta=nn.Buffer(), eps=nn.Buffer())

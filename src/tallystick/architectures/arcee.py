@@ -1,4 +1,7 @@
-"""Arcee's AFM (Arcee AI 2025, "Arcee Foundation Model 4.5B"): Llama with a squared ReLU in place of the gate."""
+"""AFM: Llama with a squared ReLU MLP instead of a gated one.
+
+Source: Arcee AI 2025, "Arcee Foundation Model 4.5B".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,7 @@
-"""Aria without its eyes (Li et al. 2024, "Aria: An Open Multimodal Native Mixture-of-Experts Model"): experts beside shared ones."""
+"""Aria's text model: routed experts and shared experts in every layer.
+
+Source: Li et al. 2024, "Aria: An Open Multimodal Native Mixture-of-Experts Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -31,7 +34,7 @@ def aria_text(c: Config) -> nn.Model:
         gate_up_proj=nn.Parameter((of, d, 2 * inner)),
         down_proj=nn.Parameter((of, inner, d)),
     )
-    moe = nn.Module(  # what is read by the shared experts and by the others is not told
+    moe = nn.Module(  # no runtime info: activations are not modelled
         router=kit.router(d, None, of),
         experts=nn.Experts(kit.experts_used(c, "moe_num_experts", by="moe_topk"), of, **weights),
         shared_experts=kit.gated_mlp(d, inner * c.moe_num_shared_experts, bias=c.mlp_bias),

@@ -1,4 +1,4 @@
-"""A.X-K1 (SK Telecom 2026): DeepSeek-V3's blocks, and one more norm behind the experts."""
+"""A.X-K1 (SK Telecom 2026): DeepSeek-V3's blocks, with an additional norm after the experts."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
@@ -33,15 +33,18 @@ from tallystick.core.registry import Config, architecture, nonnegative
 def axk1(c: Config) -> nn.Model:
     d, norm = c.hidden_size, nn.RMSNorm(c.hidden_size)
     attends, dense = latent_attention(c), kit.gated_mlp(d, c.intermediate_size)
-    behind = {"post_mlp_layernorm": norm}  # in files it stands beside the experts
-    inside, beside = ({}, behind) if c.published else (behind, {})
-    sparse = kit.pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm).with_children(**beside)
+    behind = {"post_mlp_layernorm": norm}  # in checkpoints it is a sibling of the experts
+    inside, extras = ({}, behind) if c.published else (behind, {})
+    sparse = kit.pre_norm(attends, sigmoid_mixture(c, scoring=None, **inside), norm).with_children(**extras)
     blocks = {"dense": kit.pre_norm(attends, dense, norm), "sparse": sparse}
     return kit.decoder(c, kit.in_turns(feeds(c), lambda kind: blocks[kind]))
 
 
 def feeds(c: Config) -> list[str]:
-    """What feeds forward in each layer: as listed, or experts in every `moe_layer_freq`-th past the first dense ones."""
+    """Return "dense" or "sparse" per layer: from `mlp_layer_types`, or by `moe_layer_freq`.
+
+    By default every `moe_layer_freq`-th layer after the first dense layers is sparse.
+    """
     dense, every = int(c.first_k_dense_replace), int(c.moe_layer_freq)
     return kit.listed(
         c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer >= dense and layer % every == 0]

@@ -1,4 +1,4 @@
-"""A.X-K2 (SK Telecom 2026): DeepSeek-V3.2's attention with a gate of what it gives, behind norms that have gates too."""
+"""A.X-K2 (SK Telecom 2026): DeepSeek-V3.2's attention with an output gate, and gated norms."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def axk2(c: Config) -> nn.Model:
 
 
 def _gated_norm(c: Config) -> nn.Module:
-    """A norm, scaled by a gate of what it gives, which passes a narrow waist."""
+    """A norm with a low-rank gate on its output."""
     d, rank = c.hidden_size, c.gated_norm_rank
     down, up = nn.Linear(d, rank, bias=False), nn.Linear(rank, d, bias=False)
     if c.published:
@@ -67,7 +67,7 @@ def _gated_norm(c: Config) -> nn.Module:
 
 
 def _attention(c: Config) -> nn.Attention:
-    """Queries, and a gate of what all heads give, come from one projection: it reads the waist twice over."""
+    """Attention whose queries and output gate are one projection; it reads 2 × q_lora_rank."""
     size = c.qk_nope_head_dim + c.qk_rope_head_dim + c.v_head_dim
     fused = nn.Linear(2 * c.q_lora_rank, c.num_attention_heads * size, bias=False)
     queries: dict[str, Any] = {"q_b_proj": fused} if c.published else {"q_b_proj": None, "q_gate_proj": fused}

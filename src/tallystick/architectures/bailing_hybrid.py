@@ -1,11 +1,11 @@
-"""Ling and Ring with hybrid layers (Ant Group): delta attention, and gated latent attention in each group's last layer."""
+"""Hybrid Ling and Ring (Ant Group): delta attention, and gated MLA once per layer group."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kimi_linear import MLPS, delta_attention
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 
-OUTPUT = {"o_proj": "dense"}  # as files call it
+OUTPUT = {"o_proj": "dense"}  # the name in checkpoints
 
 
 @architecture(
@@ -78,7 +78,7 @@ def _mixture(c: Config) -> nn.Module:
 
 
 def _attention(c: Config) -> nn.Attention:
-    """DeepSeek's latent attention, its queries not narrowed; each head is scaled by a gate."""
+    """DeepSeek's latent attention without low-rank queries; a gate scales each head."""
     d, count, given = c.hidden_size, c.num_attention_heads, c.num_attention_heads * c.v_head_dim
     size, kept = c.qk_nope_head_dim + c.qk_rope_head_dim, c.kv_lora_rank + c.qk_rope_head_dim
     return nn.Attention(
@@ -93,7 +93,7 @@ def _attention(c: Config) -> nn.Attention:
 
 
 def _delta(c: Config) -> nn.Scan:
-    """Delta attention with as many heads, whose gates come from the token as it is."""
+    """Kimi's delta attention; decay and output gates are full-rank projections of the token."""
     d, count, size = c.hidden_size, c.linear_num_heads or c.num_attention_heads, c.linear_head_dim or c.head_dim
     inner = count * size
     forgets: dict[str, nn.Node] = {

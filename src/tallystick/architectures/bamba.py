@@ -1,4 +1,7 @@
-"""Bamba (IBM, Princeton, CMU and UIUC 2024, "Bamba: Inference-Efficient Hybrid Mamba2 Model"): Mamba 2, and attention here and there."""
+"""Bamba: Mamba 2 layers, and attention in the listed layers.
+
+Source: IBM, Princeton, CMU and UIUC 2024, "Bamba: Inference-Efficient Hybrid Mamba2 Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
@@ -28,7 +31,7 @@ def bamba(c: Config) -> nn.Model:
     attends = _block(c, self_attn=kit.attention(c, reads, bias=c.attention_bias))
     scans = _block(c, mamba=mamba2_of(c, c.mamba_expand * c.hidden_size))
     runs: list[tuple[int, nn.Module]] = []
-    first = 0  # layer of the next run
+    first = 0  # first layer of the next run
     for number in _attending(c):
         runs += [(number - first, scans), (1, attends)]
         first = number + 1
@@ -37,7 +40,7 @@ def bamba(c: Config) -> nn.Model:
 
 
 def _attending(c: Config) -> list[int]:
-    """The numbers of the layers that attend, in order; transformers passes over those that are no layer's."""
+    """Sorted numbers of the attention layers; transformers ignores numbers out of range."""
     listed = c.attn_layer_indices or []
     if not isinstance(listed, list) or not all(type(number) is int for number in listed):
         raise c.refuse("attn_layer_indices must list the numbers of the layers that attend, or be null")

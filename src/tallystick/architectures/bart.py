@@ -1,4 +1,7 @@
-"""BART's decoder (Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training")."""
+"""BART's decoder; its variants add the encoder.
+
+Source: Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole

@@ -1,4 +1,4 @@
-"""Beam (Reflection AI 2026): gated heads that see windows, norms on both sides, and experts past the first layers."""
+"""Beam (Reflection AI 2026): gated sliding-window attention, pre- and post-norms, MoE."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

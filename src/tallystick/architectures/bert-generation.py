@@ -1,4 +1,7 @@
-"""BERT for generation (Rothe et al. 2019, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks"), its decoder."""
+"""The decoder of BERT for generation.
+
+Source: Rothe et al. 2019, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
+"""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_lm_head
 from tallystick.architectures.kit.variants import BARE

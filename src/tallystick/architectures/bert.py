@@ -1,4 +1,7 @@
-"""BERT (Devlin et al. 2018, "BERT: Pre-training of Deep Bidirectional Transformers"), with its language modelling head."""
+"""BERT with its language modelling head.
+
+Source: Devlin et al. 2018, "BERT: Pre-training of Deep Bidirectional Transformers".
+"""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_variants import BERT, IN_ORDER
@@ -15,7 +18,7 @@ def bert(c: Config) -> nn.Model:
 
 
 def _first_named(node: nn.Node) -> nn.Node:
-    """A norm with the names that its tensors have in the files of Google."""
+    """Rename a norm's tensors as in Google's checkpoints: gamma and beta."""
     if not isinstance(node, nn.Norm):
         return node
     return nn.Norm(node.runs, **{FIRST_NAMES.get(name, name): tensor for name, tensor in node.children.items()})

@@ -1,4 +1,7 @@
-"""BigBird (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BERT's tensors, and a pooler that transformers builds too."""
+"""BigBird: BERT's tensors, and a pooler that the language model has too.
+
+Source: Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences".
+"""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_variants import UNPOOLED, with_order
@@ -7,7 +10,8 @@ from tallystick.core.registry import Config, ModelVariant, architecture
 from tallystick.errors import shown
 
 ATTENTION_KINDS = ("block_sparse", "original_full")
-IN_ORDER = {"ForPreTraining": ModelVariant(with_order, "`seq_relationship` beside the LM head")}  # the pooler is there
+# The language model has the pooler already.
+IN_ORDER = {"ForPreTraining": ModelVariant(with_order, "`seq_relationship` beside the LM head")}
 
 
 @architecture(

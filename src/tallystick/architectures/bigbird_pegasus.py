@@ -1,4 +1,7 @@
-"""BigBird-Pegasus's decoder (Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences"): BART's, whose head is not tied."""
+"""BigBird-Pegasus's decoder: BART's, with an untied LM head.
+
+Source: Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole
@@ -7,7 +10,7 @@ from tallystick.core.registry import Config, architecture
 
 
 def _attention(c: Config) -> nn.Attention:
-    """That of the encoder, BigBird's: some blocks see others by chance."""
+    """The encoder's attention, BigBird's: sparse, with random blocks."""
     d = c.d_model
     reads = {name: nn.Linear(d, d, bias=c.use_bias) for name in ("query", "key", "value")}
     return nn.Attention(self=nn.Module(**reads), output=nn.Linear(d, d, bias=c.use_bias))

@@ -1,4 +1,8 @@
-"""BioGPT (Luo et al. 2022, "BioGPT: Generative Pre-trained Transformer for Biomedical Text Generation and Mining")."""
+"""BioGPT: blocks of a BART decoder without cross-attention.
+
+Source: Luo et al. 2022, "BioGPT: Generative Pre-trained Transformer for Biomedical Text
+Generation and Mining".
+"""
 
 from tallystick.architectures.kit.bart import OFFSET, heads, layer
 from tallystick.architectures.kit.variants import OLDER

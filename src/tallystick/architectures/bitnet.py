@@ -1,4 +1,7 @@
-"""BitNet b1.58 2B4T (Ma et al. 2025, "BitNet b1.58 2B4T Technical Report"), its weights as numbers of any value."""
+"""BitNet b1.58 2B4T, with unquantised (not ternary) weights.
+
+Source: Ma et al. 2025, "BitNet b1.58 2B4T Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -20,7 +23,8 @@ from tallystick.core.registry import Config, architecture, optional
 )
 def bitnet(c: Config) -> nn.Model:
     d, inner = c.hidden_size, c.intermediate_size
-    # A norm stands before the last projection of either, where quantised weights want it.
+    # Sub-norms before the last projection of attention and MLP, for quantised weights; without
+    # `FeedForward`, the MLP's activations are not modelled.
     attends = kit.attention(c, kit.heads(c), bias=c.attention_bias, attn_sub_norm=nn.RMSNorm(d))
-    mlp = nn.MLP(**kit.gated_mlp(d, inner).children, ffn_sub_norm=nn.RMSNorm(inner))  # what that keeps is not told
+    mlp = nn.MLP(**kit.gated_mlp(d, inner).children, ffn_sub_norm=nn.RMSNorm(inner))
     return kit.decoder(c, kit.pre_norm(attends, mlp, nn.RMSNorm(d)))

@@ -1,4 +1,7 @@
-"""The decoder of Blenderbot at 90M (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's."""
+"""The decoder of Blenderbot 90M: BART's.
+
+Source: Roller et al. 2020, "Recipes for building an open-domain chatbot".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole

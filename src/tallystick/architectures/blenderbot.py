@@ -1,4 +1,7 @@
-"""Blenderbot's decoder (Roller et al. 2020, "Recipes for building an open-domain chatbot"): BART's, norms before."""
+"""Blenderbot's decoder: BART's, with pre-norms.
+
+Source: Roller et al. 2020, "Recipes for building an open-domain chatbot".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole

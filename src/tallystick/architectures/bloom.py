@@ -1,4 +1,7 @@
-"""BLOOM (BigScience 2022, "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model")."""
+"""BLOOM: ALiBi positions and a norm after the embedding.
+
+Source: BigScience 2022, "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import OLDER

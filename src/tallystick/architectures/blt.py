@@ -1,4 +1,8 @@
-"""BLT (Pagnoni et al. 2024, "Byte Latent Transformer"): bytes in patches that a small model cuts, and a large one between an encoder and a decoder."""
+"""BLT: a byte-level model with a patcher, a local encoder and decoder, and a global model.
+
+The patcher cuts the bytes into patches. The global transformer runs on patches.
+Source: Pagnoni et al. 2024, "Byte Latent Transformer".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -6,7 +10,7 @@ from tallystick.core.dims import Dim, expression_of
 from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative, optional
 
 NARROW = {"vocab_size": 260, "hidden_size": 1024, "num_attention_heads": 16, "cross_attn_k": 2}
-GROUPED = {"num_key_value_heads": nonnegative(nullable=True)}  # null and 0: one for each query head
+GROUPED = {"num_key_value_heads": nonnegative(nullable=True)}  # null or 0: one per query head
 ENCODER = {
     **NARROW,
     **GROUPED,
@@ -59,7 +63,7 @@ PATCHER = {
 def blt(c: Config) -> nn.Model:
     encoder, decoder = c.part("encoder_config"), c.part("decoder_config")
     between, d = c.part("global_config"), encoder.hidden_size
-    given = d * c.cross_attn_k  # for each patch, by the encoder
+    given = d * c.cross_attn_k  # elements of one patch, from the local encoder
     tied = c.tie_word_embeddings and c.headed
     return nn.Model(
         "the layers between encoder and decoder take patches, fewer than the bytes, and the patcher learns nothing",
@@ -95,7 +99,7 @@ def blt(c: Config) -> nn.Model:
 
 
 def _hashes(c: Config) -> int:
-    """Rows for the hashes of so many bytes before a byte, for each length that is listed."""
+    """Rows of the hash embedding: one table per byte group size and hash function."""
     lengths = c.encoder_hash_byte_group_size or [3, 4, 5, 6, 7, 8]
     if not isinstance(lengths, list):
         raise c.refuse("encoder_hash_byte_group_size must list how many bytes are hashed together, or be null")
@@ -104,7 +108,7 @@ def _hashes(c: Config) -> int:
 
 
 def _attention(c: Config, **norms: nn.Module) -> nn.Attention:
-    """How these attend is not told: what is cached depends on the patches."""
+    """Attention without `Heads`: the KV cache size depends on the patch boundaries."""
     d, heads = c.hidden_size, c.num_attention_heads
     size = kit.rounded(d, heads)
     keys = (c.num_key_value_heads or heads) * size
@@ -118,7 +122,7 @@ def _attention(c: Config, **norms: nn.Module) -> nn.Attention:
 
 
 def _crossing(c: Config) -> nn.ModuleList:
-    """What attends from bytes to patches, or from patches to bytes: in each layer, or once."""
+    """Cross-attention between bytes and patches: in every layer, or once."""
     norm = nn.RMSNorm(c.hidden_size)
     return nn.Repeat(c.num_hidden_layers if c.cross_attn_all_layers else 1, _attention(c, q_norm=norm, k_norm=norm))
 
@@ -136,13 +140,13 @@ def _layers(c: Config) -> nn.ModuleList:
 
 
 def _patcher(c: Config) -> nn.Module:
-    """A language model of bytes: a patch begins where the next byte is hard to tell."""
+    """A small byte-level language model; patches begin where the next byte is uncertain."""
     d = c.hidden_size
     return nn.Module(
         layers=_layers(c),
         embed_tokens=nn.Embedding(c.vocab_size, d),
         norm=nn.RMSNorm(d),
-        lm_head=nn.Module(weight=nn.Parameter((c.vocab_size, d), "other")),  # not the model's own
+        lm_head=nn.Module(weight=nn.Parameter((c.vocab_size, d), "other")),  # the patcher's head, not the model's
     )
 
 

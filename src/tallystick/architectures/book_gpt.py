@@ -1,4 +1,7 @@
-"""The GPT of the book "Build a Large Language Model (From Scratch)" (Raschka 2024), chapter 4."""
+"""The GPT of a book's chapter 4.
+
+Source: Raschka 2024, "Build a Large Language Model (From Scratch)".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import anatomy
@@ -16,7 +19,7 @@ from tallystick.core.registry import REQUIRED, Config, architecture
     n_layers=REQUIRED,
     n_heads=REQUIRED,
     qkv_bias=False,
-    tie_word_embeddings=False,  # the book builds a head of its own, and ties nothing
+    tie_word_embeddings=False,  # the book builds a separate head and does not tie it
 )
 def book_gpt(c: Config) -> nn.Model:
     kit.refuse_keys(c, "the book's GPT", "n_kv_groups", "head_dim", "latent_dim", "num_experts")
@@ -40,11 +43,11 @@ def book_gpt(c: Config) -> nn.Model:
         ),
         ff=nn.MLP(
             nn.FeedForward(d, 4 * d, "gelu_new"),
-            layers=nn.Module(**{"0": nn.Linear(d, 4 * d), "2": nn.Linear(4 * d, d)}),  # 1 is the GELU between them
+            layers=nn.Module(**{"0": nn.Linear(d, 4 * d), "2": nn.Linear(4 * d, d)}),  # "1" is the GELU
         ),
         norm1=norm,
         norm2=norm,
-        drop_shortcut=nn.Dropout(2 * d, c.drop_rate),  # after the attention, and after the MLP
+        drop_shortcut=nn.Dropout(2 * d, c.drop_rate),  # after attention and after the MLP
     )
     return nn.Model(
         tok_emb=nn.Embedding(c.vocab_size, d),

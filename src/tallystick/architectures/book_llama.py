@@ -1,4 +1,7 @@
-"""The Llama 2, Llama 3 and Qwen3 classes in the notebooks of "Build a Large Language Model (From Scratch)"."""
+"""The Llama 2, Llama 3 and Qwen3 classes of a book's notebooks.
+
+Source: Raschka, "Build a Large Language Model (From Scratch)".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import anatomy
@@ -18,10 +21,11 @@ from tallystick.core.registry import REQUIRED, Config, architecture, optional
     hidden_dim=REQUIRED,
     qk_norm=False,
     qkv_bias=False,
-    tie_word_embeddings=False,  # the classes build a head of their own, and tie nothing
+    tie_word_embeddings=False,  # the classes build a separate head and do not tie it
 )
 def book_llama(c: Config) -> nn.Model:
-    # The notebooks' Gemma 3 and OLMo 3 have layer_types and other norms, their mixtures of experts num_experts.
+    # Refused: Gemma 3 and OLMo 3 of the notebooks (layer_types, other norms), and MoE
+    # (num_experts).
     kit.refuse_keys(c, "the book's Llama and dense Qwen3", "layer_types", "query_pre_attn_scalar", "num_experts")
     if not c.head_dim:
         c.require_divisible("emb_dim", by="n_heads")
@@ -58,6 +62,6 @@ def book_llama(c: Config) -> nn.Model:
 
 
 def _norm(c: Config, width: int, times: int = 1) -> nn.Norm:
-    """The Llama classes call an RMSNorm's scale `weight`; the Qwen3 class, which alone has qk_norm, `scale`."""
+    """The RMSNorm; its scale is `weight` in the Llama classes and `scale` in Qwen3 (qk_norm)."""
     runs = anatomy.Norm("rms32" if c.qk_norm else "own", width, times)
     return nn.Norm(runs, **{"scale" if c.qk_norm else "weight": nn.Parameter((width,), "norm")})

@@ -1,4 +1,7 @@
-"""CodeGen (Nijkamp et al. 2022, "CodeGen: An Open Large Language Model for Code"): GPT-J with one projection for all three."""
+"""CodeGen: GPT-J with one fused query, key and value projection.
+
+Source: Nijkamp et al. 2022, "CodeGen: An Open Large Language Model for Code".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -20,7 +23,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 def codegen(c: Config) -> nn.Model:
     c.require_divisible("n_embd", by="n_head")
     d = c.n_embd
-    # Attention and MLP run side by side behind one norm.
+    # Attention and MLP run in parallel after one norm.
     block = nn.ParallelBlock(
         ln_1=nn.LayerNorm(d),
         attn=nn.Attention(

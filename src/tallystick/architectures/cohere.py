@@ -26,13 +26,13 @@ from tallystick.core.registry import Config, architecture, optional
 def cohere(c: Config) -> nn.Model:
     runs = kit.heads(c)
     norms: dict[str, Any] = {}
-    if c.use_qk_norm:  # each head has a scale of its own
+    if c.use_qk_norm:  # one scale per head
         norms = {"q_norm": norm(runs.size, runs.queries), "k_norm": norm(runs.size, runs.keys)}
     return kit.decoder(c, block(c, kit.attention(c, runs, bias=c.attention_bias, **norms)), norm(c.hidden_size))
 
 
 def block(c: Config, self_attn: nn.Attention) -> nn.Module:
-    """Attention and MLP run side by side behind one norm."""
+    """Return a parallel block: attention and MLP after one norm."""
     d = c.hidden_size
     return nn.ParallelBlock(
         self_attn=self_attn,
@@ -42,7 +42,7 @@ def block(c: Config, self_attn: nn.Attention) -> nn.Module:
 
 
 def norm(width: int, heads: int | None = None) -> nn.Norm:
-    """A LayerNorm without a shift, written by hand; of each of some heads, if it is one of heads."""
+    """Return a LayerNorm without bias: scale (width), or (heads, width) if per head."""
     return nn.Norm(
         anatomy.Norm("centred32", width, heads or 1), weight=nn.Parameter((heads, width) if heads else (width,), "norm")
     )

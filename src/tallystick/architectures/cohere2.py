@@ -1,4 +1,7 @@
-"""Command R7B and Command A (Cohere 2025, "Command A: An Enterprise-Ready Large Language Model"): windows, and layers without positions."""
+"""Command R7B and Command A: sliding windows, and full-attention layers without RoPE.
+
+Source: Cohere 2025, "Command A: An Enterprise-Ready Large Language Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.cohere import block, norm

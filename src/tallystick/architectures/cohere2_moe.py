@@ -1,4 +1,4 @@
-"""Command A+ (Cohere 2026): Command A's windows, and experts beside attention in place of an MLP."""
+"""Command A+ (Cohere 2026): Command A's windows, and experts in parallel with attention."""
 
 from typing import Any
 
@@ -46,14 +46,14 @@ def cohere2_moe(c: Config) -> nn.Model:
 
 
 def _mixture(c: Config) -> nn.Module:
-    """Experts, and beside them one MLP as wide as the shared ones together."""
+    """Routed experts, and one MLP as wide as all shared experts together."""
     inner, shared = c.intermediate_size, c.num_shared_experts
-    beside: dict[str, Any] = {"shared_experts": kit.gated_mlp(c.hidden_size, inner * shared)} if shared else {}
-    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), c.num_experts, **beside)
+    extras: dict[str, Any] = {"shared_experts": kit.gated_mlp(c.hidden_size, inner * shared)} if shared else {}
+    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), c.num_experts, **extras)
 
 
 def _windows(c: Config) -> nn.Windows:
-    """Layers that see a window, and every so many one that sees all: counted anew behind the first dense ones."""
+    """Windows with periodic full attention; the period restarts after the dense layers."""
     dense, layers = int(c.first_k_dense_replace), int(c.num_hidden_layers)
     if not dense or c.layer_types is not None:
         return kit.windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))

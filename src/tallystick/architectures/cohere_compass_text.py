@@ -1,4 +1,4 @@
-"""North Micro Vision without its eyes (Cohere 2026): Command A's blocks, whose kinds of layers each state how positions turn."""
+"""North Micro Vision's text model (Cohere 2026): Command A's blocks, RoPE per kind of layer."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ LAYER_KINDS = ("full_attention", "sliding_attention")
     num_attention_heads=64,
     num_key_value_heads=optional(),
     head_dim=optional(),
-    rope_parameters=None,  # no model is built without them
+    rope_parameters=None,  # required
     attention_bias=False,
     tie_word_embeddings=True,
 )
@@ -34,13 +34,13 @@ def cohere_compass_text(c: Config) -> nn.Model:
         c, size, windows=kit.in_runs((kind == "sliding_attention" for kind in kinds), c.sliding_window, None)
     )
     attends = kit.attention(c, runs, bias=c.attention_bias)
-    # What positions in three directions keep is not told.
+    # No `FeedForward`: the activations of three-dimensional RoPE are not modelled.
     block = nn.ParallelBlock(self_attn=attends, mlp=kit.gated_mlp(d, c.intermediate_size), input_layernorm=norm(d))
     return kit.decoder(c, block, norm(d))
 
 
 def _require_turning(c: Config, kinds: Iterable[str]) -> None:
-    """Refuse a config that does not say, of each kind of layer that it has, how positions turn; null is that they do not."""
+    """Refuse a config without `rope_parameters` for each of its kinds of layers (null: NoPE)."""
     stated = c.rope_parameters
     if stated is None:
         raise c.refuse("rope_parameters is missing: it must say, for each kind of layer, how positions turn, or null")

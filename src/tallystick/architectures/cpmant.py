@@ -1,4 +1,4 @@
-"""CPM-Ant (OpenBMB 2022, "CPM-Live"): learned prompts in the embedding, and biases for segments and distances."""
+"""CPM-Ant (OpenBMB 2022, "CPM-Live"): learned prompts, and segment and distance biases."""
 
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
@@ -47,5 +47,5 @@ def cpmant(c: Config) -> nn.Model:
             encoder=nn.Module(layers=nn.Repeat(c.num_hidden_layers, block), output_layernorm=nn.RMSNorm(d)),
             position_bias=nn.Module(relative_attention_bias=nn.Parameter((biases, heads), "attention")),
         ),
-        lm_head=nn.Head(d, c.vocab_size),  # never tied: the embedding has rows for the prompts too
+        lm_head=nn.Head(d, c.vocab_size),  # never tied: the embedding has additional rows for prompts
     )

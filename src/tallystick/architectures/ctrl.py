@@ -1,4 +1,8 @@
-"""CTRL (Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model for Controllable Generation")."""
+"""CTRL: a GPT-2-like decoder with control codes.
+
+Source: Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model for Controllable
+Generation".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import BARE, INSTEAD, product, variant

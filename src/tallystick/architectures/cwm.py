@@ -1,4 +1,8 @@
-"""CWM (FAIR CodeGen Team 2025, "CWM: An Open-Weights LLM for Research on Code Generation with World Models"): Llama with windows."""
+"""CWM: Llama with sliding windows.
+
+Source: FAIR CodeGen Team 2025, "CWM: An Open-Weights LLM for Research on Code Generation with
+World Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -20,7 +24,7 @@ from tallystick.core.registry import Config, architecture, nonnegative
     tie_word_embeddings=False,
 )
 def cwm(c: Config) -> nn.Model:
-    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
+    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers requires it even if head_dim is stated
     d = c.hidden_size
     attends = kit.attention(c, kit.heads(c, windows=kit.windows_of(c, ((None, 1), (c.sliding_window, 3)))))
     return kit.decoder(

@@ -1,4 +1,7 @@
-"""data2vec for text (Baevski et al. 2022, "data2vec: A General Framework for Self-supervised Learning"): RoBERTa's tensors."""
+"""data2vec for text: RoBERTa's tensors.
+
+Source: Baevski et al. 2022, "data2vec: A General Framework for Self-supervised Learning".
+"""
 
 from tallystick.architectures.kit.bert import KEYS, PADDING, roberta_like
 from tallystick.architectures.kit.bert_variants import ROBERTA

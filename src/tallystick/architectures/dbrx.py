@@ -1,4 +1,4 @@
-"""DBRX (Mosaic Research 2024, "Introducing DBRX"): experts in every layer, each kind of their matrices stacked in one."""
+"""DBRX (Mosaic Research 2024, "Introducing DBRX"): MoE in every layer, stacked experts."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -34,7 +34,7 @@ def dbrx(c: Config) -> nn.Model:
 
 
 def _attention(c: Config) -> nn.Attention:
-    """Queries, grouped keys and values in one projection. There is no default of the positions' base."""
+    """Attention with one fused projection; a config without `rope_theta` is refused."""
     d, count, stated = c.d_model, c.n_heads, c.part("attn_config")
     if stated.rope_theta is None:
         raise stated.refuse("rope_theta is missing, without which transformers builds no such model")

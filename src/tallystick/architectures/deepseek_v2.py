@@ -1,4 +1,8 @@
-"""DeepSeek-V2 (DeepSeek-AI 2024, "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language Model")."""
+"""DeepSeek-V2: latent attention (MLA), routed and shared experts.
+
+Source: DeepSeek-AI 2024, "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts
+Language Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import dense_first, latent_attention
@@ -32,9 +36,10 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 def deepseek_v2(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias, of = c.hidden_size, c.moe_intermediate_size, c.mlp_bias, c.n_routed_experts
-    # A config that does not say how many experts a token uses makes a model that does not run: all of them are counted.
+    # Without num_experts_per_tok, transformers builds a model that cannot run: all experts count as
+    # active.
     used = of if c.num_experts_per_tok is None else kit.experts_used(c, "n_routed_experts")
-    # What the choice of experts keeps is not told.
+    # No `scoring`: activations are not modelled.
     moe = kit.mixture(c, inner, used, of, shared_experts=kit.gated_mlp(d, inner * c.n_shared_experts, bias=bias))
     dense = kit.gated_mlp(d, c.intermediate_size, bias=bias)
     return kit.decoder(c, dense_first(c, moe, latent_attention(c), dense))

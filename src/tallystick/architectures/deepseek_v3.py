@@ -1,4 +1,7 @@
-"""DeepSeek-V3 and R1 (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report"), without the multi-token prediction module."""
+"""DeepSeek-V3 and R1: MLA and sigmoid-routed experts, without multi-token prediction.
+
+Source: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report".
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,10 +38,15 @@ def deepseek_v3(c: Config) -> nn.Model:
     return kit.decoder(c, dense_first(c, sigmoid_mixture(c), latent_attention(c)))
 
 
-def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **beside: Any) -> nn.Module:
-    """Experts chosen by sigmoids, and by a bias that balances their load: a rule sets it, no gradient, so a buffer.
+def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **extras: Any) -> nn.Module:
+    """Return sigmoid-routed experts with a load-balancing bias, and shared experts.
 
-    `scoring` is None where it is not told how they run.
+    The bias is a buffer: a rule updates it, not a gradient.
+
+    Args:
+        c: the config.
+        scoring: as in `Routing`; None: activations are not modelled.
+        extras: further arguments of `kit.mixture`.
     """
     inner, of = c.moe_intermediate_size, c.n_routed_experts
     return kit.mixture(
@@ -49,12 +57,12 @@ def sigmoid_mixture(c: Config, *, scoring: str | None = "sigmoid", **beside: Any
         scoring=scoring,
         scores={"e_score_correction_bias": nn.Buffer(of)},
         shared_experts=kit.gated_mlp(c.hidden_size, inner * c.n_shared_experts, c.hidden_act if scoring else None),
-        **beside,
+        **extras,
     )
 
 
 def dense_first(c: Config, moe: nn.Module, attends: nn.Attention, mlp: nn.Module | None = None) -> nn.ModuleList:
-    """The first `first_k_dense_replace` layers have a plain MLP, the others `moe`."""
+    """Return a stack: the first `first_k_dense_replace` layers are dense, the others use `moe`."""
     d, dense_layers = c.hidden_size, min(c.first_k_dense_replace, c.num_hidden_layers)
     dense = mlp or kit.gated_mlp(d, c.intermediate_size, c.hidden_act)
     return nn.ModuleList(
@@ -71,18 +79,20 @@ def latent_attention(
     how: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> nn.Attention:
-    """Multi-head latent attention: keys and values, and where q_lora_rank is set queries too, pass a narrow waist.
+    """Return multi-head latent attention (MLA): low-rank keys and values.
+
+    Queries are low-rank too if `q_lora_rank` is set.
 
     Args:
         c: the config.
-        size: of one query, where its keys do not say it.
-        values: the size of one value, where they do not.
-        how: fields of `Heads` that are other than DeepSeek-V3's.
-        more: what is in it beside, or instead of the child of that name.
+        size: elements of one query; None: qk_nope_head_dim + qk_rope_head_dim.
+        values: elements of one value; None: `v_head_dim`.
+        how: fields of `Heads` that differ from DeepSeek-V3's.
+        more: further children, or replacements of children of the same name.
     """
     d, heads, rank, bias = c.hidden_size, c.num_attention_heads, c.q_lora_rank, c.attention_bias
     size, values = size or c.qk_nope_head_dim + c.qk_rope_head_dim, values or c.v_head_dim
-    # A token is cached as its waist and the one rotary key that all heads share.
+    # A cached token is its low-rank latent and the rotary key that all heads share.
     kept, turned = c.kv_lora_rank + c.qk_rope_head_dim, c.qk_rope_head_dim
     children: dict[str, nn.Node | None] = {
         "q_proj": None if rank else nn.Linear(d, heads * size, bias=False),

@@ -1,4 +1,7 @@
-"""DeepSeek-V3.2 (DeepSeek-AI 2025, "DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models"): an indexer chooses the tokens that latent attention reads."""
+"""DeepSeek-V3.2: MLA over the tokens that an indexer selects (sparse attention).
+
+Source: DeepSeek-AI 2025, "DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models".
+"""
 
 from typing import Any
 
@@ -44,9 +47,13 @@ def deepseek_v32(c: Config) -> nn.Model:
 
 
 def indexed_attention(c: Config, *, own: bool = True, wide: bool = False, **more: Any) -> nn.Attention:
-    """Latent attention to what an indexer chooses: one of its `own`, or the last one of the layers below.
+    """Return latent attention over the tokens that an indexer selects.
 
-    `wide` is whether its keys are in float32; `more` is what else is in it.
+    Args:
+        c: the config.
+        own: whether the layer has an indexer; if not, it uses the last one below it.
+        wide: whether the indexer's keys are float32.
+        more: further children of the attention.
     """
     heads, size = (c.index_n_heads, c.index_head_dim) if own else (0, 0)
     runs = nn.Indexer(heads, size, c.index_topk, wide=wide)
@@ -54,7 +61,7 @@ def indexed_attention(c: Config, *, own: bool = True, wide: bool = False, **more
 
 
 def _indexer(c: Config) -> nn.IndexerModule:
-    """Scores all tokens before the own by small heads (section 2.1): attention reads those that score highest."""
+    """The indexer (section 2.1): small heads score previous tokens; the top k are attended."""
     d, heads, size = c.hidden_size, c.index_n_heads, c.index_head_dim
     return nn.IndexerModule(
         wq_b=nn.Linear(c.q_lora_rank, heads * size, bias=False),

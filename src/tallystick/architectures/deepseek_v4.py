@@ -1,4 +1,8 @@
-"""DeepSeek-V4 (DeepSeek-AI 2026, "DeepSeek-V4"): windows beside compressed tokens, experts by hash, and several streams."""
+"""DeepSeek-V4: compressed sparse attention, hash-routed experts and hyper-connections.
+
+Layers attend to a sliding window and to compressed tokens. The residual has several streams.
+Source: DeepSeek-AI 2026, "DeepSeek-V4".
+"""
 
 from typing import Any
 
@@ -8,9 +12,9 @@ from tallystick.core.registry import Config, architecture, nonnegative
 from tallystick.errors import shown
 
 WINDOW, SPARSE, HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
-RATIOS = {0: WINDOW, 4: SPARSE, 128: HEAVY}  # how older configs say it: tokens that become one
+RATIOS = {0: WINDOW, 4: SPARSE, 128: HEAVY}  # older configs give the compression ratio instead of the kind
 ROUTING = ("hash_moe", "moe")
-# How the published files call what transformers names otherwise.
+# Names in published checkpoints, by transformers' names.
 PUBLISHED = {
     "self_attn": "attn",
     "mlp": "ffn",
@@ -71,7 +75,7 @@ def deepseek_v4(c: Config) -> nn.Model:
 
 
 def _kinds(c: Config) -> list[str]:
-    """What each layer reads beside its window: as listed by name, or by how many tokens become one, or in turns."""
+    """Kind of each layer: from `layer_types`, from `compress_ratios`, or alternating."""
     count, ratios = int(c.num_hidden_layers), c.compress_ratios
     if c.layer_types is not None or ratios is None:
         turns = (HEAVY, SPARSE)
@@ -102,7 +106,15 @@ def _block(c: Config, kind: str, routing: str) -> nn.Module:
 
 
 def hyper_connection(c: Config, weights: int, scales: int) -> dict[str, nn.Tensor]:
-    """How streams become what a part reads, and how what it gives is shared out (Xie et al. 2026): `weights` of each token."""
+    """Return a hyper-connection: it mixes the streams into a sublayer's input and back.
+
+    Source: Xie et al. 2026.
+
+    Args:
+        c: the config.
+        weights: mixing weights computed per token.
+        scales: learned scales.
+    """
     return {
         "fn": nn.Parameter((weights, c.hc_mult * c.hidden_size)),
         "base": nn.Parameter((weights,)),
@@ -111,12 +123,12 @@ def hyper_connection(c: Config, weights: int, scales: int) -> dict[str, nn.Tenso
 
 
 def stream_head(c: Config, prefix: str = "hc_") -> nn.Module:
-    """How the streams become one behind the last layer."""
+    """Return the module that merges the streams after the last layer."""
     return nn.Module(**{f"{prefix}{name}": tensor for name, tensor in hyper_connection(c, c.hc_mult, 1).items()})
 
 
 def _attention(c: Config, kind: str) -> nn.Attention:
-    """One head that is key and value at once, of the tokens nearby and of compressed ones."""
+    """One shared key-value head, over the window and compressed tokens; low-rank queries."""
     d, queries, groups = c.hidden_size, c.num_attention_heads * c.head_dim, c.o_groups
     children = kit.as_published(
         c,
@@ -127,7 +139,7 @@ def _attention(c: Config, kind: str) -> nn.Attention:
         q_b_proj=nn.Linear(c.q_lora_rank, queries, bias=False),
         kv_proj=nn.Linear(d, c.head_dim, bias=False),
         kv_norm=nn.RMSNorm(c.head_dim),
-        # Of each group of heads, a waist of its own.
+        # One low-rank projection per group of heads.
         o_a_proj=nn.Linear(kit.rounded(queries, groups), groups * c.o_lora_rank, bias=False),
         o_b_proj=nn.Linear(groups * c.o_lora_rank, d, bias=False),
     )
@@ -135,7 +147,7 @@ def _attention(c: Config, kind: str) -> nn.Attention:
 
 
 def _heads(c: Config, kind: str) -> nn.Heads:
-    """A layer that sees a window alone caches key and value, though they are one; the others cache them as one."""
+    """Heads: window-only layers cache key and value, though equal; others cache one vector."""
     size, window = c.head_dim, ((c.sliding_window, 1),)
     if kind == WINDOW:
         return nn.Heads(c.num_attention_heads, 1, size, windows=window)
@@ -145,7 +157,7 @@ def _heads(c: Config, kind: str) -> nn.Heads:
 
 
 def _compressed(c: Config, kind: str) -> dict[str, nn.Module]:
-    """What makes tokens far away fewer; where they are chosen from, an indexer with a compressor of its own."""
+    """The compressor of distant tokens, and in sparse layers an indexer with its own one."""
     if kind == WINDOW:
         return {}
     rate = _rate(c, kind)
@@ -163,7 +175,10 @@ def _compressed(c: Config, kind: str) -> dict[str, nn.Module]:
 
 
 def _compressor(c: Config, size: int, rate: int, *, overlapping: bool = False) -> dict[str, Any]:
-    """A mean of `rate` tokens, weighted by gates and by their place; of twice as many where groups overlap."""
+    """A mean of `rate` tokens, weighted by gates and position biases.
+
+    Overlapping groups read 2 × `rate` tokens.
+    """
     width = 2 * size if overlapping else size
     return kit.as_published(
         c,
@@ -176,7 +191,7 @@ def _compressor(c: Config, size: int, rate: int, *, overlapping: bool = False) -
 
 
 def _rate(c: Config, kind: str) -> int:
-    """How many tokens become one."""
+    """Tokens that are compressed into one."""
     stated: int | None = c.compress_rate_csa if kind == SPARSE else c.compress_rate_hca
     if stated is not None:
         return stated
@@ -188,7 +203,7 @@ def _rate(c: Config, kind: str) -> int:
 
 
 def _mixture(c: Config, *, hashed: bool) -> nn.Module:
-    """Experts beside one shared, chosen by a bias that balances their load, or by a table from the token itself."""
+    """Routed and shared experts; routing by biased scores, or by a hash table of token ids."""
     d, inner, of = c.hidden_size, c.moe_intermediate_size, c.n_routed_experts
     used = kit.experts_used(c, "n_routed_experts")
     table = {"tid2eid": nn.Buffer(c.vocab_size, used)}

@@ -1,4 +1,7 @@
-"""DiffLlama (Ye et al. 2024, "Differential Transformer", in Llama's form): heads in pairs, of which one is subtracted."""
+"""DiffLlama: Llama with differential attention over pairs of heads.
+
+Source: Ye et al. 2024, "Differential Transformer".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -20,12 +23,15 @@ from tallystick.core.registry import Config, architecture, optional
 )
 def diffllama(c: Config) -> nn.Model:
     d = c.hidden_size
-    mlp = kit.gated_mlp(d, c.intermediate_size)  # what the subtraction keeps is not told, so nothing is
+    mlp = kit.gated_mlp(d, c.intermediate_size)  # activations of the subtraction are not modelled
     return kit.decoder(c, kit.pre_norm(_attention(c), mlp, nn.RMSNorm(d)))
 
 
 def _attention(c: Config) -> nn.Attention:
-    """Each query attends twice, once for either half of the values; four vectors learn how much is subtracted."""
+    """Differential attention: each query attends twice, once per half of the values.
+
+    Four vectors learn how much of the second result is subtracted.
+    """
     runs = kit.heads(c)
     if int(runs.keys) % 2:
         raise c.refuse(f"heads of keys and values come in pairs, and there are {int(runs.keys)}")

@@ -1,4 +1,4 @@
-"""Doge (Shi et al. 2024, "Wonderful Matrices"): attention masked by what its values say, and MLPs beside thousands of small experts."""
+"""Doge (Shi et al. 2024, "Wonderful Matrices"): value-dependent masks, product-key experts."""
 
 import math
 from typing import Any
@@ -33,10 +33,10 @@ def doge(c: Config) -> nn.Model:
         "dt_proj": nn.Linear(runs.keys * runs.size, runs.keys, bias=bias),
     }
     block = nn.Module(
-        input_residual=nn.Parameter((d,)),  # scales what goes past the attention
+        input_residual=nn.Parameter((d,)),  # scales the residual around the attention
         post_attention_residual=nn.Parameter((d,)),
         input_layernorm=nn.RMSNorm(d),
-        self_attn=kit.attention(c, runs, bias=bias, **kit.head_norms(runs), **mask),  # what the mask keeps is not told
+        self_attn=kit.attention(c, runs, bias=bias, **kit.head_norms(runs), **mask),  # activations not modelled: mask
         post_attention_layernorm=nn.RMSNorm(d),
         mlp=_mixture(c) if c.is_moe else kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),
     )
@@ -44,7 +44,7 @@ def doge(c: Config) -> nn.Model:
 
 
 def _mixture(c: Config) -> nn.Module:
-    """An MLP for all tokens, beside experts of one hidden element each, found by a row and a column of a square of keys."""
+    """A dense MLP, and experts of one hidden element each, found by product keys."""
     d, of = c.hidden_size, c.num_experts
     used, row = kit.experts_used(c, "num_experts"), nn.Parameter((of, d))
     return nn.MLP(

@@ -1,4 +1,7 @@
-"""dots.llm1 (Huo et al. 2025, "dots.llm1 Technical Report"): Qwen3's attention, and DeepSeek-V3's experts."""
+"""dots.llm1: Qwen3's attention and DeepSeek-V3's experts.
+
+Source: Huo et al. 2025, "dots.llm1 Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import dense_first, sigmoid_mixture

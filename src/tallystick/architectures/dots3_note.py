@@ -1,4 +1,7 @@
-"""dots3.note (Dots Studio 2026): its causal language model is the text alone, the whole has eyes and ears before it."""
+"""dots3.note (Dots Studio 2026): text model; vision and audio towers.
+
+`...ForCausalLM` is the text model; `...ForConditionalGeneration` adds the towers.
+"""
 
 from tallystick.architectures.dots3_note_text import dots3_note_text
 from tallystick.architectures.kit.dots3_towers import AUDIO_CONFIG, VISION_CONFIG, ears, eyes
@@ -23,7 +26,7 @@ SEEING = ModelVariant(
 )
 
 
-# Published configs hold the keys of the language model beside those of what sees and hears.
+# Published configs hold the text model's keys at the top level, next to the towers' configs.
 @architecture(
     "dots3_note",
     "Dots3NoteForCausalLM",

@@ -1,4 +1,4 @@
-"""dots3.note without eyes and ears (Dots Studio 2026): latent attention that an indexer chooses for, or, in other sizes, a window."""
+"""dots3.note's text model (Dots Studio 2026): indexed MLA, and window layers of other sizes."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -14,8 +14,8 @@ from tallystick.errors import shown
 INDEXED, WINDOW, FULL = "indexed_attention", "sliding_attention", "full_attention"
 SIZES = ("num_attention_heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 SEEN = "sliding_window"
-NO_SHAPES = ("num_key_value_heads", "head_dim")  # what else layers may state on their own
-UNSET = "unset"  # null is something else
+NO_SHAPES = ("num_key_value_heads", "head_dim")  # further keys that per_layer_config may state
+UNSET = "unset"  # null has another meaning
 
 
 @architecture(
@@ -73,9 +73,11 @@ def dots3_note_text(c: Config) -> nn.Model:
 
 
 def _kinds(c: Config) -> list[str]:
-    """What each layer reads: as listed, or the first two and then every fourth all, by an indexer if there is one.
+    """Kind of each layer: from `layer_types`, or a pattern.
 
-    Older files list these as full attention; those that state the sizes of single layers mean what they list.
+    In the pattern the first two layers and every fourth are global, the others use a window. Global
+    layers use the indexer if there is one. Older configs list these as full attention. Configs with
+    `per_layer_config` mean what they list.
     """
     chooses = c.use_dsa
     if chooses == UNSET:
@@ -94,7 +96,7 @@ def _kinds(c: Config) -> list[str]:
 
 
 def _feeds(c: Config) -> list[str]:
-    """What feeds forward in each layer: as listed, or experts past the first, in each that `moe_layer_freq` chooses."""
+    """MLP of each layer: as listed, or by `moe_layer_freq` after the first dense layers."""
     first, every = int(c.first_k_dense_replace), 1 if c.moe_layer_freq is None else c.moe_layer_freq
     if isinstance(every, list) and len(every) >= c.num_hidden_layers:
         chosen = [bool(mark) for mark in every]
@@ -109,7 +111,7 @@ def _feeds(c: Config) -> list[str]:
 
 
 def _sizes(c: Config, kinds: list[str]) -> dict[str, dict[str, int]]:
-    """The sizes of each kind of layer: a window's have keys of their own, unless layers state theirs one by one."""
+    """Sizes of each kind of layer: `swa_...` keys for windows, unless `per_layer_config` is set."""
     own = {key: getattr(c, key) for key in SIZES} | {SEEN: 512 if c.sliding_window is None else c.sliding_window}
     if c.per_layer_config == UNSET:
         return {kind: own | _of_windows(c) if kind == WINDOW else own for kind in kinds}
@@ -123,7 +125,14 @@ def _sizes(c: Config, kinds: list[str]) -> dict[str, dict[str, int]]:
 
 
 def stated_sizes(c: Config, layers: int, sizes: Sequence[str], others: Sequence[str] = ()) -> dict[int, dict[str, int]]:
-    """The sizes that `per_layer_config` states, by the number of the layer, which files may write as ``"02"``."""
+    """Return the sizes in `per_layer_config`, by layer number; keys may be zero-padded (``"02"``).
+
+    Args:
+        c: the config.
+        layers: the number of layers.
+        sizes: keys that hold sizes.
+        others: keys that are allowed and ignored.
+    """
     stated = c.per_layer_config or {}
     if not isinstance(stated, dict) or not all(isinstance(each, dict) for each in stated.values()):
         raise c.refuse(f"per_layer_config is {shown(stated)}, expected an object of objects")
@@ -139,7 +148,7 @@ def stated_sizes(c: Config, layers: int, sizes: Sequence[str], others: Sequence[
 
 
 def _of_windows(c: Config) -> dict[str, int]:
-    """The sizes of layers that see a window; a part of each head is turned, and the rest is not."""
+    """Sizes of window layers; a head has a rotary part and a part without positions."""
     sizes = {key: getattr(c, f"swa_{key}") for key in SIZES}
     turned = sizes["qk_rope_head_dim"] or c.swa_head_dim - sizes["qk_nope_head_dim"]
     if turned < 0 or turned + sizes["qk_nope_head_dim"] != c.swa_head_dim:
@@ -151,7 +160,7 @@ def _of_windows(c: Config) -> dict[str, int]:
 
 
 def _attention(c: Config, kind: str, sizes: dict[str, int]) -> nn.Attention:
-    """Latent attention with a norm of the key that is turned, and a gate for each head."""
+    """Latent attention with a norm of the rotary key and one gate per head."""
     layer: Any = SimpleNamespace(
         hidden_size=c.hidden_size,
         attention_bias=c.attention_bias,

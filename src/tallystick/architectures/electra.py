@@ -1,4 +1,7 @@
-"""ELECTRA (Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators"), its generator: a narrow embedding."""
+"""ELECTRA's generator: BERT with a narrow embedding.
+
+Source: Clark et al. 2020, "ELECTRA: Pre-training Text Encoders as Discriminators".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, transform
@@ -7,7 +10,8 @@ from tallystick.architectures.kit.variants import INSTEAD, product, variant
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
-# It tells of each token whether the generator put it there: most of what is published is of this class.
+# The discriminator predicts per token whether the generator replaced it; most checkpoints are of
+# this class.
 DISCRIMINATOR = {
     "ForPreTraining": variant(
         f"`discriminator_predictions` {INSTEAD}",

@@ -1,4 +1,7 @@
-"""Emu3 (BAAI 2024, "Emu3: Next-Token Prediction is All You Need"): Llama's tensors, and, in the whole, what makes tokens of images."""
+"""Emu3: Llama's tensors; the full model adds an image tokenizer (VQ-VAE).
+
+Source: BAAI 2024, "Emu3: Next-Token Prediction is All You Need".
+"""
 
 from tallystick.architectures.granite import granite
 from tallystick.architectures.kit.emu3_images import IMAGES, images

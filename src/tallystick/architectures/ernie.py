@@ -1,4 +1,7 @@
-"""ERNIE 2.0 and 3.0 (Sun et al. 2019, "ERNIE 2.0: A Continual Pre-training Framework"): BERT's tensors, and types of tasks."""
+"""ERNIE 2.0 and 3.0: BERT's tensors, and task type embeddings.
+
+Source: Sun et al. 2019, "ERNIE 2.0: A Continual Pre-training Framework".
+"""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_variants import BERT, IN_ORDER

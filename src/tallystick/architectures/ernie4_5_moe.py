@@ -32,8 +32,8 @@ from tallystick.errors import shown
 def ernie4_5_moe(c: Config) -> nn.Model:
     d, inner, bias, of = c.hidden_size, c.moe_intermediate_size, c.use_bias, c.moe_num_experts
     attends = kit.attention(c, kit.heads(c), bias=bias)
-    # What the experts keep is not told: they are chosen by other scores than they are weighted by. No gradient changes
-    # the bias between the two, though it is a parameter.
+    # Activations are not modelled: experts are chosen by biased scores and weighted by unbiased
+    # ones. The bias is a parameter that receives no gradient.
     balance = nn.Router(None, e_score_correction_bias=nn.Parameter((1, of), trainable=False))
     shared = kit.gated_mlp(d, inner * c.moe_num_shared_experts, bias=bias) if c.moe_num_shared_experts else None
     used = kit.experts_used(c, "moe_num_experts", by="moe_k")
@@ -52,7 +52,10 @@ def ernie4_5_moe(c: Config) -> nn.Model:
 
 
 def _sparse(c: Config) -> Container[int]:
-    """Every `moe_layer_interval`-th layer has experts, from the one at `moe_layer_start_index` to that at the end, or -1."""
+    """Sparse layers: every `moe_layer_interval`-th, from `..._start_index` to `..._end_index`.
+
+    An end index of -1 is the last layer.
+    """
     first, last, step = int(c.moe_layer_start_index), c.moe_layer_end_index, int(c.moe_layer_interval)
     if last is not None and (type(last) is not int or last < -1):
         raise c.refuse(f"moe_layer_end_index is {shown(last)}, expected the number of a layer, or -1 for the last one")

@@ -1,4 +1,8 @@
-"""EXAONE 4 (LG AI Research 2025, "EXAONE 4.0: Unified Large Language Models Integrating Non-reasoning and Reasoning Modes")."""
+"""EXAONE 4: QK norm, post-norms, and sliding windows in most layers.
+
+Source: LG AI Research 2025, "EXAONE 4.0: Unified Large Language Models Integrating
+Non-reasoning and Reasoning Modes".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,7 @@
-"""K-EXAONE (LG AI Research 2026, "K-EXAONE Technical Report"): EXAONE 4's attention, experts beside one shared."""
+"""K-EXAONE: EXAONE 4's attention, routed and shared experts.
+
+Source: LG AI Research 2026, "K-EXAONE Technical Report".
+"""
 
 from typing import Any
 
@@ -45,7 +48,7 @@ def exaone_moe(c: Config) -> nn.Model:
 
 
 def _mixture(c: Config) -> nn.Module:
-    """Experts chosen by sigmoids, and by a bias that balances their load, which a rule sets: published beside the router."""
+    """Sigmoid-routed experts with a balancing bias (a buffer), stored next to the router."""
     inner, of = c.moe_intermediate_size, c.num_experts
     balance: dict[str, Any] = {"e_score_correction_bias": nn.Buffer(of)}
     return kit.mixture(

@@ -1,11 +1,14 @@
-"""Falcon (Almazrouei et al. 2023, "The Falcon Series of Open Language Models"), its first and its 40B design."""
+"""Falcon: the original and the new (40B) decoder architecture.
+
+Source: Almazrouei et al. 2023, "The Falcon Series of Open Language Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import OLDER
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 
-ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP do not share a norm
+ONE_EACH = 2  # num_ln_in_parallel_attn: attention and MLP have a norm each
 
 
 @architecture(
@@ -57,10 +60,10 @@ def falcon(c: Config) -> nn.Model:
 
 
 def _key_value_heads(c: Config) -> int:
-    """One head of keys and values for all queries, or for each group of them, or for each."""
+    """Key/value heads: one (multi-query), one per group (new design), or one per query head."""
     if not c.new_decoder_architecture:
         return 1 if c.multi_query else c.num_attention_heads
-    if c.num_kv_heads:  # groups of queries, whatever multi_query says
+    if c.num_kv_heads:  # grouped-query, whatever multi_query says
         c.require_divisible("num_attention_heads", by="num_kv_heads")
     heads: int = c.num_kv_heads or c.num_attention_heads
     return heads
@@ -70,7 +73,7 @@ def _norms(c: Config) -> tuple[str, ...]:
     """Names of the norms in a block."""
     if not c.parallel_attn:
         return "post_attention_layernorm", "input_layernorm"
-    # Side by side, attention and MLP can share one norm; the new design gives each its own.
+    # In parallel, attention and MLP can share one norm; the new architecture has one for each.
     norms = c.num_ln_in_parallel_attn
     separate = c.new_decoder_architecture if norms is None else norms == ONE_EACH
     return ("ln_attn", "ln_mlp") if separate else ("input_layernorm",)

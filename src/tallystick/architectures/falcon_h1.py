@@ -1,4 +1,7 @@
-"""Falcon-H1 (TII 2025, "Falcon-H1: A Family of Hybrid-Head Language Models"): attention and Mamba 2 side by side in each layer."""
+"""Falcon-H1: attention and Mamba 2 in parallel in each layer.
+
+Source: TII 2025, "Falcon-H1: A Family of Hybrid-Head Language Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import MAMBA2, MAMBA2_RUNS, mamba2_of
@@ -29,7 +32,8 @@ def falcon_h1(c: Config) -> nn.Model:
     d = c.hidden_size
     inner = c.mamba_d_ssm or c.mamba_expand * d
     block = nn.Module(
-        feed_forward=kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),  # multipliers: how it runs is not told
+        # No activation: activations behind the multipliers are not modelled.
+        feed_forward=kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias),
         mamba=mamba2_of(c, inner, output_bias=c.projectors_bias, norm=c.mamba_rms_norm),
         self_attn=kit.attention(c, kit.heads(c), bias=c.attention_bias),
         input_layernorm=nn.RMSNorm(d),

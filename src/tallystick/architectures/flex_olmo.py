@@ -1,4 +1,7 @@
-"""FlexOlmo (Shi et al. 2025, "FlexOlmo: Open Language Models for Flexible Data Use"): OLMo 2 with experts."""
+"""FlexOlmo: OLMo 2 with experts.
+
+Source: Shi et al. 2025, "FlexOlmo: Open Language Models for Flexible Data Use".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.olmo2 import block

@@ -1,4 +1,4 @@
-"""Flint (Recursive SI 2026): Qwen3's attention with windows and sinks, experts beside one shared."""
+"""Flint (Recursive SI 2026): Qwen3's attention with windows and sinks, a shared expert."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.qwen3_moe import dense_layers
@@ -28,13 +28,13 @@ from tallystick.core.registry import Config, architecture, nonnegative
 )
 def flint(c: Config) -> nn.Model:
     d, runs = c.hidden_size, kit.heads(c, windows=_windows(c), sinks=True)
-    # A sink is one more score for each head, which lets it attend to nothing.
+    # A sink is an additional logit per head that lets it attend to nothing.
     sinks = kit.as_published(c, {"sinks": "softmax_offset"}, sinks=nn.Parameter((c.num_attention_heads,)))
     attends = kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs), **sinks)
     dense = kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size), nn.RMSNorm(d))
     if not c.num_experts:
         return kit.decoder(c, dense)
-    moe = kit.mixture(  # what is read by the shared expert and by the others is not told
+    moe = kit.mixture(  # no `scoring`: activations are not modelled
         c,
         c.moe_intermediate_size,
         kit.experts_used(c, "num_experts"),
@@ -47,7 +47,7 @@ def flint(c: Config) -> nn.Model:
 
 
 def _windows(c: Config) -> nn.Windows:
-    """The first two layers see all, and so do every fourth and the last one; the others see a window."""
+    """Full attention in the first two layers, every fourth and the last; windows elsewhere."""
     last = kit.listable(c) - 1 if c.layer_types is None else 0
     near = (not (layer < 2 or layer % 4 == 1 or layer == last) for layer in range(last + 1))
     return kit.windows_of(c, kit.in_runs(near, c.sliding_window, None))

@@ -1,4 +1,7 @@
-"""Fuyu (Adept 2023, "Fuyu-8B: A Multimodal Architecture for AI Agents"): Persimmon, and patches projected among its tokens."""
+"""Fuyu: Persimmon with image patches projected into the token sequence.
+
+Source: Adept 2023, "Fuyu-8B: A Multimodal Architecture for AI Agents".
+"""
 
 from tallystick.architectures.kit.towers import behind
 from tallystick.architectures.persimmon import persimmon
@@ -11,7 +14,7 @@ TEXT = part_of("persimmon", tied_above=True, own_type=True)
 @architecture(
     "fuyu",
     "FuyuForCausalLM",
-    # Published configs hold the keys of the language model beside the others.
+    # Published configs hold the text model's keys at the top level.
     parts={"text_config": TEXT._replace(beside=True)},
     patch_size=30,
     num_channels=3,

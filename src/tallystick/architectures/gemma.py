@@ -1,4 +1,7 @@
-"""Gemma (Gemma Team 2024, "Gemma: Open Models Based on Gemini Research and Technology")."""
+"""Gemma (Gemma Team 2024).
+
+Source: "Gemma: Open Models Based on Gemini Research and Technology".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,7 @@
-"""Gemma 2 (Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size")."""
+"""Gemma 2: alternating sliding windows, pre- and post-norms, logit soft-capping.
+
+Source: Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -41,7 +44,7 @@ def gemma2(c: Config) -> nn.Model:
 
 
 def attends(c: Config) -> nn.Attention:
-    """Every other layer sees a window, and a tanh can bound the scores."""
-    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
+    """Return attention with a window in every other layer and optional soft-capping."""
+    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers requires it even if head_dim is stated
     windows = kit.windows_of(c, ((c.sliding_window, 1), (None, 1)))
     return kit.attention(c, kit.heads(c, windows=windows, capped=bool(c.attn_logit_softcapping)), bias=c.attention_bias)

@@ -1,4 +1,4 @@
-"""Gemma 3 without its eyes (Gemma Team 2025, "Gemma 3 Technical Report")."""
+"""Gemma 3's text model (Gemma Team 2025, "Gemma 3 Technical Report")."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -27,7 +27,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
     tie_word_embeddings=True,
 )
 def gemma3_text(c: Config) -> nn.Model:
-    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
+    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers requires it even if head_dim is stated
     d, runs = c.hidden_size, kit.heads(c, windows=_windows(c))
     block = nn.Module(
         self_attn=kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs, kind="gemma")),
@@ -41,7 +41,7 @@ def gemma3_text(c: Config) -> nn.Model:
 
 
 def _windows(c: Config) -> nn.Windows:
-    """Five layers that see a window, then one that sees all. Where a window looks both ways, half of it looks back."""
+    """Five window layers per full-attention layer; a bidirectional window looks back by half."""
     windows = kit.windows_of(c, ((c.sliding_window, int(c.sliding_window_pattern) - 1), (None, 1)))
     if not c.use_bidirectional_attention:
         return windows

@@ -1,4 +1,7 @@
-"""Gemma 3n without eyes and ears (Gemma Team 2025, "Gemma 3n"): streams, an embedding for each layer, borrowed keys and values."""
+"""Gemma 3n's text model: AltUp streams, per-layer embeddings, shared keys and values.
+
+Source: Gemma Team 2025, "Gemma 3n".
+"""
 
 from itertools import groupby
 
@@ -7,7 +10,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, per_layer
 from tallystick.errors import BadInput
 
-FULL = 5  # every fifth layer sees all, the others a window
+FULL = 5  # every fifth layer has full attention, the others a window
 
 
 @architecture(
@@ -31,7 +34,7 @@ FULL = 5  # every fifth layer sees all, the others a window
     tie_word_embeddings=True,
 )
 def gemma3n_text(c: Config) -> nn.Model:
-    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
+    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers requires it even if head_dim is stated
     d, each = c.hidden_size, c.hidden_size_per_layer_input
     layers, more = c.num_hidden_layers, c.altup_num_inputs - 1
     return kit.decoder(
@@ -51,7 +54,10 @@ def _norm(width: int) -> nn.Module:
 
 
 def _layers(c: Config) -> nn.ModuleList:
-    """The last `num_kv_shared_layers` borrow the keys and values of the last layer before them that sees as far."""
+    """Stack whose last `num_kv_shared_layers` reuse keys and values of an earlier layer.
+
+    They reuse the last earlier layer with the same window.
+    """
     count, shared, widths = c.num_hidden_layers, c.num_kv_shared_layers, c.intermediate_size
     own = count - shared
     if c.layer_types is not None and (not isinstance(c.layer_types, list) or len(c.layer_types) != count):
@@ -70,14 +76,17 @@ def _layers(c: Config) -> nn.ModuleList:
 
 
 def _lent(c: Config, own: int) -> bool:
-    """Whether each kind of layer is among the first `own`."""
+    """Whether each kind of layer is among the first `own` layers."""
     if isinstance(c.layer_types, list):
         return set(map(str, c.layer_types[: int(own)])) == set(map(str, c.layer_types))
     return own >= FULL or c.num_hidden_layers < FULL
 
 
 def borrowing(c: Config, kinds: list[str]) -> list[bool]:
-    """Which layers of these kinds borrow. Where more are shared than there are, all do but those that lend, as transformers has it."""
+    """Return which layers reuse another layer's keys and values, given the kind of each layer.
+
+    As in transformers, if more layers share than there are, all but the lending layers do.
+    """
     own = len(kinds) - int(c.num_kv_shared_layers)
     before = kinds[:own]
     if own < len(kinds) and set(before) != set(kinds):
@@ -97,7 +106,7 @@ def _block(c: Config, width: int, *, borrowed: bool) -> nn.Module:
     d, each = c.hidden_size, c.hidden_size_per_layer_input
     return nn.Module(
         self_attn=_attention(c, borrowed=borrowed),
-        mlp=kit.gated_mlp(d, width),  # how streams run is not told, so nothing is
+        mlp=kit.gated_mlp(d, width),  # activations of AltUp are not modelled
         input_layernorm=_norm(d),
         post_attention_layernorm=_norm(d),
         pre_feedforward_layernorm=_norm(d),
@@ -129,9 +138,10 @@ def _attention(c: Config, *, borrowed: bool) -> nn.Attention:
 
 
 def _altup(d: int, streams: int) -> nn.TokenMixer:
-    """Several streams, of which a layer runs on one and corrects all (Baykal et al. 2023, "Alternating Updates").
+    """AltUp: a layer runs on one stream and corrects all of them.
 
-    Each is predicted from all of them, and the router is asked before the layer and once more after it.
+    All streams predict each stream. The router runs before the layer and again after it.
+    Source: Baykal et al. 2023, "Alternating Updates".
     """
     return nn.TokenMixer(
         d * streams * streams + d * streams,

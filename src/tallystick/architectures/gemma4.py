@@ -1,4 +1,4 @@
-"""Gemma 4 (Gemma Team 2026): the text model, behind the towers that its config has."""
+"""Gemma 4 (Gemma Team 2026): the text model and the towers that the config has."""
 
 from tallystick.architectures.gemma4_text import gemma4_text
 from tallystick.architectures.kit.gemma4_towers import AUDIO_CONFIG, VISION_CONFIG, ears, eyes
@@ -30,5 +30,5 @@ def gemma4(c: Config) -> nn.Model:
 
 
 def embedder(given: int, text: Config) -> nn.Tower:
-    """What makes of a tower's vectors such as those of tokens, behind a norm without a scale."""
+    """Return a projection of a tower's vectors to the text width, after a norm without scale."""
     return nn.Tower(embedding_projection=nn.Linear(given, text.hidden_size, bias=False))

@@ -1,4 +1,8 @@
-"""Gemma 4 without eyes and ears (Gemma Team 2026): wider heads where all is seen, borrowed keys, an embedding for each layer."""
+"""Gemma 4's text model (Gemma Team 2026): wider global heads, shared keys and values, PLE.
+
+Full-attention layers have other head sizes than window layers. Layers can have their own token
+embeddings (per-layer embeddings, PLE), and experts.
+"""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -12,9 +16,9 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
 
 NEAR, FULL = "sliding_attention", "full_attention"
-PATTERN = 6  # every sixth layer sees all, the others a window
+PATTERN = 6  # every sixth layer has full attention, the others a window
 OF_HEADS = ("num_key_value_heads", "head_dim")
-BY_KIND = "by kind"  # the sizes of heads, where `per_layer_config` does not give them layer by layer
+BY_KIND = "by kind"  # head sizes come from the kind of layer, not from `per_layer_config`
 
 KEYS: dict[str, Any] = {
     "vocab_size": 262144,
@@ -68,15 +72,21 @@ def gemma4_text(c: Config) -> nn.Model:
     )
 
 
-def of_two_kinds(c: Config, more: Mapping[str, nn.Node], **beside: nn.Module) -> nn.Model:
-    """Layers that see a window and layers that see all; `more` is in each of them, `beside` is beside them."""
+def of_two_kinds(c: Config, more: Mapping[str, nn.Node], **extras: nn.Module) -> nn.Model:
+    """Return the model with window layers and full-attention layers.
+
+    Args:
+        c: the config.
+        more: further children of each layer.
+        extras: further children of ``model``.
+    """
     kinds = _kinds(c)
     sizes = _sizes(c, kinds)
     runs = [(kind, len(list(run))) for kind, run in groupby(zip(kinds, borrowing(c, kinds), strict=True))]
     blocks = {kind: _block(c, sizes[kind[0]], *kind, more) for kind in {kind for kind, _ in runs}}
     layers = nn.ModuleList(*((count, blocks[kind]) for kind, count in runs))
     capped = bool(c.final_logit_softcapping)
-    return kit.decoder(c, layers, _norm(c.hidden_size), capped=capped, head_bias=False, **beside)
+    return kit.decoder(c, layers, _norm(c.hidden_size), capped=capped, head_bias=False, **extras)
 
 
 def _norm(width: int) -> nn.Module:
@@ -84,7 +94,7 @@ def _norm(width: int) -> nn.Module:
 
 
 def _kinds(c: Config) -> list[str]:
-    """What each layer sees; the last one sees all, whatever is listed."""
+    """Kind of each layer; the last one always has full attention."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
         listed = [FULL if (layer + 1) % PATTERN == 0 else NEAR for layer in range(kit.listable(c))]
@@ -94,7 +104,7 @@ def _kinds(c: Config) -> list[str]:
 
 
 def _sizes(c: Config, kinds: list[str]) -> dict[str, tuple[int, int]]:
-    """The heads of keys and values of each kind of layer, and their size."""
+    """Key/value heads and head size of each kind of layer."""
     stated = getattr(c, OWN_SIZES)
     if stated == BY_KIND:
         keys = c.num_global_key_value_heads if c.attention_k_eq_v else None
@@ -109,7 +119,7 @@ def _sizes(c: Config, kinds: list[str]) -> dict[str, tuple[int, int]]:
 
 
 def _by_layer(c: Config, stated: object, count: int) -> dict[int, Mapping[str, Any]]:
-    """What `per_layer_config` says of each layer: null says nothing of any."""
+    """Entries of `per_layer_config` by layer; null: none."""
     if stated is None:
         return {}
     if not isinstance(stated, Mapping) or not all(isinstance(own, Mapping) for own in stated.values()):
@@ -121,7 +131,7 @@ def _by_layer(c: Config, stated: object, count: int) -> dict[int, Mapping[str, A
 
 
 def _stated_size(c: Config, kind: str, layers: list[Mapping[str, Any]]) -> tuple[int, int]:
-    """The sizes of one kind of layer, which rotary positions need to be the same in all of them."""
+    """Head sizes of one kind of layer; rotary positions require them to be equal."""
     sizes = []
     for key in OF_HEADS:
         value, *others = [own.get(key, getattr(c, key)) for own in layers]
@@ -137,7 +147,7 @@ def _block(c: Config, sizes: tuple[int, int], kind: str, borrowed: bool, more: M
     inner = 2 * c.intermediate_size if borrowed and c.use_double_wide_mlp else c.intermediate_size
     return nn.Module(
         self_attn=_attention(c, *sizes, kind=kind, borrowed=borrowed),
-        mlp=kit.gated_mlp(d, inner),  # how all of a block runs is not told, so nothing is
+        mlp=kit.gated_mlp(d, inner),  # no runtime info: activations of the block are not modelled
         input_layernorm=norm,
         post_attention_layernorm=norm,
         pre_feedforward_layernorm=norm,
@@ -148,7 +158,7 @@ def _block(c: Config, sizes: tuple[int, int], kind: str, borrowed: bool, more: M
 
 
 def _attention(c: Config, keys: int, size: int, *, kind: str, borrowed: bool) -> nn.Attention:
-    """Values may be the keys again, where all is seen; a norm without a scale is on values."""
+    """Attention; full-attention layers may reuse keys as values. The value norm has no scale."""
     if int(c.num_attention_heads) % int(keys):
         raise c.refuse(
             f"num_attention_heads = {int(c.num_attention_heads)} is not divisible by num_key_value_heads = {int(keys)}",
@@ -163,13 +173,13 @@ def _attention(c: Config, keys: int, size: int, *, kind: str, borrowed: bool) ->
 
 
 def _window(c: Config) -> int:
-    """How far a layer sees. Where a window looks both ways, half of it looks back."""
+    """The window, in tokens; a bidirectional window looks back by half."""
     window: int = c.sliding_window
     return int(window) // 2 + 1 if c.use_bidirectional_attention == "all" else window
 
 
 def _experts(c: Config) -> dict[str, nn.Node]:
-    """What a layer has for its experts, beside a plain MLP."""
+    """Modules of a MoE layer, in addition to its dense MLP."""
     d, of, inner = c.hidden_size, c.num_experts, c.moe_intermediate_size
     for key in ("num_experts", "moe_intermediate_size"):
         if getattr(c, key) is None:

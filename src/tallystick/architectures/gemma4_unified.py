@@ -1,4 +1,4 @@
-"""Gemma 4 12B (Gemma Team 2026): the text model, and patches of images and frames of sound projected without towers."""
+"""Gemma 4 12B (Gemma Team 2026): image patches and audio frames projected without towers."""
 
 from tallystick.architectures.gemma4 import embedder
 from tallystick.architectures.gemma4_unified_text import gemma4_unified_text
@@ -40,7 +40,7 @@ def gemma4_unified(c: Config) -> nn.Model:
 
 
 def _patches(c: Config, text: Config) -> nn.Tower:
-    """Square patches of three colours, with two learned positions each."""
+    """Square RGB patches, with two learned positions each."""
     side, d = c.patch_size * c.pooling_kernel_size, c.mm_embed_dim
     pixels = side * side * 3
     return nn.Tower(

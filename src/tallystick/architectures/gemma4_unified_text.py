@@ -1,4 +1,4 @@
-"""Gemma 4 12B without eyes and ears (Gemma Team 2026): as `gemma4_text`, without embeddings for each layer and without experts."""
+"""Gemma 4 12B's text model (Gemma Team 2026): `gemma4_text` without PLE and experts."""
 
 from tallystick.architectures.gemma4_text import KEYS, RUNNING, of_two_kinds
 from tallystick.core import nodes as nn

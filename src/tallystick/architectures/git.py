@@ -1,4 +1,7 @@
-"""GIT (Wang et al. 2022, "GIT: A Generative Image-to-text Transformer"): CLIP's tower, and a decoder of BERT's layers."""
+"""GIT: CLIP's vision tower and a decoder of BERT layers.
+
+Source: Wang et al. 2022, "GIT: A Generative Image-to-text Transformer".
+"""
 
 from tallystick.architectures.kit.bert import embeddings
 from tallystick.architectures.kit.towers import clip_block, patches
@@ -33,10 +36,10 @@ VISION_CONFIG = NestedConfig(
 )
 def git(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
-    d, inner, eyes = c.hidden_size, c.intermediate_size, c.part("vision_config")
+    d, inner, vision = c.hidden_size, c.intermediate_size, c.part("vision_config")
     each = nn.Linear(d, d)
     block = nn.Module(
-        # The vectors of an image stand before the tokens, if there is one, and see one another.
+        # Image vectors, if any, precede the tokens and attend to one another.
         attention=nn.Attention(
             nn.Heads(c.num_attention_heads, c.num_attention_heads, d / c.num_attention_heads, rotary=0),
             self=nn.Module(query=each, key=each, value=each),
@@ -49,12 +52,12 @@ def git(c: Config) -> nn.Model:
     return nn.Model(
         git=nn.Module(
             embeddings=embeddings(c, types=False),
-            image_encoder=nn.Tower(vision_model=_clip(eyes)),
+            image_encoder=nn.Tower(vision_model=_clip(vision)),
             encoder=nn.Module(layer=nn.Repeat(c.num_hidden_layers, block)),
             visual_projection=nn.Tower(
-                visual_projection=nn.Module(**{"0": nn.Linear(eyes.hidden_size, d), "1": nn.LayerNorm(d)})
+                visual_projection=nn.Module(**{"0": nn.Linear(vision.hidden_size, d), "1": nn.LayerNorm(d)})
             ),
-            img_temporal_embedding=None if images is None else _moments(images, eyes.hidden_size),
+            img_temporal_embedding=None if images is None else _moments(images, vision.hidden_size),
         ),
         output=nn.Head(d, c.vocab_size, bias=True),
         tie=("output.weight", "git.embeddings.word_embeddings.weight") if c.tie_word_embeddings else None,
@@ -62,12 +65,12 @@ def git(c: Config) -> nn.Model:
 
 
 def _moments(images: int, width: int) -> nn.ModuleList:
-    """A vector for each image of a row of them."""
+    """One temporal position embedding per image of a sequence."""
     return nn.ModuleList((images, nn.Parameter((1, 1, width), "position_embedding")))
 
 
 def _clip(c: Config) -> nn.Module:
-    """CLIP's encoder, whose first norm has its name from CLIP's code."""
+    """CLIP's encoder; `pre_layrnorm` is spelled as in CLIP's code."""
     d = c.hidden_size
     return nn.Module(
         embeddings=nn.Module(class_embedding=nn.Parameter((d,)), **patches(c, bias=False, more=1).children),

@@ -1,4 +1,8 @@
-"""GLM-4 9B and GLM-Edge (GLM Team 2024, "ChatGLM: A Family of Large Language Models from GLM-130B to GLM-4 All Tools")."""
+"""GLM-4 9B and GLM-Edge.
+
+Source: GLM Team 2024, "ChatGLM: A Family of Large Language Models from GLM-130B to GLM-4 All
+Tools".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -27,6 +31,6 @@ def glm(c: Config) -> nn.Model:
 
 
 def half_turned(c: Config) -> nn.Attention:
-    """Half of each head is turned by its position."""
+    """Return attention with partial rotary positions: by default half of each head."""
     runs = kit.heads(c, rotary=kit.rotary_dim(c, c.head_dim))
     return kit.attention(c, runs, bias=c.attention_bias, output_bias=False)

@@ -1,4 +1,4 @@
-"""GLM-4-0414 (GLM Team 2025): GLM-4 with a norm behind each sublayer too."""
+"""GLM-4-0414 (GLM Team 2025): GLM-4 with post-norms in addition to pre-norms."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.glm import half_turned

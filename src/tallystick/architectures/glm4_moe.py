@@ -1,4 +1,7 @@
-"""GLM-4.5 and 4.6 (GLM Team 2025, "GLM-4.5: Agentic, Reasoning, and Coding Foundation Models"), without multi-token prediction."""
+"""GLM-4.5 and 4.6: DeepSeek-V3's experts, without multi-token prediction.
+
+Source: GLM Team 2025, "GLM-4.5: Agentic, Reasoning, and Coding Foundation Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import dense_first, sigmoid_mixture

@@ -1,4 +1,7 @@
-"""GLM-4.7-Flash (Z.ai 2026), after GLM-4.5 (GLM Team 2025): latent attention, and experts beside one shared."""
+"""GLM-4.7-Flash (Z.ai 2026): latent attention (MLA), routed and shared experts.
+
+It follows GLM-4.5 (GLM Team 2025).
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention, sigmoid_mixture
@@ -33,9 +36,9 @@ def glm4_moe_lite(c: Config) -> nn.Model:
 
 
 def some_dense(c: Config, first: int, attends: nn.Attention, moe: nn.Module) -> nn.ModuleList:
-    """Blocks of which the `first`, or those that are listed, have a plain MLP, and the others experts."""
+    """Return blocks that are dense as listed (or the `first` ones), with experts in the others."""
     d = c.hidden_size
-    dense = kit.gated_mlp(d, c.intermediate_size)  # how the experts run is not told, so nothing is
+    dense = kit.gated_mlp(d, c.intermediate_size)  # activations are not modelled, as for the experts
     return kit.dense_and_sparse(
         c, first, kit.pre_norm(attends, dense, nn.RMSNorm(d)), kit.pre_norm(attends, moe, nn.RMSNorm(d))
     )

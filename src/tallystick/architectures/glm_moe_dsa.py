@@ -1,4 +1,7 @@
-"""GLM-5 (GLM Team 2026, "GLM-5: from Vibe Coding to Agentic Engineering"): DeepSeek-V3.2's blocks, of which some share an indexer's choice."""
+"""GLM-5: DeepSeek-V3.2's blocks; some layers share an earlier layer's indexer selection.
+
+Source: GLM Team 2026, "GLM-5: from Vibe Coding to Agentic Engineering".
+"""
 
 from collections.abc import Callable
 
@@ -8,7 +11,7 @@ from tallystick.architectures.deepseek_v32 import CHOSEN, indexed_attention
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative
 
-INDEXERS = ("full", "shared")  # an indexer of its own, or what the one before chose
+INDEXERS = ("full", "shared")  # has its own indexer, or uses the previous selection
 
 
 @architecture(
@@ -51,7 +54,7 @@ def glm_moe_dsa(c: Config) -> nn.Model:
 
 
 def _spelled(c: Config) -> list[str] | None:
-    """The kinds of `indexer_types` where an older config lists them under another key, or spells them: ``FSSF``."""
+    """Indexer types from the older key `index_topk_pattern`: a list, or letters (``FSSF``)."""
     stated, count = c.index_topk_pattern, int(c.num_hidden_layers)
     if c.indexer_types is not None or stated is None:
         return None
@@ -63,7 +66,7 @@ def _spelled(c: Config) -> list[str] | None:
 
 
 def _block(c: Config) -> Callable[[str, str], nn.Module]:
-    """The block of a layer: what feeds forward in it, and whether it has an indexer."""
+    """Return a function that builds the block of a layer from its MLP kind and indexer type."""
     d = c.hidden_size
     feed = {"dense": kit.gated_mlp(d, c.intermediate_size), "sparse": sigmoid_mixture(c, scoring=None)}
     attends = {kind: indexed_attention(c, own=kind == "full") for kind in INDEXERS}

@@ -1,4 +1,7 @@
-"""GOT-OCR 2 (Wei et al. 2024, "General OCR Theory"): ViTDet's tower, as in Segment Anything, and Qwen2 behind it."""
+"""GOT-OCR 2: ViTDet's vision tower, as in Segment Anything, and Qwen2.
+
+Source: Wei et al. 2024, "General OCR Theory".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import behind, conv
@@ -36,7 +39,7 @@ TEXT = part_of(
         "num_key_value_heads": 16,
     },
 )
-WHOLE = [2, 5, 8, 11]  # the layers that see the whole image, the others a window
+WHOLE = [2, 5, 8, 11]  # layers with global attention; the others use a window
 
 
 @architecture(
@@ -46,13 +49,13 @@ WHOLE = [2, 5, 8, 11]  # the layers that see the whole image, the others a windo
     tie_word_embeddings=True,
 )
 def got_ocr2(c: Config) -> nn.Model:
-    text, eyes = c.part("text_config"), c.part("vision_config")
-    d, channels = text.hidden_size, eyes.output_channels
+    text, vision = c.part("text_config"), c.part("vision_config")
+    d, channels = text.hidden_size, vision.output_channels
     return behind(
         c,
         qwen2(text),
         apart=True,
-        vision_tower=_vitdet(eyes),
+        vision_tower=_vitdet(vision),
         multi_modal_projector=nn.Tower(
             conv_upsampler1=conv(channels, 2 * channels, 3, 3, bias=False),
             conv_upsampler2=conv(2 * channels, d, 3, 3, bias=False),
@@ -62,7 +65,10 @@ def got_ocr2(c: Config) -> nn.Model:
 
 
 def _vitdet(c: Config) -> nn.Tower:
-    """ViTDet (Li et al. 2022, "Exploring Plain Vision Transformer Backbones for Object Detection")."""
+    """The ViTDet tower.
+
+    Source: Li et al. 2022, "Exploring Plain Vision Transformer Backbones for Object Detection".
+    """
     d, out, across = c.hidden_size, c.output_channels, kit.rounded(c.image_size, c.patch_size)
     listed = WHOLE if c.global_attn_indexes is None else c.global_attn_indexes
     if not isinstance(listed, list) or not all(type(layer) is int for layer in listed):
@@ -81,7 +87,7 @@ def _vitdet(c: Config) -> nn.Tower:
 
 
 def _block(c: Config, sees: int) -> nn.Module:
-    """A layer that sees a square of so many patches: how far apart two are is learned for each axis."""
+    """A layer that attends within `sees` × `sees` patches; relative positions per axis."""
     d, size = c.hidden_size, kit.rounded(c.hidden_size, c.num_attention_heads)
     apart = nn.Parameter((2 * sees - 1, size), "position_embedding") if c.use_rel_pos else None
     return nn.Module(

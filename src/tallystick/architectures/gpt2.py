@@ -40,7 +40,7 @@ def gpt2(c: Config) -> nn.Model:
             resid_dropout=nn.Dropout(d, c.resid_pdrop),
         ),
         ln_2=nn.LayerNorm(d),
-        # As a decoder beside an encoder: keys and values come from there, queries from here.
+        # Cross-attention: keys and values from encoder states, queries from the decoder.
         crossattention=nn.Attention(c_attn=nn.Conv1D(d, 2 * d), q_attn=nn.Conv1D(d, d), c_proj=nn.Conv1D(d, d))
         if cross
         else None,

@@ -1,4 +1,7 @@
-"""GPT-BigCode: SantaCoder and StarCoder (Li et al. 2023, "StarCoder: may the source be with you!"), one key for all queries."""
+"""GPT-BigCode: SantaCoder and StarCoder, with multi-query attention.
+
+Source: Li et al. 2023, "StarCoder: may the source be with you!".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import OLDER
@@ -43,7 +46,7 @@ def gpt_bigcode(c: Config) -> nn.Model:
             resid_dropout=nn.Dropout(d, c.resid_pdrop),
         ),
         ln_2=nn.LayerNorm(d),
-        # As a decoder beside an encoder: keys and values come from there, queries from here.
+        # Cross-attention: keys and values from encoder states, queries from the decoder.
         crossattention=nn.Attention(c_attn=nn.Linear(d, 2 * d), q_attn=nn.Linear(d, d), c_proj=nn.Linear(d, d))
         if cross
         else None,

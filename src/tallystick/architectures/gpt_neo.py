@@ -1,4 +1,8 @@
-"""GPT-Neo (Black et al. 2021, "GPT-Neo: Large Scale Autoregressive Language Modeling with Mesh-Tensorflow")."""
+"""GPT-Neo: GPT-2 with local attention in every other layer.
+
+Source: Black et al. 2021, "GPT-Neo: Large Scale Autoregressive Language Modeling with
+Mesh-Tensorflow".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import OLDER
@@ -28,7 +32,7 @@ from tallystick.core.registry import Config, architecture, optional
 def gpt_neo(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_heads")
     d, heads = c.hidden_size, c.num_heads
-    # Where a layer sees a window, that is a mask over all positions: as many are computed, and cached.
+    # Local attention is only a mask: all scores are computed, and all positions are cached.
     runs = nn.Heads(
         heads,
         heads,

@@ -1,4 +1,7 @@
-"""GPT-NeoX (Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language Model"), and Pythia."""
+"""GPT-NeoX and Pythia: parallel attention and MLP.
+
+Source: Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import OLDER

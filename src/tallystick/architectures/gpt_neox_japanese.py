@@ -1,4 +1,4 @@
-"""GPT-NeoX Japanese (ABEJA 2022): GPT-NeoX without biases, but for one behind the last attention."""
+"""GPT-NeoX Japanese (ABEJA 2022): GPT-NeoX without biases, except after the last attention."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -29,7 +29,7 @@ def gpt_neox_japanese(c: Config) -> nn.Model:
 
 
 def _block(c: Config, **behind: nn.Tensor) -> nn.Module:
-    """A block, and what is added `behind` its attention."""
+    """A block; `behind` are tensors added to its attention."""
     d, heads = c.hidden_size, c.num_attention_heads
     inner = c.intermediate_multiple_size * d
     return nn.Module(

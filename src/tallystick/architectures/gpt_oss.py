@@ -35,13 +35,13 @@ def gpt_oss(c: Config) -> nn.Model:
         down_proj_bias=nn.Parameter((of, d)),
     )
     block = nn.Module(
-        # A sink is one more logit for each head, which lets it attend to nothing.
+        # A sink is an additional logit per head that lets it attend to nothing.
         self_attn=kit.attention(
             c,
             kit.heads(
                 c,
                 windows=kit.windows_of(c, ((c.sliding_window, 1), (None, 1))),
-                rotary=int(c.head_dim) // 2,  # one cosine for a pair
+                rotary=int(c.head_dim) // 2,  # one cosine per pair
                 sinks=True,
             ),
             bias=c.attention_bias,

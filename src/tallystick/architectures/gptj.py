@@ -1,4 +1,8 @@
-"""GPT-J (Wang and Komatsuzaki 2021, "GPT-J-6B: A 6 Billion Parameter Autoregressive Language Model")."""
+"""GPT-J: parallel attention and MLP, rotary positions.
+
+Source: Wang and Komatsuzaki 2021, "GPT-J-6B: A 6 Billion Parameter Autoregressive Language
+Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -21,7 +25,7 @@ def gptj(c: Config) -> nn.Model:
     c.require_divisible("n_embd", by="n_head")
     d = c.n_embd
     inner = c.n_inner or 4 * d
-    # Attention and MLP run side by side behind one norm.
+    # Attention and MLP run in parallel after one norm.
     block = nn.ParallelBlock(
         ln_1=nn.LayerNorm(d),
         attn=nn.Attention(

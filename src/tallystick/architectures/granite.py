@@ -1,4 +1,7 @@
-"""Granite 3 (Granite Team 2024, "Granite 3.0 Language Models"), dense: Llama's tensors, other multipliers."""
+"""Granite 3, dense: Llama's tensors with scalar multipliers.
+
+Source: Granite Team 2024, "Granite 3.0 Language Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,4 @@
-"""Granite SWASH (IBM Research 2026): Granite with windows, and a sink for each head."""
+"""Granite SWASH (IBM Research 2026): Granite with sliding windows and a sink per head."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -24,13 +24,11 @@ RUNNING = {"sliding_window": nonnegative(128, nullable=True), "layer_types": Non
 )
 def granite_swa(c: Config) -> nn.Model:
     d = c.hidden_size
-    mlp = kit.gated_mlp(
-        d, c.intermediate_size, bias=c.mlp_bias
-    )  # positions differ by layer: what that keeps is not told
+    mlp = kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias)  # activations are not modelled: RoPE differs by layer
     return kit.decoder(c, kit.pre_norm(attends(c), mlp, nn.RMSNorm(d)))
 
 
 def attends(c: Config) -> nn.Attention:
-    """Every fourth layer sees all, the others a window. A sink is one more score, which lets a head attend to nothing."""
+    """Return attention: full in every fourth layer, windows elsewhere, and a sink per head."""
     runs = kit.heads(c, windows=kit.windows_of(c, ((None, 1), (c.sliding_window, 3))), sinks=True)
     return kit.attention(c, runs, bias=c.attention_bias, sinks=nn.Parameter((c.num_attention_heads,)))

@@ -25,20 +25,25 @@ def granitemoe(c: Config) -> nn.Model:
     return kit.decoder(c, block(c))
 
 
-def block(c: Config, **beside: nn.Node | None) -> nn.Module:
-    """Attention, experts, and what is `beside` them: what that reads together with them is not told."""
+def block(c: Config, **extras: nn.Node | None) -> nn.Module:
+    """Return a block of attention and experts.
+
+    Args:
+        c: the config.
+        extras: further modules; with any of them, the experts' activations are not modelled.
+    """
     d = c.hidden_size
     return nn.Module(
         self_attn=kit.attention(c, kit.heads(c), bias=c.attention_bias),
         input_layernorm=nn.RMSNorm(d),
         post_attention_layernorm=nn.RMSNorm(d),
-        block_sparse_moe=experts(c, told=not any(beside.values())),
-        **beside,
+        block_sparse_moe=experts(c, told=not any(extras.values())),
+        **extras,
     )
 
 
 def experts(c: Config, *, told: bool) -> nn.Module:
-    """The experts and their router; `told` is whether how they run is."""
+    """Return the experts and their router; `told`: whether their activations are modelled."""
     d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
     used = kit.experts_used(c, "num_local_experts")
     if not c.published:

@@ -1,4 +1,4 @@
-"""Granite SWASH with experts, and an MLP beside them that all tokens go through (IBM Research 2026)."""
+"""Granite SWASH with experts and a shared MLP (IBM Research 2026)."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.granite_swa import RUNNING, attends

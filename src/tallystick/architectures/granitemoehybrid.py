@@ -1,4 +1,4 @@
-"""Granite 4 (IBM Research 2025): Mamba 2, attention here and there; experts, if any, beside an MLP that all tokens go through."""
+"""Granite 4 (IBM Research 2025): Mamba 2 and some attention; shared MLP, optional experts."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.granitemoe import experts

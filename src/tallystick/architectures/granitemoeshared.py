@@ -1,4 +1,4 @@
-"""Granite 3 with experts, and an MLP beside them that all tokens go through (IBM Research 2025)."""
+"""Granite 3 with experts and a shared MLP (IBM Research 2025)."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.granitemoe import block
@@ -28,7 +28,7 @@ def granitemoeshared(c: Config) -> nn.Model:
 
 
 def shared_mlp(c: Config) -> nn.MLP:
-    """What all tokens go through beside the experts."""
+    """Return the shared MLP, which all tokens use in addition to their experts."""
     d, inner = c.hidden_size, c.shared_intermediate_size
     return nn.MLP(
         input_linear=nn.Linear(d, 2 * inner, bias=False),

@@ -23,7 +23,8 @@ from tallystick.core.registry import Config, architecture
 def helium(c: Config) -> nn.Model:
     d, norm = c.hidden_size, nn.RMSNorm(c.hidden_size, kind="rms32")
     like = kit.attention(c, kit.heads(c), bias=c.attention_bias)
-    # Whatever the heads give, the output projection reads the width: where these differ it can be built, but does not run.
+    # The output projection reads hidden_size. If the heads' output has another width, the model can
+    # be built but not run.
     attends = nn.Attention(like.heads, **{**like.children, "o_proj": nn.Linear(d, d, bias=False)})
     return kit.decoder(
         c, kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias), norm), norm

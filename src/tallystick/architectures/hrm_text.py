@@ -1,4 +1,7 @@
-"""HRM-Text (Sapient 2026), after the Hierarchical Reasoning Model (Wang et al. 2025): two stacks that run again and again."""
+"""HRM-Text (Sapient 2026): two layer stacks that run repeatedly.
+
+It follows the Hierarchical Reasoning Model (Wang et al. 2025).
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -21,10 +24,10 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
     tie_word_embeddings=False,
 )
 def hrm_text(c: Config) -> nn.Model:
-    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers asks it, though head_dim is stated
+    c.require_divisible("hidden_size", by="num_attention_heads")  # transformers requires it even if head_dim is stated
     d = c.hidden_size
     often = {"L_module": c.H_cycles * c.L_cycles, "H_module": c.H_cycles}
-    # A config that states the depth of a stack counts as num_hidden_layers how often any layer runs.
+    # If num_layers_per_stack is stated, num_hidden_layers counts all runs of all layers.
     depth = c.num_layers_per_stack or c.num_hidden_layers
     return nn.Model(
         " and ".join(f"the layers of {name} run {int(times)} times" for name, times in often.items()),
@@ -39,7 +42,7 @@ def hrm_text(c: Config) -> nn.Model:
 
 
 def _block(c: Config, times: int) -> nn.Module:
-    """Norms have no tensors. Each time that it runs, keys and values of its own are made and kept: as many heads more."""
+    """A block that runs `times` times; each run caches keys and values. Norms have no tensors."""
     d, queries, inner = c.hidden_size, c.num_attention_heads * c.head_dim, c.intermediate_size
     bias, names = c.attention_bias, ("gate_proj", "q_proj", "k_proj", "v_proj")
     runs = nn.Heads(times * c.num_attention_heads, times * c.num_attention_heads, c.head_dim)
@@ -49,7 +52,7 @@ def _block(c: Config, times: int) -> nn.Module:
         return nn.Module(
             self_attn=nn.Attention(runs, **reads, o_proj=output), mlp=kit.gated_mlp(d, inner, bias=c.mlp_bias)
         )
-    # Published with the matrices that read a token in one, but without their biases, if there are any.
+    # Checkpoints fuse the projections that read a token, but not their biases.
     return nn.Module(
         attn=nn.Attention(runs, gqkv_proj=nn.Linear(d, len(names) * queries, bias=False), o_proj=output),
         self_attn=nn.Attention(**_biases(queries, *names)) if bias else None,

@@ -1,4 +1,7 @@
-"""Hunyuan-A13B and Hunyuan-Large (Sun et al. 2024, "Hunyuan-Large: An Open-Source MoE Model"), experts beside one shared."""
+"""Hunyuan-A13B and Hunyuan-Large: routed experts and a shared MLP.
+
+Source: Sun et al. 2024, "Hunyuan-Large: An Open-Source MoE Model".
+"""
 
 from itertools import groupby
 
@@ -38,7 +41,7 @@ def hunyuan_v1_moe(c: Config) -> nn.Model:
 
 
 def _listed(c: Config) -> list[tuple[int, int]]:
-    """How many experts a token goes through, and in how many layers in a row, where that is listed for each layer."""
+    """Runs of (experts per token, layers), if `moe_topk` lists one number per layer."""
     listed = [int(used) for used in c.moe_topk[: int(c.num_hidden_layers)]]
     if len(listed) < c.num_hidden_layers or max(listed) > c.num_experts:
         raise c.refuse(
@@ -49,6 +52,6 @@ def _listed(c: Config) -> list[tuple[int, int]]:
 
 
 def _experts(c: Config, used: int) -> nn.Module:
-    shared = kit.gated_mlp(c.hidden_size, c.intermediate_size)  # what is read by it and by the others is not told
+    shared = kit.gated_mlp(c.hidden_size, c.intermediate_size)  # activations are not modelled
     moe = kit.mixture(c, c.intermediate_size, used, c.num_experts, under="wg", shared_mlp=shared)
     return nn.Module(gate=nn.Module(wg=moe.children["wg"]), **moe.with_children(wg=None).children)

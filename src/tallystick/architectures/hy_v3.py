@@ -1,4 +1,4 @@
-"""Hy3 (Tencent Hunyuan 2026): grouped heads with norms, and experts beside one shared."""
+"""Hy3 (Tencent Hunyuan 2026): grouped-query attention with QK norm, a shared expert."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -35,15 +35,15 @@ def hy_v3(c: Config) -> nn.Model:
 
 
 def _mixture(c: Config) -> nn.Module:
-    """Experts chosen by sigmoids and a bias; where no expert is shared, a whole MLP stands in its place."""
+    """Sigmoid-routed experts with a bias; without shared experts, a dense MLP takes their place."""
     inner, of = c.moe_intermediate_size, c.num_experts
     shared = kit.gated_mlp(c.hidden_size, inner * c.num_shared_experts or c.intermediate_size, bias=c.mlp_bias)
     bias = nn.Buffer(of, role="router")
-    beside = kit.as_published(
+    extras = kit.as_published(
         c,
         {"shared_experts": "shared_mlp", "e_score_correction_bias": "expert_bias"},
         shared_experts=shared,
         e_score_correction_bias=bias,
     )
     under = "router.gate" if c.published else "gate"
-    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), of, under=under, **beside)
+    return kit.mixture(c, inner, kit.experts_used(c, "num_experts"), of, under=under, **extras)

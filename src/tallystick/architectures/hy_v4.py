@@ -1,4 +1,4 @@
-"""Hy4 (Tencent Hunyuan 2026): DeepSeek-V3.2's attention with sinks and a gate of what it gives, and several streams."""
+"""Hy4 (Tencent Hunyuan 2026): DeepSeek-V3.2's attention with sinks, hyper-connections."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture
@@ -63,7 +63,7 @@ def _block(c: Config, feeding: str, indexing: str) -> nn.Module:
 
 
 def _mlp(c: Config, inner: int) -> nn.MLP:
-    """Of every gate a file says that it is linear, as transformers writes it."""
+    """A gated MLP; checkpoints name every gate `linear_gate`."""
     return nn.MLP(**kit.as_published(c, PUBLISHED, **kit.gated_mlp(c.hidden_size, inner).children))
 
 
@@ -73,7 +73,7 @@ def _mixture(c: Config) -> nn.Module:
 
 
 def _attention(c: Config, indexing: str) -> nn.Attention:
-    """With one more score for each head, and a gate of what it gives."""
+    """Indexed attention with a sink per head and an output gate."""
     heads = c.num_attention_heads
     more = kit.as_published(
         c,

@@ -1,4 +1,7 @@
-"""HyperCLOVA X SEED (NAVER Cloud 2025, "HyperCLOVA X THINK Technical Report"): Granite, whose sublayers can have a second norm."""
+"""HyperCLOVA X SEED: Granite, with optional post-norms.
+
+Source: NAVER Cloud 2025, "HyperCLOVA X THINK Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

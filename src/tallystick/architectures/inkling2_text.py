@@ -1,4 +1,7 @@
-"""Inkling 2 without its eyes (Thinking Machines 2026): each part reads what earlier blocks gave, by a query of its own."""
+"""Inkling 2's text model (Thinking Machines 2026): sublayers attend over previous blocks.
+
+A learned query per sublayer weighs the outputs of previous blocks.
+"""
 
 from collections.abc import Sequence
 from itertools import groupby, repeat
@@ -18,7 +21,7 @@ from tallystick.architectures.kit.variants import BARE
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
 
-# What files call a part.
+# Names in checkpoints.
 FILED = {
     "self_attn": "attn",
     "q_proj": "wq_du",
@@ -71,7 +74,7 @@ IRREGULAR = "what weighs the blocks before multiplies it with each of them"
 )
 def inkling2_text(c: Config) -> nn.Model:
     kinds = kit.listed(c, "layer_types", LAYER_KINDS, lambda layer: LAYER_KINDS[(layer + 1) % 6 != 0])
-    behind = [False, *repeat(True, len(kinds) - 1)]  # before the first layer there is nothing to read from
+    behind = [False, *repeat(True, len(kinds) - 1)]  # the first layer has no previous block
     layers = kit.in_turns(
         zip(kinds, behind, strict=True), lambda kind, reads: _block(c, near=kind == LAYER_KINDS[1], reads=reads)
     )
@@ -81,7 +84,7 @@ def inkling2_text(c: Config) -> nn.Model:
 
 
 def _as_filed(c: Config, layers: nn.ModuleList, kinds: Sequence[str]) -> nn.Model:
-    """Files hold all that weighs the blocks before in one place, and the head inside of the body."""
+    """The model as checkpoints name it: all block queries in `attn_res`, the head in the body."""
     d = c.hidden_size
     before = [(len(list(run)), _query(c, near=kind == LAYER_KINDS[1])) for kind, run in groupby(kinds[1:])]
     body = nn.Module(
@@ -100,12 +103,12 @@ def _as_filed(c: Config, layers: nn.ModuleList, kinds: Sequence[str]) -> nn.Mode
 
 
 def _query(c: Config, *, near: bool = True) -> nn.Tensor:
-    """What weighs the blocks before: where all is seen, for queries, keys and values each on its own."""
+    """A learned query over previous blocks; full-attention layers have one each for q, k and v."""
     return nn.Parameter((c.hidden_size,) if near else (3, c.hidden_size))
 
 
 def _block(c: Config, *, near: bool, reads: bool) -> nn.Module:
-    """Where all is seen, queries, keys and values each read on their own, behind a norm of their own."""
+    """A block; in full-attention layers q, k and v each have their own query and norm."""
     d = c.hidden_size
     norms = ("input",) if near else ("q_input", "k_input", "v_input")
     parts = kit.as_published(
@@ -131,7 +134,7 @@ def _convolution(c: Config, width: int) -> nn.Module:
 
 
 def _attention(c: Config, *, near: bool) -> nn.Attention:
-    """Inkling's, with a gate of what heads give, sinks that the token sets, and bounds on queries and distances."""
+    """Inkling's attention with an output gate, dynamic sinks, clipped queries and distances."""
     d, sizes = c.hidden_size, heads_of(c, near=near)
     mixing = _convolution(c, sizes.keys * sizes.size) if near else _moving_convolution(c, sizes)
     parts = kit.as_published(
@@ -150,7 +153,7 @@ def _attention(c: Config, *, near: bool) -> nn.Attention:
 
 
 def _moving_convolution(c: Config, sizes: Sizes) -> nn.Module:
-    """A short convolution, to whose weights the token adds some for each head."""
+    """A short convolution whose weights have a static part and a per-head part from the token."""
     taps = c.conv_kernel_size
     moving = nn.Parameter((sizes.keys * taps, c.hidden_size), "conv")
     still = nn.Parameter((taps, sizes.keys * sizes.size), "conv")

@@ -1,4 +1,7 @@
-"""Inkling without eyes and ears (Thinking Machines 2026): short convolutions in and around attention, and learned distances."""
+"""Inkling's text model (Thinking Machines 2026): short convolutions, learned distances.
+
+Keys, values, attention and MLP have one convolution each.
+"""
 
 from typing import NamedTuple
 
@@ -47,18 +50,18 @@ def inkling_text(c: Config) -> nn.Model:
     return without_tie(c, kit.in_turns(zip(_kinds(c), feeds, strict=True), lambda *kinds: _block(c, *kinds)))
 
 
-def without_tie(c: Config, layers: nn.ModuleList, **beside: nn.Node) -> nn.Model:
-    """The frame: a norm behind the embedding, and a head that is never tied to it."""
+def without_tie(c: Config, layers: nn.ModuleList, **extras: nn.Node) -> nn.Model:
+    """Return the frame: a norm after the embedding, and an untied LM head."""
     d = c.hidden_size
     embedding = nn.Module(weight=nn.Parameter((c.vocab_size, d), "token_embedding"), embed_norm=nn.RMSNorm(d))
     return nn.Model(
-        model=nn.Module(embed_tokens=embedding, layers=layers, norm=nn.RMSNorm(d), **beside),
+        model=nn.Module(embed_tokens=embedding, layers=layers, norm=nn.RMSNorm(d), **extras),
         lm_head=nn.Head(d, c.vocab_size),
     )
 
 
 def _kinds(c: Config) -> list[str]:
-    """How far each layer sees: as listed, or all but those of `local_layer_ids`, or but every sixth, a window."""
+    """Kind of each layer: as listed, by `local_layer_ids`, or full attention in every sixth."""
     local = c.local_layer_ids
     if local is not None and not isinstance(local, list):
         raise c.refuse("local_layer_ids must list the numbers of the layers that see a window, or be null")
@@ -100,7 +103,7 @@ class Sizes(NamedTuple):
 
 
 def heads_of(c: Config, *, near: bool) -> Sizes:
-    """The heads of a layer that sees a window, or of one that sees all."""
+    """Return the sizes of a layer: `near` if it has a window, else full attention."""
     c.require_divisible("num_attention_heads", by="num_key_value_heads")
     c.require_divisible("swa_num_attention_heads", by="swa_num_key_value_heads")
     if near:
@@ -109,22 +112,22 @@ def heads_of(c: Config, *, near: bool) -> Sizes:
 
 
 def attends(c: Config, sizes: Sizes, *, near: bool) -> nn.Heads:
-    """How these heads run."""
+    """Return the heads, without rotary positions."""
     window = c.sliding_window_size if near else None
     return nn.Heads(sizes.queries, sizes.keys, sizes.size, rotary=0, windows=((window, 1),))
 
 
 def kept(c: Config, sizes: Sizes) -> nn.Scan:
-    """The last inputs of all four convolutions of a layer."""
+    """Return the cached state: the last inputs of the layer's four convolutions."""
     widths = 2 * sizes.keys * sizes.size + 2 * c.hidden_size
     source = "Thinking Machines 2026, Inkling"
     return nn.Scan(nn.Recurrence(inputs=widths * c.conv_kernel_size, state=0, source=source, wide_inputs=True))
 
 
 def projections(c: Config, sizes: Sizes) -> dict[str, nn.Node]:
-    """Queries, keys, values and what they give; and for each head of queries, what weighs the profiles of distances."""
+    """Return the projections of attention, and of relative distance logits per query head."""
     d, queries, keys = c.hidden_size, sizes.queries * sizes.size, sizes.keys * sizes.size
-    weighs = c.d_rel * sizes.distances  # for each head
+    weighs = c.d_rel * sizes.distances  # multiplications per query head
     return {
         "q_proj": nn.Linear(d, queries, bias=False),
         "k_proj": nn.Linear(d, keys, bias=False),
@@ -136,7 +139,7 @@ def projections(c: Config, sizes: Sizes) -> dict[str, nn.Node]:
 
 
 def convolution(c: Config, width: int) -> nn.Module:
-    """A short one over the last tokens, of each element on its own."""
+    """Return a depthwise causal convolution."""
     return nn.Module(conv1d=nn.Module(weight=nn.Parameter((width, 1, c.conv_kernel_size), "conv")))
 
 
@@ -146,8 +149,8 @@ def _dense(c: Config) -> nn.MLP:
 
 
 def _mixture(c: Config) -> nn.Module:
-    """Experts beside some that all tokens go through, which the router weighs too; files hold them in one."""
-    # Where the width of a plain MLP has a key of its own, the other one is that of the experts.
+    """Routed and shared experts, all scored by the router; checkpoints stack them."""
+    # If dense_intermediate_size is stated, intermediate_size is the experts' width.
     inner = c.moe_intermediate_size if c.dense_intermediate_size is None else c.intermediate_size
     d, of, shared = c.hidden_size, c.n_routed_experts, c.n_shared_experts
     used = kit.experts_used(c, "n_routed_experts")

@@ -1,4 +1,4 @@
-"""InternLM3 (Shanghai AI Laboratory 2025): Llama, whose biases are all there or none."""
+"""InternLM3 (Shanghai AI Laboratory 2025): Llama, with all biases or none."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.llama import llama

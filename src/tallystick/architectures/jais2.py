@@ -1,4 +1,4 @@
-"""Jais 2 (Inception and MBZUAI 2025): Llama with biases, LayerNorms and a squared ReLU in place of the gate."""
+"""Jais 2 (Inception and MBZUAI 2025): Llama with biases, LayerNorms and a squared ReLU MLP."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,7 @@
-"""Jamba (AI21 Labs 2024, "Jamba: A Hybrid Transformer-Mamba Language Model"): Mamba, attention and experts here and there."""
+"""Jamba: Mamba layers, periodic attention and periodic experts.
+
+Source: AI21 Labs 2024, "Jamba: A Hybrid Transformer-Mamba Language Model".
+"""
 
 from collections.abc import Callable
 
@@ -47,7 +50,7 @@ def jamba(c: Config) -> nn.Model:
 
 
 def _period(c: Config, name: str) -> Callable[[int], bool]:
-    """Which layers are of a kind: one in each period."""
+    """Test for the layers of a kind: one per period."""
     period, offset = int(getattr(c, f"{name}_period")), int(getattr(c, f"{name}_offset"))
     if offset >= period:
         raise c.refuse(f"{name}_offset = {offset} is not smaller than {name}_period = {period}")
@@ -60,14 +63,14 @@ def _block(c: Config, *, attends: bool, sparse: bool) -> nn.Module:
         **{"self_attn": kit.attention(c, kit.heads(c))} if attends else {"mamba": _mamba(c)},
         feed_forward=kit.mixture(c, inner, kit.experts_used(c, "num_experts"), c.num_experts, under="router")
         if sparse
-        else kit.gated_mlp(d, inner),  # how a scan runs is not told, so nothing is
+        else kit.gated_mlp(d, inner),  # no runtime info: activations are not modelled for scan layers
         input_layernorm=nn.RMSNorm(d),
         pre_ff_layernorm=nn.RMSNorm(d),
     )
 
 
 def _mamba(c: Config) -> nn.Module:
-    """Mamba, with norms of what it takes from the token."""
+    """Mamba with norms on the steps, B and C."""
     steps, rows = rank(c, "mamba_dt_rank"), c.mamba_d_state
     return mamba(
         c.hidden_size,

@@ -1,4 +1,7 @@
-"""JetMoE (Shen et al. 2024, "JetMoE: Reaching Llama2 Performance with 0.1M Dollars"): attention has experts too."""
+"""JetMoE: experts in attention and in the MLP.
+
+Source: Shen et al. 2024, "JetMoE: Reaching Llama2 Performance with 0.1M Dollars".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -21,7 +24,7 @@ from tallystick.core.registry import Config, architecture
 )
 def jetmoe(c: Config) -> nn.Model:
     d, keys = c.hidden_size, c.num_key_value_heads * c.kv_channels
-    # Each expert makes as many queries as there are heads of keys, and projects what they give.
+    # Each attention expert has one query per key head, and its own output projection.
     runs = nn.Heads(c.num_experts_per_tok * c.num_key_value_heads, c.num_key_value_heads, c.kv_channels)
     block = nn.Module(
         mlp=nn.MLP(**_mixture(c, c.intermediate_size, 2 * c.intermediate_size)),
@@ -35,7 +38,7 @@ def jetmoe(c: Config) -> nn.Model:
 
 
 def _mixture(c: Config, inner: int, first: int) -> dict[str, nn.Node]:
-    """Experts of two matrices, the first of which gives `first` elements, and one bias for what all give."""
+    """Experts of two matrices, the first with `first` outputs; a router; one shared bias."""
     d, of = c.hidden_size, c.num_local_experts
     used = kit.experts_used(c, "num_local_experts")
     return {

@@ -1,4 +1,7 @@
-"""Kimi Linear (Moonshot AI 2025, "Kimi Linear: An Expressive, Efficient Attention Architecture"): delta attention, and latent attention here and there."""
+"""Kimi Linear: delta attention (KDA), and MLA in every fourth layer.
+
+Source: Moonshot AI 2025, "Kimi Linear: An Expressive, Efficient Attention Architecture".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
@@ -7,7 +10,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative, optional
 
 MLPS = ("dense", "sparse")
-# What published configs keep in a part of their own, and the keys that say it otherwise.
+# Keys of published configs' linear_attn_config, and transformers' keys for the same values.
 KEYS = {
     "num_heads": "linear_num_heads",
     "head_dim": "linear_head_dim",
@@ -60,7 +63,7 @@ def kimi_linear(c: Config) -> nn.Model:
 
 
 def _mixers(c: Config) -> list[str]:
-    """What each layer mixes by: as listed, by their numbers from 1 on, or attention in each fourth but the very first."""
+    """Mixer of each layer: as listed, by layer numbers (from 1), or MLA in every fourth layer."""
     stated = c.part("linear_attn_config")
     attending, others = stated.full_attn_layers, stated.kda_layers
     if c.layer_types is not None or attending is None or others is None:
@@ -100,7 +103,7 @@ def _mixture(c: Config) -> nn.Module:
 
 
 def _delta(c: Config) -> nn.Scan:
-    """Delta attention, whose gates come from a token made as narrow as a head."""
+    """Kimi Delta Attention with low-rank decay and output gates."""
     stated = c.part("linear_attn_config")
     count, size, kernel = (getattr(stated, of) or getattr(c, key) for of, key in KEYS.items())
     d, inner = c.hidden_size, count * size
@@ -131,16 +134,16 @@ def delta_attention(
     output: str = "o_proj",
     **gate: nn.Module,
 ) -> nn.Scan:
-    """For each head a state of keys × values, of which each channel is forgotten by a measure of its own.
+    """Return delta attention: per head a state of keys × values that decays per channel.
 
     Args:
         c: the config.
-        count: of heads.
-        size: of a key and of a value in one head.
-        kernel: tokens that the convolutions read at once.
-        forgets: what tells how much is forgotten; files hold it beside the rest.
-        output: the name of the last projection.
-        gate: what scales what the heads give.
+        count: the number of heads.
+        size: elements of a key, and of a value, in one head.
+        kernel: tokens that the convolutions read.
+        forgets: the modules of the decay gate; checkpoints hold them directly in the layer.
+        output: the name of the output projection.
+        gate: the modules of the output gate.
     """
     d, inner = c.hidden_size, count * size
     return nn.Scan(

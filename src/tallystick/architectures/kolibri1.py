@@ -1,4 +1,4 @@
-"""Kolibri (Aleph Alpha 2026): windows, norms before and behind, experts chosen by sigmoids beside one shared."""
+"""Kolibri (Aleph Alpha 2026): sliding windows, pre- and post-norms, sigmoid routing."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -28,7 +28,7 @@ def kolibri1(c: Config) -> nn.Model:
         c.num_experts,
         kit.heads(c, windows=kit.windows_of(c, ((c.sliding_window, 4), (None, 1)))),
     )
-    balance = nn.Buffer(of)  # added to the scores by which experts are chosen; a rule sets it, no gradient
+    balance = nn.Buffer(of)  # added to routing scores; a rule updates it, not a gradient
     moe = kit.mixture(
         c,
         c.moe_intermediate_size,

@@ -1,4 +1,4 @@
-"""Laguna (Poolside 2026): gated attention with as many heads as each layer asks for, experts beside one shared."""
+"""Laguna (Poolside 2026): gated attention with heads per layer, and a shared expert."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -32,7 +32,7 @@ def laguna(c: Config) -> nn.Model:
     dense, sparse = kit.gated_mlp(c.hidden_size, c.intermediate_size), _mixture(c)
     queries = _heads_of_layers(c)
     if queries is None:
-        kit.key_value_heads(c)  # which must divide the others
+        kit.key_value_heads(c)  # must divide the query heads
         attends = _attention(c, c.num_attention_heads)
         return kit.decoder(
             c, kit.dense_and_sparse(c, 1, *(kit.pre_norm(attends, mlp, _norm(c)) for mlp in (dense, sparse)))
@@ -50,7 +50,7 @@ def _norm(c: Config) -> nn.Module:
 
 
 def _heads_of_layers(c: Config) -> list[int] | None:
-    """Heads of queries in each layer, None where they are as many in all as `num_attention_heads` says."""
+    """Query heads of each layer; None if all have `num_attention_heads`."""
     count, keys, given = int(c.num_hidden_layers), int(c.num_key_value_heads), c.num_attention_heads_per_layer
     if given is None:
         return None
@@ -68,7 +68,7 @@ def _divides(keys: int, queries: object) -> bool:
 
 
 def _attention(c: Config, queries: int) -> nn.Attention:
-    """What heads give is scaled, each as a whole or each element on its own: what that keeps is not told."""
+    """Attention with an output gate per head or per element; its activations are not modelled."""
     if not isinstance(c.gating, bool | str):
         raise c.refuse(f"gating is {shown(c.gating)}, expected true, false or a word")
     d, size, windows = c.hidden_size, c.head_dim, kit.windows_of(c, nn.EVERYTHING)
@@ -78,18 +78,18 @@ def _attention(c: Config, queries: int) -> nn.Attention:
 
 
 def _mixture(c: Config) -> nn.Module:
-    """Experts chosen by sigmoids, and by a bias that balances their load: a parameter that no gradient changes."""
+    """Sigmoid-routed experts; the balancing bias is a parameter that receives no gradient."""
     of = c.num_experts
     balance = nn.Parameter((of,), "router", trainable=False)
     shared = kit.gated_mlp(c.hidden_size, c.shared_expert_intermediate_size)
-    beside = kit.as_published(c, {"shared_experts": "shared_expert"}, shared_experts=shared)
+    extras = kit.as_published(c, {"shared_experts": "shared_expert"}, shared_experts=shared)
     if c.published:
-        beside["experts.e_score_correction_bias"] = balance
+        extras["experts.e_score_correction_bias"] = balance
     return kit.mixture(
         c,
         c.moe_intermediate_size,
         kit.experts_used(c, "num_experts"),
         of,
         scores={} if c.published else {"e_score_correction_bias": balance},
-        **beside,
+        **extras,
     )

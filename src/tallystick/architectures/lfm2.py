@@ -1,4 +1,4 @@
-"""LFM2 (Liquid AI 2025, "LFM2 Technical Report"): short gated convolutions, and attention here and there."""
+"""LFM2 (Liquid AI 2025, "LFM2 Technical Report"): gated short convolutions, some attention."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import short_conv
@@ -40,7 +40,7 @@ def lfm2(c: Config) -> nn.Model:
 
 
 def _attending(c: Config) -> list[int] | None:
-    """The numbers of the layers that attend, None for all."""
+    """Numbers of the attention layers; None: all."""
     listed = c.full_attn_idxs
     if listed is not None and not (isinstance(listed, list) and all(type(number) is int for number in listed)):
         raise c.refuse("full_attn_idxs must list the numbers of the layers that attend, or be null")
@@ -48,7 +48,7 @@ def _attending(c: Config) -> list[int] | None:
 
 
 def _inner(c: Config) -> int:
-    """The width of the MLP: as stated, or two thirds of that, scaled and rounded up to a multiple."""
+    """Width of the MLP: as stated, or two thirds of it, scaled and rounded up to a multiple."""
     inner: int = c.intermediate_size
     if not c.block_auto_adjust_ff_dim:
         return inner
@@ -60,7 +60,7 @@ def _inner(c: Config) -> int:
 
 
 def gated(c: Config, inner: int) -> nn.MLP:
-    """SwiGLU, by Liquid's names; how it runs beside convolutions is not told."""
+    """Return SwiGLU under Liquid's names; its activations are not modelled."""
     d = c.hidden_size
     return nn.MLP(
         w1=nn.Linear(d, inner, bias=False), w3=nn.Linear(d, inner, bias=False), w2=nn.Linear(inner, d, bias=False)
@@ -68,13 +68,13 @@ def gated(c: Config, inner: int) -> nn.MLP:
 
 
 def block(c: Config, mlp: nn.Module, **parts: nn.Module) -> nn.Module:
-    """A mixer and an MLP, behind a norm each."""
+    """Return a block: a mixer and an MLP, each after a norm."""
     d = c.hidden_size
     return nn.Module(**parts, feed_forward=mlp, operator_norm=nn.RMSNorm(d), ffn_norm=nn.RMSNorm(d))
 
 
 def mixer(c: Config, kind: str) -> dict[str, nn.Module]:
-    """The convolution or the attention of a layer, by its name."""
+    """Return a layer's mixer (convolution or attention) by its name."""
     return {"conv": conv(c)} if kind == CONV else {"self_attn": _attention(c)}
 
 
@@ -84,7 +84,7 @@ def _attention(c: Config) -> nn.Attention:
 
 
 def conv(c: Config) -> nn.Scan:
-    """A convolution over the last tokens, its inputs and what it gives gated: those tokens are all that it keeps."""
+    """Return a gated short convolution; its cache is the last inputs alone."""
     d, bias = c.hidden_size, c.conv_bias
     return nn.Scan(
         nn.Recurrence(inputs=d * c.conv_L_cache, state=0, source="Liquid AI 2025, LFM2 Technical Report"),

@@ -1,4 +1,4 @@
-"""LFM2 with experts (Liquid AI 2025, "LFM2 Technical Report"): the first layers dense."""
+"""LFM2 with experts (Liquid AI 2025, "LFM2 Technical Report"); the first layers are dense."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.lfm2 import CONV, block, gated, mixer

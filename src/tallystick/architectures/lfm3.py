@@ -1,4 +1,4 @@
-"""LFM3 (Liquid AI): short gated convolutions, and gated attention here and there, every other time within a window."""
+"""LFM3 (Liquid AI): gated short convolutions; gated attention, alternating full and window."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def lfm3(c: Config) -> nn.Model:
 
 
 def _pattern(layer: int) -> str:
-    """Of four layers one sees all, and one, but for the very first, a window."""
+    """Kind of a layer: of four layers, one has full attention and one (not layer 0) a window."""
     return kit.FULL if layer % 4 == 2 else SLIDING if layer and layer % 4 == 0 else CONV
 
 

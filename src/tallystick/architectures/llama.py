@@ -1,4 +1,7 @@
-"""Llama 1, 2 and 3 (Touvron et al. 2023; Grattafiori et al. 2024), and all that is saved under its type."""
+"""Llama 1, 2 and 3, and all models saved under `model_type` llama.
+
+Sources: Touvron et al. 2023; Grattafiori et al. 2024.
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,7 @@
-"""Llama 4 (Meta 2025, "The Llama 4 herd"): its causal language model is the text alone, the whole has eyes before it."""
+"""Llama 4 (Meta 2025, "The Llama 4 herd"): text model and vision tower.
+
+`Llama4ForCausalLM` is the text model; `Llama4ForConditionalGeneration` adds the vision tower.
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import WHOLE
@@ -23,12 +26,12 @@ VISION_CONFIG = NestedConfig(
 
 
 def _whole(c: Config, text: nn.Model) -> nn.Model:
-    eyes = c.part("vision_config")
+    vision = c.part("vision_config")
     return nn.Model(
         text.irregular,
-        vision_model=_eyes(eyes),
+        vision_model=_vision_tower(vision),
         multi_modal_projector=nn.Tower(
-            linear_1=nn.Linear(eyes.vision_output_dim, c.part("text_config").hidden_size, bias=False)
+            linear_1=nn.Linear(vision.vision_output_dim, c.part("text_config").hidden_size, bias=False)
         ),
         language_model=nn.Module(**text.children),
         tie={f"language_model.{tied}": f"language_model.{to}" for tied, to in text.ties.items()},
@@ -45,8 +48,8 @@ def llama4(c: Config) -> nn.Model:
     return llama4_text(c.part("text_config"))
 
 
-def _eyes(c: Config) -> nn.Tower:
-    """Patches as rows of pixels, and a projection of neighbours put together."""
+def _vision_tower(c: Config) -> nn.Tower:
+    """The vision tower: linear patch embedding, and an adapter that merges neighbouring patches."""
     d, size, inner = c.hidden_size, c.patch_size, c.intermediate_size
     across, given, out = kit.rounded(c.image_size, size), c.projector_input_dim, c.projector_output_dim
     heads = c.num_attention_heads * kit.rounded(d, c.num_attention_heads)

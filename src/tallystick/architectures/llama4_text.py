@@ -1,4 +1,7 @@
-"""Llama 4 without its eyes (Meta 2025, "The Llama 4 herd"): chunks, layers without positions, experts beside one shared."""
+"""Llama 4's text model: chunked attention, NoPE layers, routed and shared experts.
+
+Source: Meta 2025, "The Llama 4 herd".
+"""
 
 from collections.abc import Container
 
@@ -57,7 +60,7 @@ def _block(c: Config, feed_forward: nn.Module) -> nn.Module:
         c,
         windows=_windows(c),
         chunked=True,
-        rotary=int(c.head_dim) // 2,  # one complex number for a pair
+        rotary=int(c.head_dim) // 2,  # one complex number per pair
         l2_norm=c.use_qk_norm,
         temperature_tuning=c.attn_temperature_tuning,
     )
@@ -70,7 +73,7 @@ def _block(c: Config, feed_forward: nn.Module) -> nn.Module:
 
 
 def _sparse(c: Config) -> Container[int]:
-    """The layers that have experts: those that are listed, or every `interleave_moe_layer_step`-th."""
+    """Numbers of the sparse layers: `moe_layers`, or every `interleave_moe_layer_step`-th."""
     if c.moe_layers is None:
         step = int(c.interleave_moe_layer_step)
         return range(step - 1, int(c.num_hidden_layers), step)
@@ -80,5 +83,5 @@ def _sparse(c: Config) -> Container[int]:
 
 
 def _windows(c: Config) -> nn.Windows:
-    """Chunks, but where no position turns anything."""
+    """Chunked attention in RoPE layers, full attention in NoPE layers."""
     return kit.windows_of(c, kit.rope_windows(c, c.attention_chunk_size, turned=True), "attention_chunk_size")

@@ -1,4 +1,8 @@
-"""LongCat-Flash (Meituan LongCat Team 2025, "LongCat-Flash Technical Report"): two blocks in each layer, and experts on a short cut past the second, some of which do nothing."""
+"""LongCat-Flash: two attention blocks per layer, shortcut-connected MoE, zero experts.
+
+Zero experts return their input.
+Source: Meituan LongCat Team 2025, "LongCat-Flash Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
@@ -40,7 +44,7 @@ def longcat_flash(c: Config) -> nn.Model:
     of = c.n_routed_experts + c.zero_expert_num
     if c.moe_topk > of:
         raise c.refuse(f"moe_topk = {int(c.moe_topk)} is more than n_routed_experts + zero_expert_num = {int(of)}")
-    # The two attentions of a layer are told as one, with the heads of both, that keeps as much as both.
+    # `Heads` describes both attentions of a layer together: the heads and the cache of both.
     heads, kept = 2 * c.num_attention_heads, 2 * (c.kv_lora_rank + c.qk_rope_head_dim)
     both = {"queries": heads, "keys": heads, "latent": kept}
     layer = nn.Module(
@@ -55,7 +59,7 @@ def longcat_flash(c: Config) -> nn.Model:
         input_layernorm=norms,
         post_attention_layernorm=norms,
     )
-    # Where the layers of the cache are stated, they are twice as many.
+    # num_hidden_layers, if stated, counts cache layers: two per layer.
     model = kit.decoder(
         c, nn.Repeat(c.num_layers if c.num_hidden_layers is None else int(c.num_hidden_layers) // 2, layer)
     )
@@ -65,9 +69,10 @@ def longcat_flash(c: Config) -> nn.Model:
 
 
 def _experts(c: Config, of: int) -> nn.Node:
-    """Experts of which `zero_expert_num` give back what they read, though they hold two of three matrices."""
+    """Experts; `zero_expert_num` of them return their input, but hold gate and up matrices."""
     d, inner, real = c.hidden_size, c.expert_ffn_hidden_size, c.n_routed_experts
-    # Of those that a token is sent to, so many are real where all are as likely: of all matrices, this share.
+    # If all experts are equally likely, a token is routed to moe_topk · real / of real experts
+    # with three matrices each. All experts together have 2 · of + real matrices.
     used, matrices = c.moe_topk * real * 3, of * (2 * of + real)
     if not c.published:
         gate_up, down = nn.Parameter((of, 2 * inner, d)), nn.Parameter((real, d, inner))

@@ -1,4 +1,7 @@
-"""Mamba (Gu and Dao 2023, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces"): no attention and no MLP."""
+"""Mamba: selective state space layers, without attention and MLP.
+
+Source: Gu and Dao 2023, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces".
+"""
 
 from typing import Any
 
@@ -14,7 +17,7 @@ KEYS: dict[str, Any] = {
     "num_hidden_layers": 32,
     "state_size": 16,
     "expand": 2,
-    "intermediate_size": optional(),  # stated in files that transformers saved, where it wins
+    "intermediate_size": optional(),  # transformers saves it; overrides expand
     "conv_kernel": 4,
     "time_step_rank": int_or("auto"),
     "use_bias": False,
@@ -38,6 +41,6 @@ def mamba(c: Config) -> nn.Model:
 
 
 def backbone(c: Config, scan: nn.Scan) -> nn.Model:
-    """Equal layers, each a norm and a mixer."""
+    """Return equal layers of a norm and a mixer, in Mamba's frame."""
     layers = nn.Repeat(c.num_hidden_layers, nn.Module(norm=nn.RMSNorm(c.hidden_size), mixer=scan))
     return kit.frame(c, layers, under="backbone", embedding="embeddings", norm="norm_f")

@@ -1,4 +1,4 @@
-"""Mamba 2 (Dao and Gu 2024, "Transformers are SSMs"): no attention and no MLP, states for each head."""
+"""Mamba 2 (Dao and Gu 2024, "Transformers are SSMs"): a state per head, no attention."""
 
 from tallystick.architectures.kit.mamba import mamba2 as mixer
 from tallystick.architectures.kit.mamba import refuse_other_heads

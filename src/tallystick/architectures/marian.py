@@ -1,4 +1,7 @@
-"""Marian's decoder (Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"): BART's, sines for positions."""
+"""Marian's decoder: BART's, with sinusoidal positions.
+
+Source: Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, sinusoidal
 from tallystick.core import nodes as nn

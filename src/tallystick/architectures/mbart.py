@@ -1,4 +1,7 @@
-"""mBART's decoder (Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation"): BART's, norms before."""
+"""mBART's decoder: BART's, with pre-norms and a final norm.
+
+Source: Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole

@@ -1,4 +1,7 @@
-"""Megatron-BERT (Shoeybi et al. 2019, "Megatron-LM", section 3): BERT with norms before attention and MLP, and one at the end."""
+"""Megatron-BERT: BERT with pre-norms and a final norm.
+
+Source: Shoeybi et al. 2019, "Megatron-LM", section 3.
+"""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_variants import BERT, IN_ORDER

@@ -1,4 +1,4 @@
-"""Mellum 2 (JetBrains 2026): Qwen3 with experts in the layers that are listed, and windows."""
+"""Mellum 2 (JetBrains 2026): Qwen3 with experts in the listed layers, and windows."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -28,7 +28,7 @@ def mellum(c: Config) -> nn.Model:
     d = c.hidden_size
     runs = kit.heads(c, windows=kit.windows_of(c, nn.EVERYTHING))
     attends = kit.attention(c, runs, bias=c.attention_bias, **kit.head_norms(runs))
-    # Kinds of layers turn by cosines and sines of their own: what that keeps is not told, nor is the rest.
+    # Activations are not modelled: each kind of layer has its own RoPE.
     used = kit.experts_used(c, "num_experts")
     moe = kit.mixture(c, c.moe_intermediate_size, used, c.num_experts)
     dense, sparse = (kit.pre_norm(attends, mlp, nn.RMSNorm(d)) for mlp in (kit.gated_mlp(d, c.intermediate_size), moe))

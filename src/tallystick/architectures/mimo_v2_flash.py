@@ -1,4 +1,7 @@
-"""MiMo-V2-Flash (Xiaomi 2026, "MiMo-V2-Flash Technical Report"): most layers see a window, by more heads and with sinks."""
+"""MiMo-V2-Flash: most layers use a window, more key/value heads and sinks.
+
+Source: Xiaomi 2026, "MiMo-V2-Flash Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -30,7 +33,7 @@ LAYER_KINDS = ("full_attention", "sliding_attention")
 )
 def mimo_v2_flash(c: Config) -> nn.Model:
     d = c.hidden_size
-    # Every sixth layer sees all, and the first, which is the one without experts.
+    # Full attention in every sixth layer and in the first, which alone is dense.
     attends = kit.listed(c, "layer_types", LAYER_KINDS, lambda layer: LAYER_KINDS[layer > 0 and (layer + 1) % 6 != 0])
     feeds = kit.listed(c, "mlp_layer_types", kit.FEED_FORWARD, lambda layer: kit.FEED_FORWARD[layer > 0])
     dense, sparse = kit.gated_mlp(d, c.intermediate_size), _mixture(c)
@@ -48,12 +51,12 @@ def _mixture(c: Config) -> nn.Module:
 
 
 def _attention(c: Config, kind: str) -> nn.Attention:
-    """Where a window is seen, twice as many heads of keys, and one more score for each head of queries."""
+    """Attention; window layers have twice the key/value heads and a sink per query head."""
     c.require_divisible("num_attention_heads", by="num_key_value_heads")
     d, near, bias = c.hidden_size, kind == LAYER_KINDS[1], c.attention_bias
     queries, keys = c.num_attention_heads, c.num_key_value_heads * (2 if near else 1)
     before = c.sliding_window_size
-    window = c.sliding_window if before is None else before + 1  # the older key leaves the own position out
+    window = c.sliding_window if before is None else before + 1  # the older key does not count the current position
     runs = nn.Heads(queries, keys, c.head_dim, c.v_head_dim, windows=((window if near else None, 1),), sinks=near)
     sinks = "attention_sink_bias" if c.published else "sinks"
     return nn.Attention(

@@ -1,4 +1,8 @@
-"""MiniCPM3 (Hu et al. 2024, "MiniCPM: Unveiling the Potential of Small Language Models with Scalable Training Strategies"): latent attention, and streams that are scaled by constants."""
+"""MiniCPM3: latent attention (MLA), and residual streams scaled by constants.
+
+Source: Hu et al. 2024, "MiniCPM: Unveiling the Potential of Small Language Models with Scalable
+Training Strategies".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention
@@ -26,5 +30,5 @@ from tallystick.core.registry import Config, architecture, optional
 def minicpm3(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, values = c.hidden_size, c.v_head_dim or c.hidden_size / c.num_attention_heads
-    mlp = kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias)  # what the scaled streams keep is not told
+    mlp = kit.gated_mlp(d, c.intermediate_size, bias=c.mlp_bias)  # activations are not modelled: residual scales
     return kit.decoder(c, kit.pre_norm(latent_attention(c, values=values), mlp, nn.RMSNorm(d)))

@@ -1,4 +1,7 @@
-"""MiniMax-Text-01 (MiniMax 2025, "MiniMax-01: Scaling Foundation Models with Lightning Attention"): every other layer a scan."""
+"""MiniMax-Text-01: lightning attention in every other layer, experts in all.
+
+Source: MiniMax 2025, "MiniMax-01: Scaling Foundation Models with Lightning Attention".
+"""
 
 from itertools import groupby
 
@@ -33,7 +36,7 @@ def minimax(c: Config) -> nn.Model:
 
 
 def _kinds(c: Config) -> list[str]:
-    """What each layer mixes by: as listed, or attention and a scan in turns."""
+    """Mixer of each layer: as listed, or full and lightning attention alternately."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
         return [LAYER_KINDS[layer % 2] for layer in range(kit.listable(c))]
@@ -44,7 +47,7 @@ def _kinds(c: Config) -> list[str]:
 
 def _block(c: Config, *, linear: bool) -> nn.Module:
     norm = nn.RMSNorm(c.hidden_size)
-    moe = kit.mixture(  # how a scan runs is not told, so nothing is
+    moe = kit.mixture(  # no runtime info: activations are not modelled for scan layers
         c, c.intermediate_size, kit.experts_used(c, "num_local_experts"), c.num_local_experts, names=kit.NUMBERED
     )
     return nn.Module(
@@ -56,12 +59,15 @@ def _block(c: Config, *, linear: bool) -> nn.Module:
 
 
 def _heads(c: Config) -> nn.Heads:
-    """A window, where one is stated, is not what transformers cuts the cache to."""
+    """Heads; transformers does not cut the cache to a stated window."""
     return kit.heads(c, windows=((c.sliding_window, 1),))
 
 
 def _lightning(c: Config) -> nn.Scan:
-    """For each head a state of keys × values, which fades (Qin et al. 2024, "Lightning Attention-2", section 3)."""
+    """Lightning attention: per head, a decaying state of keys × values.
+
+    Source: Qin et al. 2024, "Lightning Attention-2", section 3.
+    """
     d, runs, block = c.hidden_size, kit.heads(c), c.block_size
     count, inner = runs.queries, runs.queries * runs.size
     return nn.Scan(
@@ -75,7 +81,7 @@ def _lightning(c: Config) -> nn.Scan:
         qkv_proj=nn.Linear(d, 3 * inner, bias=False),
         out_proj=nn.Linear(inner, d, bias=False),
         output_gate=nn.Linear(d, inner, bias=False),
-        # How much of the state is left after a token, and after those of a block.
+        # Decay of the state, per token and per block.
         slope_rate=nn.Buffer(count, 1, 1),
         query_decay=nn.Buffer(count, block, 1),
         key_decay=nn.Buffer(count, block, 1),

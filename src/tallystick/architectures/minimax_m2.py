@@ -1,4 +1,4 @@
-"""MiniMax-M2 (MiniMax 2025): experts chosen by sigmoids, in every layer."""
+"""MiniMax-M2 (MiniMax 2025): sigmoid-routed experts in every layer."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -22,16 +22,16 @@ from tallystick.core.registry import Config, architecture
 )
 def minimax_m2(c: Config) -> nn.Model:
     d, runs, of = c.hidden_size, kit.heads(c), c.num_local_experts
-    moe = kit.mixture(  # what a choice by sigmoids without groups keeps is not told
+    moe = kit.mixture(  # no `scoring`: activations of ungrouped sigmoid routing are not modelled
         c,
         c.intermediate_size,
         kit.experts_used(c, "num_local_experts"),
         of,
         names=kit.NUMBERED,
-        e_score_correction_bias=nn.Buffer(of, role="router"),  # a rule sets it, no gradient
+        e_score_correction_bias=nn.Buffer(of, role="router"),  # a rule updates it, not a gradient
     )
     block = nn.Module(
-        # Queries and keys are normalised over all heads at once.
+        # QK norm over all heads at once.
         self_attn=kit.attention(
             c, runs, q_norm=nn.RMSNorm(runs.queries * runs.size), k_norm=nn.RMSNorm(runs.keys * runs.size)
         ),

@@ -1,4 +1,4 @@
-"""MiniMax-M3 without its eyes (MiniMax 2026): grouped heads that may read chosen blocks of tokens, and experts beside one shared."""
+"""MiniMax-M3's text model (MiniMax 2026): block-sparse attention layers, a shared expert."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def minimax_m3_vl_text(c: Config) -> nn.Model:
 
 
 def _older(c: Config) -> dict[str, Any]:
-    """What older configs say of chosen blocks, in a dictionary of their own."""
+    """The older `sparse_attention_config` dictionary, or {}."""
     stated = c.sparse_attention_config
     if stated is not None and not isinstance(stated, dict):
         raise c.refuse(f"sparse_attention_config is {shown(stated)}, expected a dictionary")
@@ -63,7 +63,10 @@ def _older(c: Config) -> dict[str, Any]:
 
 
 def _marked(c: Config, marks: object, name: str, kinds: tuple[str, str], otherwise: int = 0) -> list[str]:
-    """The kind of each layer: as the key `name` lists it, as an older config marks it by 0 or 1, or all of one kind."""
+    """Kind of each layer: from the key `name`, or from 0/1 marks of older configs.
+
+    Without either, all layers are of the kind `otherwise`.
+    """
     count = int(c.num_hidden_layers)
     if marks is None or getattr(c, name) is not None:
         return kit.listed(c, name, kinds, lambda _: kinds[otherwise])
@@ -90,7 +93,7 @@ def _mixture(c: Config) -> nn.Module:
 
 
 def _attention(c: Config, kind: str) -> nn.Attention:
-    """Grouped heads; some layers read blocks alone that an indexer chooses, by the highest score in each."""
+    """Grouped-query attention; in sparse layers an indexer selects blocks by their top score."""
     if kind == LAYER_KINDS[0]:
         runs = kit.heads(c)
         return kit.attention(c, runs, **kit.head_norms(runs, kind="gemma"))

@@ -1,4 +1,7 @@
-"""Ministral 8B (Mistral AI 2024, "Un Ministral, des Ministraux"): Mistral, with windows in some layers."""
+"""Ministral 8B: Mistral with sliding windows in some layers.
+
+Source: Mistral AI 2024, "Un Ministral, des Ministraux".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,4 @@
-"""Ministral 3 without its eyes (Mistral AI 2025): Mistral whose queries are scaled by their position."""
+"""Ministral 3's text model (Mistral AI 2025): Mistral with position-scaled queries."""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

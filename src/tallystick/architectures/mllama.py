@@ -1,6 +1,7 @@
-"""Llama 3.2 Vision (Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 7): some layers of its text attend to images.
+"""Llama 3.2 Vision: text model with cross-attention layers, and vision tower.
 
-Its causal language model is the text alone; the whole has eyes before it.
+`MllamaForCausalLM` is the text model; `MllamaForConditionalGeneration` adds the vision tower.
+Source: Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 7.
 """
 
 from tallystick.architectures import kit
@@ -24,20 +25,22 @@ VISION_CONFIG = NestedConfig(
     },
     aliases={"num_attention_heads": "attention_heads"},
 )
-RATIOS, TILES = 8, 4  # of images, and into how many they are cut, where the config says nothing
-IMAGES = 8  # rows of the embedding beside the vocabulary
+RATIOS, TILES = 8, 4  # default number of aspect ratios, and the number of tiles they are for
+IMAGES = 8  # additional rows of the token embedding
 CROSSING = [3, 8, 13, 18, 23, 28, 33, 38]
 
 
 def _whole(c: Config, text: nn.Model) -> nn.Model:
-    eyes = c.part("vision_config")
+    vision = c.part("vision_config")
     return behind(
         c,
         text,
         apart=True,
         tied=False,
-        vision_model=_eyes(eyes),
-        multi_modal_projector=nn.Tower(**nn.Linear(eyes.vision_output_dim, c.part("text_config").hidden_size).children),
+        vision_model=_vision_tower(vision),
+        multi_modal_projector=nn.Tower(
+            **nn.Linear(vision.vision_output_dim, c.part("text_config").hidden_size).children
+        ),
     )
 
 
@@ -88,7 +91,7 @@ def mllama(c: Config) -> nn.Model:
 
 
 def _crossing(c: Config) -> list[int]:
-    """The layers that attend to images, where there are some, in place of the tokens."""
+    """Numbers of the layers with cross-attention to images instead of self-attention."""
     listed = CROSSING if c.cross_attention_layers is None else c.cross_attention_layers
     if not isinstance(listed, list) or not all(type(layer) is int for layer in listed):
         raise c.refuse("cross_attention_layers must list the numbers of the layers that attend to images, or be null")
@@ -96,12 +99,12 @@ def _crossing(c: Config) -> list[int]:
 
 
 def _of_images(c: Config, projections: nn.Attention, size: int) -> nn.Attention:
-    """Keys and values are of images: none of the tokens' are kept."""
+    """Cross-attention: keys and values come from images, so no tokens are cached."""
     return nn.Attention(**projections.children, q_norm=nn.RMSNorm(size), k_norm=nn.RMSNorm(size))
 
 
-def _eyes(c: Config) -> nn.Tower:
-    """Tiles of an image that are read one by one, and then together, by layers behind gates."""
+def _vision_tower(c: Config) -> nn.Tower:
+    """The vision tower: a transformer over single tiles, then a gated one over all tiles."""
     d, size = c.hidden_size, c.patch_size
     across, ratios, tiles = kit.rounded(c.image_size, size), _ratios(c), c.max_num_tiles
     seen = across * across + 1
@@ -131,7 +134,7 @@ def _eyes(c: Config) -> nn.Tower:
 
 
 def _reads(c: Config, **gates: nn.Tensor) -> nn.Module:
-    """A layer of the eyes."""
+    """A layer of the vision tower."""
     d = c.hidden_size
     across = c.attention_heads * kit.rounded(d, c.attention_heads)
     each = nn.Linear(d, across, bias=False)
@@ -145,7 +148,7 @@ def _reads(c: Config, **gates: nn.Tensor) -> nn.Module:
 
 
 def _ratios(c: Config) -> int:
-    """How many ratios of height to width images may have, so many tiles high and so many wide."""
+    """The number of supported aspect ratios, in tiles of height × width."""
     listed = c.supported_aspect_ratios
     if listed is None:
         if c.max_num_tiles != TILES:

@@ -1,4 +1,7 @@
-"""ModernBERT as a decoder (Weller et al. 2025, "Seq vs Seq: An Open Suite of Paired Encoders and Decoders")."""
+"""ModernBERT as a decoder.
+
+Source: Weller et al. 2025, "Seq vs Seq: An Open Suite of Paired Encoders and Decoders".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import BARE, INSTEAD, product, variant
@@ -34,7 +37,7 @@ CLASSIFIER = {"ForSequenceClassification": variant(f"`head` and `classifier` {IN
 )
 def modernbert_decoder(c: Config) -> nn.Model:
     d, norm = c.hidden_size, nn.LayerNorm(c.hidden_size, bias=c.norm_bias)
-    first = _block(c, None)  # the embedding's norm is before it
+    first = _block(c, None)  # the embedding's norm replaces its first norm
     return nn.Model(
         model=nn.Module(
             embeddings=nn.Module(tok_embeddings=nn.Embedding(c.vocab_size, d), norm=norm),
@@ -56,13 +59,15 @@ def _block(c: Config, norm: nn.Module | None) -> nn.Module:
             c, nn.Heads(count, count, d / count, windows=_windows(c)), bias=c.attention_bias, output="Wo"
         ),
         mlp_norm=nn.LayerNorm(d, bias=c.norm_bias),
-        mlp=nn.MLP(
-            Wi=nn.Linear(d, 2 * inner, bias=bias), Wo=nn.Linear(inner, d, bias=bias)
-        ),  # how both are dropped is not told
+        # No runtime info: activations behind the dropout are not modelled.
+        mlp=nn.MLP(Wi=nn.Linear(d, 2 * inner, bias=bias), Wo=nn.Linear(inner, d, bias=bias)),
     )
 
 
 def _windows(c: Config) -> nn.Windows:
-    """Every third layer sees all, the first one too; the others see half of `local_attention`, which looks both ways."""
+    """Full attention in every third layer, starting at layer 0, by default; windows elsewhere.
+
+    `local_attention` counts both directions, so a causal window is half of it.
+    """
     pattern = ((None, 1), (c.local_attention, int(c.global_attn_every_n_layers) - 1))
     return [(window and int(window) // 2, run) for window, run in kit.windows_of(c, pattern, "local_attention")]

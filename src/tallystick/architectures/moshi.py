@@ -1,4 +1,7 @@
-"""Moshi's temporal transformer (Défossez et al. 2024, "Moshi: a speech-text foundation model for real-time dialogue")."""
+"""Moshi's temporal transformer.
+
+Source: Défossez et al. 2024, "Moshi: a speech-text foundation model for real-time dialogue".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import anatomy
@@ -38,7 +41,7 @@ def moshi(c: Config) -> nn.Model:
         post_attention_layernorm=nn.RMSNorm(d, kind="rms32"),
     )
     return nn.Model(
-        # The last row stands for no token.
+        # The last row of the embedding is not a token.
         model=nn.Module(
             embed_tokens=nn.Embedding(c.vocab_size + 1, d),
             layers=nn.Repeat(c.num_hidden_layers, block),

@@ -1,4 +1,4 @@
-"""MOSS-Transcribe-Diarize (OpenMOSS 2026): Whisper's encoder, an adaptor, and Qwen3 behind them."""
+"""MOSS-Transcribe-Diarize (OpenMOSS 2026): Whisper's encoder, an adaptor and Qwen3."""
 
 from tallystick.architectures.kit.bart import layer
 from tallystick.architectures.kit.towers import behind, conv
@@ -45,14 +45,14 @@ TEXT = part_of(
     tie_word_embeddings=True,
 )
 def moss_transcribe_diarize(c: Config) -> nn.Model:
-    text, ears, bias = c.part("text_config"), c.part("audio_config"), c.projector_bias
+    text, audio, bias = c.part("text_config"), c.part("audio_config"), c.projector_bias
     d = text.hidden_size
     return behind(
         c,
         qwen3(text),
-        audio_tower=_whisper(ears),
+        audio_tower=_whisper(audio),
         multi_modal_projector=nn.Tower(
-            linear_1=nn.Linear(ears.hidden_size * c.audio_merge_size, d, bias=bias),
+            linear_1=nn.Linear(audio.hidden_size * c.audio_merge_size, d, bias=bias),
             linear_2=nn.Linear(d, d, bias=bias),
             norm=nn.LayerNorm(d),
         ),
@@ -60,7 +60,7 @@ def moss_transcribe_diarize(c: Config) -> nn.Model:
 
 
 def _whisper(c: Config) -> nn.Tower:
-    """Whisper's encoder (Radford et al. 2022): its positions are sines, stored and never trained."""
+    """Whisper's encoder (Radford et al. 2022); sinusoidal positions, stored and not trained."""
     c.require_divisible("hidden_size", by="num_attention_heads")
     d = c.hidden_size
     block = layer(d, None, c.intermediate_size, None, key_bias=False)

@@ -1,4 +1,4 @@
-"""MPT (MosaicML 2023, "Introducing MPT-7B"): ALiBi, and no bias anywhere."""
+"""MPT (MosaicML 2023, "Introducing MPT-7B"): ALiBi positions, no biases."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import OLDER
@@ -27,7 +27,8 @@ def mpt(c: Config) -> nn.Model:
             out_proj=nn.Linear(d, d, bias=False),
         ),
         norm_2=norm,
-        # As wide as that, whatever expansion_ratio says; what the biases of positions keep is not told.
+        # transformers uses 4 · d_model, whatever expansion_ratio says; ALiBi's activations are not
+        # modelled.
         ffn=nn.MLP(up_proj=nn.Linear(d, 4 * d, bias=False), down_proj=nn.Linear(4 * d, d, bias=False)),
     )
     return nn.Model(

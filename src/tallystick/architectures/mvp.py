@@ -1,4 +1,8 @@
-"""MVP's decoder (Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for Natural Language Generation"): BART's, without prompts."""
+"""MVP's decoder: BART's; its variants can have learned prompts.
+
+Source: Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for Natural Language
+Generation".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.architectures.kit.encoder_decoder import whole
@@ -10,7 +14,7 @@ PROMPTS = {"use_prompt": False, "prompt_length": 100, "prompt_mid_dim": 800}
 
 
 def _prompts(c: Config) -> dict[str, nn.Node]:
-    """Keys and values for each layer of the decoder, made of a few learned vectors; transformers builds none for the encoder."""
+    """Prompt keys and values of all decoder layers, from learned vectors; none for the encoder."""
     if not c.use_prompt:
         return {}
     d, waist = c.d_model, c.prompt_mid_dim

@@ -1,4 +1,7 @@
-"""nanochat (Karpathy 2025, "nanochat: the best ChatGPT that $100 can buy"): norms without scales, a squared ReLU."""
+"""nanochat: norms without parameters, squared ReLU, capped logits.
+
+Source: Karpathy 2025, "nanochat: the best ChatGPT that $100 can buy".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import anatomy
@@ -37,7 +40,7 @@ def nanochat(c: Config) -> nn.Model:
     return nn.Model(
         model=nn.Module(
             embed_tokens=nn.Embedding(c.vocab_size, d),
-            embed_norm=_norm(d),  # the final one again: it has no tensor of its own
+            embed_norm=_norm(d),  # the model's one norm, applied twice; it has no tensor
             layers=nn.Repeat(c.num_hidden_layers, block),
             norm=_norm(d),
         ),
@@ -47,5 +50,5 @@ def nanochat(c: Config) -> nn.Model:
 
 
 def _norm(width: int, times: int = 1) -> nn.Norm:
-    """A norm that holds no tensor."""
+    """A norm without parameters."""
     return nn.Norm(anatomy.Norm("bare", width, times))

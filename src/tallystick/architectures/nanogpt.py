@@ -1,4 +1,4 @@
-"""nanoGPT (Karpathy 2022): GPT-2 with plain linear layers, biases by choice, and a vocabulary padded to 64s."""
+"""nanoGPT (Karpathy 2022): GPT-2 with nn.Linear, optional biases and a padded vocabulary."""
 
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture

@@ -1,4 +1,7 @@
-"""Nemotron-4 and Minitron (Parmar et al. 2024, "Nemotron-4 15B Technical Report"): a squared ReLU, scales around 1."""
+"""Nemotron-4 and Minitron: squared ReLU, and LayerNorm scales around 1.
+
+Source: Parmar et al. 2024, "Nemotron-4 15B Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,7 @@
-"""Nemotron-H and Nemotron 3 (NVIDIA 2025, "Nemotron-H"): layers that each hold one thing: Mamba 2, attention, an MLP or experts."""
+"""Nemotron-H and Nemotron 3: each layer is Mamba 2, attention, an MLP or experts.
+
+Source: NVIDIA 2025, "Nemotron-H".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import mamba2
@@ -6,7 +9,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
 
-PATTERN = {"M": kit.LINEAR, "*": kit.FULL, "E": "moe", "-": "mlp"}  # how published configs write the layers
+PATTERN = {"M": kit.LINEAR, "*": kit.FULL, "E": "moe", "-": "mlp"}  # hybrid_override_pattern of published configs
 
 
 @architecture(
@@ -50,7 +53,7 @@ def nemotron_h(c: Config) -> nn.Model:
 
 
 def _kinds(c: Config) -> list[str]:
-    """What each layer holds: as listed, as the pattern writes it, or one layer of each kind."""
+    """Kind of each layer: as listed, from the pattern, or by default one layer of each kind."""
     if c.layers_block_type is not None:
         return kit.checked(c, "layers_block_type", c.layers_block_type, tuple(PATTERN.values()))
     pattern = c.hybrid_override_pattern
@@ -88,7 +91,7 @@ def _mlp(c: Config, inner: int) -> nn.MLP:
 
 
 def _mixture(c: Config) -> nn.Module:
-    """Experts without gates beside one that all tokens go through; they may read a narrower token than the layer does."""
+    """Ungated experts and a shared one; routed experts may read a low-rank token (latent MoE)."""
     d, narrow, of = c.hidden_size, c.moe_latent_size, c.n_routed_experts
     through = {"fc1_latent_proj": (d, narrow), "fc2_latent_proj": (narrow, d)} if narrow else {}
     return nn.Module(

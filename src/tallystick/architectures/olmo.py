@@ -1,4 +1,7 @@
-"""OLMo (Groeneveld et al. 2024, "OLMo: Accelerating the Science of Language Models"): norms without scales."""
+"""OLMo: Llama's block with norms without parameters.
+
+Source: Groeneveld et al. 2024, "OLMo: Accelerating the Science of Language Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -26,7 +26,13 @@ def olmo2(c: Config) -> nn.Model:
 
 
 def block(c: Config, mlp: nn.Module | None = None, **how: Any) -> nn.Module:
-    """Queries and keys are normalised over all heads at once, and each sublayer's output, not its input."""
+    """Return a block with post-norms, and QK norm over all heads at once.
+
+    Args:
+        c: the config.
+        mlp: the MLP; None: gated.
+        how: fields of `Heads`.
+    """
     d, runs = c.hidden_size, kit.heads(c, **how)
     return nn.Module(
         self_attn=kit.attention(

@@ -1,4 +1,4 @@
-"""OLMo 3 (OLMo Team 2025, "Olmo 3"): OLMo 2 with windows."""
+"""OLMo 3 (OLMo Team 2025, "Olmo 3"): OLMo 2 with sliding windows."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.olmo2 import block

@@ -1,4 +1,4 @@
-"""OLMo Hybrid (Ai2): gated delta nets, and OLMo's attention in every fourth layer."""
+"""OLMo Hybrid (Ai2): gated delta nets, and attention in every fourth layer."""
 
 from typing import Any
 
@@ -29,7 +29,8 @@ from tallystick.core.registry import Config, architecture, optional
     tie_word_embeddings=False,
 )
 def olmo_hybrid(c: Config) -> nn.Model:
-    last = c.num_hidden_layers - 1 if c.num_hidden_layers < 4 else None  # of so few, that one attends
+    # With fewer than four layers, the last one has attention.
+    last = c.num_hidden_layers - 1 if c.num_hidden_layers < 4 else None
     kinds = kit.listed(
         c,
         "layer_types",
@@ -44,7 +45,7 @@ def olmo_hybrid(c: Config) -> nn.Model:
 
 def _block(c: Config, kind: str) -> nn.Module:
     d = c.hidden_size
-    mlp = kit.gated_mlp(d, c.intermediate_size)  # how a scan runs is not told, so nothing is
+    mlp = kit.gated_mlp(d, c.intermediate_size)  # no runtime info: activations are not modelled for scan layers
     if kind == kit.FULL:
         return nn.Module(
             self_attn=_attention(c),
@@ -62,7 +63,7 @@ def _block(c: Config, kind: str) -> nn.Module:
 
 
 def _attention(c: Config) -> nn.Attention:
-    """Queries and keys are normed over all heads at once."""
+    """Attention with QK norm over all heads at once."""
     runs = kit.heads(c)
     norms: dict[str, Any] = {
         "q_norm": nn.RMSNorm(runs.queries * runs.size),
@@ -72,7 +73,10 @@ def _attention(c: Config) -> nn.Attention:
 
 
 def _delta_net(c: Config) -> nn.Scan:
-    """For each head of values a state of keys × values, by default of three quarters of the width and twice that."""
+    """A gated delta net: per value head, a state of keys × values.
+
+    By default the keys together are 3/4 of the width, and a value is twice as large as a key.
+    """
     d, of_keys = c.hidden_size, c.linear_num_key_heads or c.num_attention_heads
     of_values, size = c.linear_num_value_heads or c.num_attention_heads, c.linear_key_head_dim
     size = size or floor(3 * d, 4 * of_keys)
@@ -100,7 +104,7 @@ def _delta_net(c: Config) -> nn.Scan:
 
 
 def short_convs(c: Config, kernel: int, queries: int, keys: int, values: int) -> dict[str, nn.Module]:
-    """The convolutions of queries, keys and values, in files one by one."""
+    """Return the short convolutions of q, k and v; checkpoints store them separately."""
     if not c.published:
         return {"conv1d": short_conv(queries + keys + values, kernel, bias=False)}
     widths = {"q_conv1d": queries, "k_conv1d": keys, "v_conv1d": values}

@@ -1,4 +1,7 @@
-"""OLMoE (Muennighoff et al. 2024, "OLMoE: Open Mixture-of-Experts Language Models")."""
+"""OLMoE: experts in every layer, and QK norm over all heads.
+
+Source: Muennighoff et al. 2024, "OLMoE: Open Mixture-of-Experts Language Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -28,7 +31,7 @@ def olmoe(c: Config) -> nn.Model:
         c,
         runs,
         bias=c.attention_bias,
-        # Over all heads at once, and as wide as the width makes them, whatever head_dim says.
+        # Over all heads at once; their width follows hidden_size, not head_dim.
         q_norm=nn.RMSNorm(d),
         k_norm=nn.RMSNorm(kit.rounded(d, c.num_attention_heads) * runs.keys),
     )

@@ -1,4 +1,7 @@
-"""GPT, the first (Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training"): norms behind, none at the end."""
+"""GPT-1: post-norms, and no final norm.
+
+Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training".
+"""
 
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture

@@ -3,7 +3,7 @@
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, optional
 
-# The first two rows stand for no position: padding once began there.
+# The first two rows of the position table are not positions: a reserve for padding.
 OFFSET = 2
 
 
@@ -28,7 +28,7 @@ def opt(c: Config) -> nn.Model:
     c.require_divisible("hidden_size", by="num_attention_heads")
     d, inner, bias = c.hidden_size, c.ffn_dim, c.enable_bias
     heads = c.num_attention_heads
-    projects = c.word_embed_proj_dim not in (None, d)  # most published files state the width itself
+    projects = c.word_embed_proj_dim not in (None, d)  # most published configs state the width itself
     width = c.word_embed_proj_dim if projects else d
     final_norm = c.do_layer_norm_before and not c._remove_final_layer_norm
     norm = nn.LayerNorm(d) if c.layer_norm_elementwise_affine else nn.Module()
@@ -44,7 +44,7 @@ def opt(c: Config) -> nn.Model:
         fc1=nn.MLP(nn.FeedForward(d, inner, c.activation_function), **nn.Linear(d, inner, bias=bias).children),
         fc2=nn.MLP(**nn.Linear(inner, d, bias=bias).children),
         final_layer_norm=norm,
-        dropout=nn.Dropout(2 * d, c.dropout),  # of what the attention gives, and of what the MLP gives
+        dropout=nn.Dropout(2 * d, c.dropout),  # after attention and after the MLP
     )
     decoder = nn.Module(
         embed_tokens=nn.Embedding(c.vocab_size, width),

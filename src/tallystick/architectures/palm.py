@@ -1,7 +1,9 @@
-"""PaLM (Chowdhery et al. 2022, "PaLM: Scaling Language Modeling with Pathways", section 2.1).
+"""PaLM (Chowdhery et al. 2022): parallel blocks, multi-query attention, SwiGLU, no biases.
 
-Google released no checkpoint, so the tensors' names are ours. The paper gives its layer norms no bias and says nothing
-of a scale; only without one does its table 1 come out, 540.35B and not 540.36B. `norm_scale` adds them.
+Source: "PaLM: Scaling Language Modeling with Pathways", section 2.1.
+Google released no checkpoint, so the tensor names are ours. The paper says that layer norms have
+no bias and does not mention a scale. Only without scales does table 1 come out: 540.35B, not
+540.36B. `norm_scale` adds them.
 """
 
 from tallystick.architectures import kit
@@ -24,12 +26,12 @@ def palm(c: Config) -> nn.Model:
     d, queries, inner = c.d_model, c.n_heads * c.head_dim, c.d_ff or 4 * c.d_model
     norm = nn.LayerNorm(d, scale=bool(c.norm_scale), bias=False)
     block = nn.ParallelBlock(
-        # Attention and MLP run side by side behind one norm; no bias anywhere.
+        # Attention and MLP run in parallel after one norm; no biases.
         norm=norm,
         attention=nn.Attention(
             nn.Heads(c.n_heads, 1, c.head_dim),
             q_proj=nn.Linear(d, queries, bias=False),
-            k_proj=nn.Linear(d, c.head_dim, bias=False),  # multi-query: one head of keys and one of values
+            k_proj=nn.Linear(d, c.head_dim, bias=False),  # multi-query: one key and one value head
             v_proj=nn.Linear(d, c.head_dim, bias=False),
             o_proj=nn.Linear(queries, d, bias=False),
         ),

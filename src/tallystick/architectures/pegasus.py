@@ -1,4 +1,7 @@
-"""Pegasus's decoder (Zhang et al. 2019, "PEGASUS: Pre-training with Extracted Gap-sentences"): BART's, norms before, sines for positions."""
+"""Pegasus's decoder: BART's, with pre-norms and sinusoidal positions.
+
+Source: Zhang et al. 2019, "PEGASUS: Pre-training with Extracted Gap-sentences".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, sinusoidal
 from tallystick.architectures.kit.encoder_decoder import whole

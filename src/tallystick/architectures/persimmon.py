@@ -1,4 +1,7 @@
-"""Persimmon (Elsen et al. 2023, "Releasing Persimmon-8B"): queries, keys and values in one, and a squared ReLU."""
+"""Persimmon: fused query, key and value projection, squared ReLU.
+
+Source: Elsen et al. 2023, "Releasing Persimmon-8B".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -30,9 +33,8 @@ def persimmon(c: Config) -> nn.Model:
             q_layernorm=norm,
             k_layernorm=norm,
         ),
-        mlp=nn.MLP(
-            dense_h_to_4h=nn.Linear(d, inner), dense_4h_to_h=nn.Linear(inner, d)
-        ),  # how heads are split is not told
+        # No runtime info: activations are not modelled.
+        mlp=nn.MLP(dense_h_to_4h=nn.Linear(d, inner), dense_4h_to_h=nn.Linear(inner, d)),
         input_layernorm=nn.LayerNorm(d),
         post_attention_layernorm=nn.LayerNorm(d),
     )

@@ -1,4 +1,7 @@
-"""Phi-1, Phi-1.5 and Phi-2 (Gunasekar et al. 2023, "Textbooks Are All You Need"; Li et al. 2023)."""
+"""Phi-1, Phi-1.5 and Phi-2: parallel attention and MLP after one norm.
+
+Sources: Gunasekar et al. 2023, "Textbooks Are All You Need"; Li et al. 2023.
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -24,12 +27,12 @@ def phi(c: Config) -> nn.Model:
     q_norm = k_norm = None
     if c.qk_layernorm:
         c.require_divisible("hidden_size", by="num_attention_heads")
-        width = d / c.num_attention_heads  # a stated head_dim does not change it
+        width = d / c.num_attention_heads  # independent of head_dim
         q_norm, k_norm = (
             nn.LayerNorm(width, times=c.num_attention_heads),
             nn.LayerNorm(width, times=kit.key_value_heads(c)),
         )
-    # Attention and MLP run side by side behind one norm.
+    # Attention and MLP run in parallel after one norm.
     block = nn.ParallelBlock(
         self_attn=kit.attention(
             c,

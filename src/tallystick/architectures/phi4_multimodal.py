@@ -1,4 +1,7 @@
-"""Phi-4-multimodal (Microsoft 2025, "Phi-4-Mini Technical Report"): Phi-3's layers, beside the towers that read for them."""
+"""Phi-4-multimodal: Phi-3's layers, a vision tower and an audio tower.
+
+Source: Microsoft 2025, "Phi-4-Mini Technical Report".
+"""
 
 import math
 
@@ -57,8 +60,8 @@ AUDIO_CONFIG = NestedConfig(
     tie_word_embeddings=False,
 )
 def phi4_multimodal(c: Config) -> nn.Model:
-    d, eyes, ears = c.hidden_size, c.part("vision_config"), c.part("audio_config")
-    seen, heard = eyes.hidden_size, ears.hidden_size * ears.downsample_rate
+    d, vision, audio = c.hidden_size, c.part("vision_config"), c.part("audio_config")
+    seen, heard = vision.hidden_size, audio.hidden_size * audio.downsample_rate
     return kit.decoder(
         c,
         layer(c),
@@ -66,12 +69,12 @@ def phi4_multimodal(c: Config) -> nn.Model:
             image_embed=nn.Module(
                 global_img_feature_extensor=nn.Parameter((1, 1, seen)),
                 sub_img_feature_extensor=nn.Parameter((1, 1, 1, seen)),
-                img_processor=siglip(eyes, pooled=True),
+                img_processor=siglip(vision, pooled=True),
                 img_projection_up=nn.Linear(seen, d),
                 img_projection_down=nn.Linear(d, d),
             ),
             audio_embed=nn.Module(
-                encoder=_conformer(ears),
+                encoder=_conformer(audio),
                 up_proj_for_speech=nn.Linear(heard, d),
                 down_proj_for_speech=nn.Linear(d, d),
                 up_proj_for_vision_speech=nn.Linear(heard, d),
@@ -82,7 +85,7 @@ def phi4_multimodal(c: Config) -> nn.Model:
 
 
 def _conformer(c: Config) -> nn.Module:
-    """A conformer (Gulati et al. 2020), with what it knows of its input's mean and spread, and a bias for each distance."""
+    """A conformer (Gulati et al. 2020) with input statistics and relative position biases."""
     d, heads = c.hidden_size, c.num_attention_heads
     size = c.head_dim or kit.rounded(d, heads)
     each = nn.Linear(d, heads * size)
@@ -126,13 +129,13 @@ def _convolution(c: Config) -> nn.Module:
 
 
 def _shortened(c: Config) -> nn.Module:
-    """Convolutions that each halve the time and the frequencies of sound, until `time_reduction` moments are one."""
+    """Convolutions that halve time and frequency until `time_reduction` frames are one."""
     width, times = c.nemo_conv_channels, int(c.time_reduction)
     if times % 2:
         raise c.refuse(f"time_reduction = {times} is not even", code="indivisible")
     halvings = int(math.log2(times))
     convs: dict[str, nn.Module] = {"0": conv(1, width, 3, 3)}
-    for halving in range(1, halvings):  # every third in the row is an activation
+    for halving in range(1, halvings):  # every third index is an activation
         convs |= {f"{3 * halving - 1}": conv(1, width, 3, 3), f"{3 * halving}": conv(width, width, 1, 1)}
     left = c.nemo_final_size or ceil(c.input_size, 2**halvings)
     return nn.Module(conv=nn.Module(**convs), out=nn.Linear(width * left, c.hidden_size))

@@ -24,8 +24,8 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 )
 def phimoe(c: Config) -> nn.Model:
     d, norm = c.hidden_size, nn.LayerNorm(c.hidden_size)
-    # Each of two experts is chosen on its own, by scores near the best (Liu et al. 2023, "Sparse Backpropagation for
-    # MoE Training"): what that keeps is not told.
+    # Sparsemixer: each of two experts is chosen from the scores near the maximum (Liu et al. 2023,
+    # "Sparse Backpropagation for MoE Training"). Its activations are not modelled.
     moe = kit.mixture(
         c,
         c.intermediate_size,

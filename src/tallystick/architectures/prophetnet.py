@@ -1,4 +1,7 @@
-"""ProphetNet's decoder (Qi et al. 2020, "ProphetNet: Predicting Future N-gram"): several tokens ahead, each with a vector of its own."""
+"""ProphetNet's decoder: predicts several future tokens, each with its own n-gram embedding.
+
+Source: Qi et al. 2020, "ProphetNet: Predicting Future N-gram".
+"""
 
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture
@@ -24,7 +27,8 @@ def prophetnet(c: Config) -> nn.Model:
     d, inner, heads = c.hidden_size, c.decoder_ffn_dim, c.num_decoder_attention_heads
     cross = _attention(d, None) if c.add_cross_attention else None
     block = nn.Module(
-        # Each of the tokens ahead attends on its own, and is not cached; distances are scored by what a token is.
+        # Each n-gram stream attends separately and is not cached. The token gives the scores of
+        # relative positions.
         self_attn=_attention(
             d, nn.Heads(heads, heads, d / heads, rotary=0), relative_pos_embeddings=nn.Linear(d, c.num_buckets * heads)
         ),

@@ -1,4 +1,7 @@
-"""Qwen1.5-MoE and Qwen2-57B-A14B (Yang et al. 2024, "Qwen2 Technical Report"): experts beside one shared."""
+"""Qwen1.5-MoE and Qwen2-57B-A14B: routed experts and a gated shared expert.
+
+Source: Yang et al. 2024, "Qwen2 Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.qwen3_moe import dense_layers
@@ -29,7 +32,7 @@ from tallystick.core.registry import Config, architecture, nonnegative, optional
 def qwen2_moe(c: Config) -> nn.Model:
     d = c.hidden_size
     attends = kit.attention(c, kit.heads(c, windows=_windows(c)), bias=c.qkv_bias, output_bias=False)
-    # What all of it keeps is not told: the shared expert is scaled by a gate of its own.
+    # Activations are not modelled: a gate scales the shared expert.
     dense = kit.pre_norm(attends, kit.gated_mlp(d, c.intermediate_size), nn.RMSNorm(d))
     if not c.num_experts:
         return kit.decoder(c, dense)
@@ -39,7 +42,7 @@ def qwen2_moe(c: Config) -> nn.Model:
 
 
 def beside_shared(c: Config) -> nn.Module:
-    """Experts, and one that all tokens go through, scaled by a gate of its own."""
+    """Return routed experts, and a shared expert scaled by a gate."""
     d = c.hidden_size
     return kit.mixture(
         c,
@@ -52,7 +55,7 @@ def beside_shared(c: Config) -> nn.Module:
 
 
 def _windows(c: Config) -> nn.Windows:
-    """Where windows are on at all, every second layer below `max_window_layers`, the first one too."""
+    """If windows are on: every other layer below `max_window_layers`, starting at layer 0."""
     layers = range(kit.listable(c) if c.use_sliding_window and c.layer_types is None else 1)
     near = (c.use_sliding_window and layer % 2 == 0 and layer < c.max_window_layers for layer in layers)
     return kit.windows_of(c, kit.in_runs(near, c.sliding_window, None))

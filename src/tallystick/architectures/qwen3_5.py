@@ -1,4 +1,7 @@
-"""Qwen3.5 (Qwen Team 2026), dense: its causal language model is the text alone, the whole has eyes before it."""
+"""Qwen3.5, dense (Qwen Team 2026): text model and vision tower.
+
+`Qwen3_5ForCausalLM` is the text model; `Qwen3_5ForConditionalGeneration` adds the vision tower.
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import behind, conv, seeing
@@ -23,12 +26,12 @@ VISION_CONFIG = NestedConfig(
 
 
 def whole() -> dict[str, ModelVariant]:
-    """The classes that see."""
+    """Return the multimodal variants."""
     return seeing(_whole, {"tie_word_embeddings": False}, vision_config=VISION_CONFIG)
 
 
 def _whole(c: Config, text: nn.Model) -> nn.Model:
-    return behind(c, text, visual=_eyes(c.part("vision_config")))
+    return behind(c, text, visual=_vision_tower(c.part("vision_config")))
 
 
 @architecture("qwen3_5", "Qwen3_5ForCausalLM", variants=whole(), parts={"text_config": part_of("qwen3_5_text")})
@@ -36,8 +39,8 @@ def qwen3_5(c: Config) -> nn.Model:
     return qwen3_5_text(c.part("text_config"))
 
 
-def _eyes(c: Config) -> nn.Tower:
-    """Cubes of a film, and a merger of neighbours."""
+def _vision_tower(c: Config) -> nn.Tower:
+    """The vision tower: spatio-temporal patches, and a merger of neighbouring patches."""
     d, size, merged = c.hidden_size, c.patch_size, c.hidden_size * c.spatial_merge_size * c.spatial_merge_size
     block = nn.Module(
         norm1=nn.LayerNorm(d),

@@ -1,4 +1,8 @@
-"""Qwen3.5 with experts (Qwen Team 2026): its causal language model is the text alone, the whole has Qwen3.5's eyes before it."""
+"""Qwen3.5 with experts (Qwen Team 2026): text model and vision tower.
+
+`Qwen3_5MoeForCausalLM` is the text model; `Qwen3_5MoeForConditionalGeneration` adds Qwen3.5's
+vision tower.
+"""
 
 from tallystick.architectures.qwen3_5 import whole
 from tallystick.architectures.qwen3_5_moe_text import qwen3_5_moe_text

@@ -1,4 +1,4 @@
-"""Qwen3.5 with experts, without its eyes (Qwen Team 2026): delta nets, gated attention, experts beside one shared."""
+"""Qwen3.5's MoE text model (Qwen Team 2026): delta nets, gated attention, a shared expert."""
 
 from tallystick.architectures.qwen2_moe import beside_shared
 from tallystick.architectures.qwen3_5_text import four_readers

@@ -1,4 +1,4 @@
-"""Qwen3.5 without its eyes (Qwen Team 2026), dense: gated delta nets, and gated attention in every fourth layer."""
+"""Qwen3.5's dense text model (Qwen Team 2026): gated delta nets, some gated attention."""
 
 from tallystick.architectures import kit
 from tallystick.architectures.qwen3_next import delta_decoder, delta_widths
@@ -31,7 +31,7 @@ def qwen3_5_text(c: Config) -> nn.Model:
 
 
 def four_readers(c: Config, mlp: nn.Module) -> nn.Model:
-    """Qwen3-Next's layers, whose delta nets have a projection of its own for each thing that they read of a token."""
+    """Return Qwen3-Next's layers, with four separate input projections in each delta net."""
     d, of_values, (convolved, values) = c.hidden_size, c.linear_num_value_heads, delta_widths(c)
     return delta_decoder(
         c,

@@ -38,7 +38,11 @@ def qwen3_moe(c: Config) -> nn.Model:
 
 
 def dense_layers(c: Config, otherwise: Sequence[int] = ()) -> frozenset[int]:
-    """The layers that have a plain MLP: those that are listed, or those `otherwise`, and all but every `decoder_sparse_step`-th."""
+    """Return the numbers of the dense layers.
+
+    These are the layers in `mlp_only_layers`, or else `otherwise`, and all layers but every
+    `decoder_sparse_step`-th.
+    """
     listed, step = c.mlp_only_layers, int(c.decoder_sparse_step)
     if listed is None:
         listed = otherwise

@@ -1,4 +1,4 @@
-"""Qwen3-Next (Qwen Team 2025): gated delta nets, and gated attention here and there; experts beside one shared."""
+"""Qwen3-Next (Qwen Team 2025): gated delta nets, some gated attention, a shared expert."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -51,7 +51,13 @@ def qwen3_next(c: Config) -> nn.Model:
 
 
 def delta_decoder(c: Config, mlps: Sequence[nn.Module], **reads: nn.Module) -> nn.Model:
-    """Gated delta nets and gated attention, each layer with its MLP; `reads` are the projections by which a net reads."""
+    """Return a decoder of gated delta nets and gated attention.
+
+    Args:
+        c: the config.
+        mlps: the MLP of each layer.
+        reads: the input projections of a delta net.
+    """
     mixers: dict[str, dict[str, nn.Module]] = {
         LAYER_KINDS[0]: {"linear_attn": _delta_net(c, reads)},
         LAYER_KINDS[1]: {"self_attn": _attention(c)},
@@ -59,7 +65,7 @@ def delta_decoder(c: Config, mlps: Sequence[nn.Module], **reads: nn.Module) -> n
     norm = _norm(c.hidden_size)
 
     def block(kind: str, mlp: nn.Module) -> nn.Module:
-        # How a scan runs is not told, so nothing is of the MLP beside it.
+        # No runtime info: activations are not modelled for scan layers.
         return nn.Module(**mixers[kind], mlp=mlp, input_layernorm=norm, post_attention_layernorm=norm)
 
     runs = groupby(zip(_kinds(c), mlps, strict=True), key=lambda layer: (layer[0], id(layer[1])))
@@ -68,7 +74,7 @@ def delta_decoder(c: Config, mlps: Sequence[nn.Module], **reads: nn.Module) -> n
 
 
 def delta_widths(c: Config) -> tuple[int, int]:
-    """What a delta net convolves of a token, queries, keys and values in one, and of that the values."""
+    """Return the convolved elements of a token (queries, keys, values), and its value elements."""
     values = c.linear_num_value_heads * c.linear_value_head_dim
     return 2 * (c.linear_num_key_heads * c.linear_key_head_dim) + values, values
 
@@ -78,7 +84,7 @@ def _norm(width: int) -> nn.Module:
 
 
 def _kinds(c: Config) -> list[str]:
-    """What each layer mixes by: as listed, or every `full_attention_interval`-th by attention."""
+    """Mixer of each layer: as listed, or attention in every `full_attention_interval`-th."""
     count, listed = int(c.num_hidden_layers), c.layer_types
     if listed is None:
         return [LAYER_KINDS[(layer + 1) % int(c.full_attention_interval) == 0] for layer in range(kit.listable(c))]
@@ -88,7 +94,7 @@ def _kinds(c: Config) -> list[str]:
 
 
 def _attention(c: Config) -> nn.Attention:
-    """Grouped heads; the query's projection gives a gate of what they give too."""
+    """Grouped-query attention; `q_proj` gives queries and an output gate."""
     d, size, bias = c.hidden_size, c.head_dim, c.attention_bias
     queries, keys = c.num_attention_heads * size, kit.key_value_heads(c) * size
     return nn.Attention(
@@ -103,7 +109,10 @@ def _attention(c: Config) -> nn.Attention:
 
 
 def _delta_net(c: Config, reads: Mapping[str, nn.Module]) -> nn.Scan:
-    """For each head of values a state of keys × values (Yang et al. 2024, "Gated Delta Networks", section 3)."""
+    """A gated delta net: per value head, a state of keys × values.
+
+    Source: Yang et al. 2024, "Gated Delta Networks", section 3.
+    """
     of_values, (convolved, values) = c.linear_num_value_heads, delta_widths(c)
     return nn.Scan(
         nn.Recurrence(

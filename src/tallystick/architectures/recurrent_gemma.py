@@ -1,4 +1,8 @@
-"""RecurrentGemma (Google DeepMind 2024, "RecurrentGemma: Moving Past Transformers for Efficient Open Language Models"): Griffin's layers."""
+"""RecurrentGemma: Griffin's recurrent layers and local attention.
+
+Source: Google DeepMind 2024, "RecurrentGemma: Moving Past Transformers for Efficient Open
+Language Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import short_conv
@@ -7,7 +11,7 @@ from tallystick.core.dims import floor
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 RECURRENT = "recurrent"
-TIMES = 100  # how often transformers repeats the pattern
+TIMES = 100  # transformers repeats the pattern this often
 
 
 @architecture(
@@ -33,7 +37,7 @@ def recurrent_gemma(c: Config) -> nn.Model:
 
 
 def _kinds(c: Config) -> list[str]:
-    """What each layer mixes by: a pattern, repeated."""
+    """Mixer of each layer: a repeated pattern."""
     pattern, count = c.block_types or [RECURRENT, RECURRENT, "attention"], kit.listable(c)
     if not isinstance(pattern, list) or TIMES * len(pattern) < count:
         raise c.refuse(f"block_types must list {RECURRENT} or attention, a pattern for the {count} layers")
@@ -46,9 +50,8 @@ def _block(c: Config, kind: str) -> nn.Module:
         temporal_pre_norm=nn.RMSNorm(d, kind="gemma"),
         temporal_block=_recurrence(c) if kind == RECURRENT else _attention(c),
         channel_pre_norm=nn.RMSNorm(d, kind="gemma"),
-        mlp_block=kit.gated_mlp(
-            d, floor(c.intermediate_size, 2), bias=True
-        ),  # how a scan runs is not told, so nothing is
+        # No runtime info: activations are not modelled for scan layers.
+        mlp_block=kit.gated_mlp(d, floor(c.intermediate_size, 2), bias=True),
     )
 
 
@@ -60,7 +63,10 @@ def _attention(c: Config) -> nn.Module:
 
 
 def _recurrence(c: Config) -> nn.Scan:
-    """The real-gated linear recurrent unit, behind a convolution (De et al. 2024, "Griffin", section 2.4)."""
+    """RG-LRU, the real-gated linear recurrent unit, after a short convolution.
+
+    Source: De et al. 2024, "Griffin", section 2.4.
+    """
     d, width, heads = c.hidden_size, c.lru_width or c.hidden_size, c.num_attention_heads
     size = kit.rounded(width, heads)
     gates = {

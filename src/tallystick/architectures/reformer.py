@@ -1,4 +1,7 @@
-"""Reformer (Kitaev et al. 2020, "Reformer: The Efficient Transformer"): hashed attention, two streams, positions on two axes."""
+"""Reformer: LSH attention, reversible streams and axial positions.
+
+Source: Kitaev et al. 2020, "Reformer: The Efficient Transformer".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.variants import BARE, INSTEAD, two_products, variant
@@ -58,7 +61,7 @@ def reformer(c: Config) -> nn.Model:
 
 
 def _kinds(c: Config) -> list[str]:
-    """The kind of attention of each layer; one stands for all where they are equal."""
+    """Attention kind of each layer; a single entry if all layers are equal."""
     listed = LISTED if c.attn_layers is None else c.attn_layers
     if (
         not isinstance(listed, list)
@@ -81,7 +84,7 @@ def _block(c: Config, kind: str) -> nn.Module:
     d, inner, heads = c.hidden_size, c.feed_forward_size, c.num_attention_heads * c.attention_head_size
     reads = {name: nn.Linear(d, heads, bias=False) for name in LAYER_KINDS[kind]}
     return nn.Module(
-        # How it runs is not told: what a position sees depends on the hashes of all.
+        # No `Heads`: what LSH attention reads depends on the hashes of all positions.
         attention=nn.Attention(
             layer_norm=nn.LayerNorm(d),
             self_attention=nn.Module(**reads),
@@ -96,7 +99,7 @@ def _block(c: Config, kind: str) -> nn.Module:
 
 
 def _positions(c: Config) -> nn.Module:
-    """One table, or one for each axis, whose vectors stand side by side."""
+    """Learned positions: one table, or one per axis, concatenated."""
     if not c.axial_pos_embds:
         return nn.Module(embedding=nn.PositionEmbedding(c.max_position_embeddings, c.hidden_size))
     shape, widths = c.axial_pos_shape, c.axial_pos_embds_dim

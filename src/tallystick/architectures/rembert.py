@@ -1,4 +1,7 @@
-"""RemBERT (Chung et al. 2020, "Rethinking Embedding Coupling in Pre-trained Language Models"): a narrow embedding, a wide head."""
+"""RemBERT: BERT with a narrow input embedding and a wide output embedding.
+
+Source: Chung et al. 2020, "Rethinking Embedding Coupling in Pre-trained Language Models".
+"""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, transform
 from tallystick.architectures.kit.bert_variants import BERT
@@ -14,7 +17,7 @@ SIZES = {
     "input_embedding_size": 256,
     "output_embedding_size": 1664,
 }
-OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "tie_word_embeddings"}  # nothing is ever tied
+OWN = {key: default for key, default in (KEYS | SIZES).items() if key != "tie_word_embeddings"}  # never tied
 
 
 @architecture("rembert", "RemBertForCausalLM", variants=BERT, **OWN)

@@ -1,4 +1,7 @@
-"""RoBERTa with norms before attention and MLP (Ott et al. 2019, "fairseq": its encoder-normalize-before)."""
+"""RoBERTa with pre-norms.
+
+Source: Ott et al. 2019, "fairseq": its encoder-normalize-before.
+"""
 
 from tallystick.architectures.kit.bert import (
     KEYS,

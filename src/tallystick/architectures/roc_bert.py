@@ -1,4 +1,7 @@
-"""RoCBert (Su et al. 2022, "RoCBert: Robust Chinese Bert"): BERT, whose tokens also have a sound and a shape."""
+"""RoCBert: BERT with pronunciation and shape embeddings.
+
+Source: Su et al. 2022, "RoCBert: Robust Chinese Bert".
+"""
 
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls
 from tallystick.architectures.kit.bert_variants import BERT

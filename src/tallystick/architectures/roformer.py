@@ -1,4 +1,7 @@
-"""RoFormer (Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding"): positions in a frozen table."""
+"""RoFormer: BERT with rotary positions in a frozen sinusoidal table.
+
+Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.bert import KEYS, embeddings, heads, layers, with_cls

@@ -1,4 +1,7 @@
-"""RWKV 4 (Peng et al. 2023, "RWKV: Reinventing RNNs for the Transformer Era"): a state for each channel, and no attention."""
+"""RWKV 4: a linear recurrence per channel, without attention.
+
+Source: Peng et al. 2023, "RWKV: Reinventing RNNs for the Transformer Era".
+"""
 
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, optional
@@ -33,14 +36,15 @@ def rwkv(c: Config) -> nn.Model:
 
 
 def _shares(d: int, *names: str) -> dict[str, nn.Tensor]:
-    """How much of the token before goes into each, element by element."""
+    """Token-shift weights: how much of the previous token goes into each input, per element."""
     return {f"time_mix_{name}": nn.Parameter((1, 1, d)) for name in names}
 
 
 def _mixing_times(c: Config) -> nn.Scan:
-    """For each channel a weighted mean of all values so far: sums above and below, and the largest exponent in them.
+    """Time mixing: per channel, a weighted mean of all previous values.
 
-    The last token is kept as well: the one here, and the one that the channels are mixed with.
+    The state holds numerator, denominator and largest exponent. The cache also holds the last
+    token, for time mixing and for channel mixing.
     """
     d, inner = c.hidden_size, c.attention_hidden_size or c.hidden_size
     return nn.Scan(

@@ -29,6 +29,6 @@ def seed_oss(c: Config) -> nn.Model:
         mlp=kit.gated_mlp(d, c.intermediate_size, c.hidden_act, bias=c.mlp_bias),
         input_layernorm=nn.RMSNorm(d),
         post_attention_layernorm=nn.RMSNorm(d),
-        dropout=nn.Dropout(2 * d, c.residual_dropout),  # of what the attention gives, and of what the MLP gives
+        dropout=nn.Dropout(2 * d, c.residual_dropout),  # after attention and after the MLP
     )
     return kit.decoder(c, block)

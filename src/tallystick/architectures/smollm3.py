@@ -1,4 +1,7 @@
-"""SmolLM3 (Hugging Face 2025, "SmolLM3: smol, multilingual, long-context reasoner"): every fourth layer without positions."""
+"""SmolLM3: Llama without RoPE in every fourth layer.
+
+Source: Hugging Face 2025, "SmolLM3: smol, multilingual, long-context reasoner".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

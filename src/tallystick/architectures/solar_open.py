@@ -1,4 +1,7 @@
-"""Solar Open (Upstage 2026, "Solar Open Technical Report"): Llama's attention, and DeepSeek-V3's experts in every layer."""
+"""Solar Open: Llama's attention, and DeepSeek-V3's experts in every layer.
+
+Source: Upstage 2026, "Solar Open Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import sigmoid_mixture

@@ -29,7 +29,7 @@ def stablelm(c: Config) -> nn.Model:
         size,
         rotary=kit.rotary_dim(c, size),
     )
-    # Attention and MLP can run side by side, behind one norm.
+    # Attention and MLP can run in parallel after one norm.
     block = (nn.ParallelBlock if c.use_parallel_residual else nn.Module)(
         self_attn=kit.attention(
             c,
@@ -39,7 +39,8 @@ def stablelm(c: Config) -> nn.Model:
             q_layernorm=_each(runs.queries, size) if normed else None,
             k_layernorm=_each(runs.keys, size) if normed else None,
         ),
-        mlp=kit.gated_mlp(d, c.intermediate_size, None if normed else c.hidden_act),  # how heads are split is not told
+        # With per-head norms, activations are not modelled.
+        mlp=kit.gated_mlp(d, c.intermediate_size, None if normed else c.hidden_act),
         input_layernorm=nn.LayerNorm(d),
         post_attention_layernorm=None if c.use_parallel_residual else nn.LayerNorm(d),
         dropout=nn.Dropout(d, c.hidden_dropout),
@@ -48,5 +49,5 @@ def stablelm(c: Config) -> nn.Model:
 
 
 def _each(heads: int, size: int) -> nn.Module:
-    """A norm for each head, with a scale of its own."""
+    """One norm per head, each with its own scale."""
     return nn.Module(norms=nn.Repeat(heads, nn.LayerNorm(size, bias=False)))

@@ -1,4 +1,7 @@
-"""StarCoder2 (Lozhkov et al. 2024, "StarCoder 2 and The Stack v2: The Next Generation")."""
+"""StarCoder2: a plain MLP and LayerNorms, optional sliding window.
+
+Source: Lozhkov et al. 2024, "StarCoder 2 and The Stack v2: The Next Generation".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

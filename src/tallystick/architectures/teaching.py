@@ -1,4 +1,7 @@
-"""The language models of a first course (``tallystick.models.teaching``), from an embedding and a head to a transformer."""
+"""The models of a first course, from an embedding and a head to a transformer LM.
+
+``tallystick.models.teaching`` holds their PyTorch modules.
+"""
 
 from itertools import pairwise
 
@@ -25,7 +28,7 @@ def bare_bones_lm(c: Config) -> nn.Model:
 @architecture(
     "mlp",
     "MLP",
-    widths=(),  # every width from the input's to the output's; or else these four, for hidden layers of one width
+    widths=(),  # all layer widths; or else state the next four keys, for hidden layers of one width
     inputs=optional(),
     width=optional(),
     depth=optional(),
@@ -124,11 +127,11 @@ def rotary_transformer_lm(c: Config) -> nn.Model:
     return _transformer(c, None, rotary=True)
 
 
-# -- what they share ------------------------------------------------------------------------------
+# -- shared parts ---------------------------------------------------------------------------------
 
 
 def _layers(inputs: int, width: int, depth: int, last: nn.Module, *, bias: bool) -> nn.ModuleList:
-    """`depth` hidden layers of one width, and the last."""
+    """`depth` hidden layers of one width, and the last layer."""
     between = nn.Linear(width, width, bias=bias)
     return nn.ModuleList((1, nn.Linear(inputs, width, bias=bias)), (depth - 1, between), (1, last))
 
@@ -164,5 +167,5 @@ def _transformer(c: Config, positions: nn.Module | None, *, rotary: bool) -> nn.
 
 
 def _alone(part: nn.Module) -> nn.Model:
-    """A part of a model as a whole: its tensors keep its role."""
+    """A single part as a model; its tensors keep the part's role."""
     return nn.Model().replace(children=part.children, role=part.role)

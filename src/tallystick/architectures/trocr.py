@@ -1,4 +1,7 @@
-"""TrOCR's decoder (Li et al. 2021, "TrOCR: Transformer-based Optical Character Recognition"): BART's, beside an encoder of any width."""
+"""TrOCR's decoder: BART's, with cross-attention to an encoder of any width.
+
+Source: Li et al. 2021, "TrOCR: Transformer-based Optical Character Recognition".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder, learned
 from tallystick.core import nodes as nn
@@ -26,6 +29,6 @@ from tallystick.core.registry import Config, architecture, optional
     tie_word_embeddings=True,
 )
 def trocr(c: Config) -> nn.Model:
-    positions = learned(c) if c.use_learned_position_embeddings else None  # sines are not stored
+    positions = learned(c) if c.use_learned_position_embeddings else None  # sinusoidal positions are not stored
     norm, reads = c.layernorm_embedding, c.cross_attention_hidden_size
     return beside_encoder(c, positions, embedding_norm=norm, reads=reads, head="output_projection")

@@ -1,4 +1,7 @@
-"""VaultGemma (Google 2025, "VaultGemma: A Differentially Private Gemma Model"): Gemma 2 without the norms behind its sublayers."""
+"""VaultGemma: Gemma 2 without post-norms.
+
+Source: Google 2025, "VaultGemma: A Differentially Private Gemma Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.gemma2 import RUNNING, attends

@@ -1,4 +1,7 @@
-"""Whisper's decoder (Radford et al. 2022, "Robust Speech Recognition via Large-Scale Weak Supervision"): BART's, keys without a bias."""
+"""Whisper's decoder: BART's, with key projections without a bias.
+
+Source: Radford et al. 2022, "Robust Speech Recognition via Large-Scale Weak Supervision".
+"""
 
 from tallystick.architectures.kit.bart import beside_encoder
 from tallystick.core import nodes as nn

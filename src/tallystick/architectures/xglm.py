@@ -1,4 +1,7 @@
-"""XGLM (Lin et al. 2021, "Few-shot Learning with Multilingual Language Models"): sinusoidal positions, which are not stored."""
+"""XGLM: a pre-norm decoder with sinusoidal positions, which are not stored.
+
+Source: Lin et al. 2021, "Few-shot Learning with Multilingual Language Models".
+"""
 
 from tallystick.architectures.kit.bart import attention, heads, layer
 from tallystick.core import nodes as nn

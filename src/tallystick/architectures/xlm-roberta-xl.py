@@ -1,4 +1,7 @@
-"""XLM-RoBERTa XL (Goyal et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling"): pre-norm."""
+"""XLM-RoBERTa XL: XLM-RoBERTa with pre-norms.
+
+Source: Goyal et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling".
+"""
 
 from tallystick.architectures.kit.bert import (
     KEYS,

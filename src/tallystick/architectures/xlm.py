@@ -1,4 +1,7 @@
-"""XLM (Lample and Conneau 2019, "Cross-lingual Language Model Pretraining"): each kind of module in a list of its own."""
+"""XLM: each kind of module has its own list; optional adaptive softmax.
+
+Source: Lample and Conneau 2019, "Cross-lingual Language Model Pretraining".
+"""
 
 from itertools import pairwise
 
@@ -70,7 +73,7 @@ def xlm(c: Config) -> nn.Model:
 
 
 def _adaptive(c: Config) -> nn.Module:
-    """An adaptive softmax: rows for the frequent tokens and for each cluster of others, which has a narrower width."""
+    """An adaptive softmax: a head for frequent tokens, low-rank tails for clusters of others."""
     d, ends = c.emb_dim, (*c.asm_cutoffs, c.vocab_size)
     if len(ends) == 1 or any(first >= then for first, then in pairwise(ends)):
         raise c.refuse("asm = true needs asm_cutoffs, a list of numbers that grow and stay below vocab_size")
@@ -82,7 +85,7 @@ def _adaptive(c: Config) -> nn.Module:
         both = {"0": nn.Parameter((waist, d), "head"), "1": nn.Parameter((then - first, waist), "head")}
         clusters.append((1, nn.Module(**{name: nn.Module(weight=tensor) for name, tensor in both.items()})))
     return nn.Module(
-        # Without a use, but transformers ties it.
+        # Unused, but transformers ties it.
         weight=nn.Parameter((c.vocab_size, d), "head") if c.tie_word_embeddings else None,
         head=nn.Head(d, ends[0] + len(clusters), bias=True),
         tail=nn.ModuleList(*clusters),

@@ -1,4 +1,7 @@
-"""XLNet (Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining"): relative positions, projections of three dimensions."""
+"""XLNet: relative positions; query, key and value projections are 3-D tensors.
+
+Source: Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining".
+"""
 
 from tallystick.architectures.kit.variants import (
     BARE,
@@ -49,11 +52,11 @@ def xlnet(c: Config) -> nn.Model:
     d, heads, size = c.d_model, c.n_head, c.d_model / c.n_head
     if c.d_head and c.d_head != size:
         raise c.refuse(f"d_head is {int(c.d_head)}, but d_model shared out among the heads is {int(size)}")
-    each = {name: nn.Parameter((d, heads, size)) for name in ("q", "k", "v", "o", "r")}  # r reads the distances
+    each = {name: nn.Parameter((d, heads, size)) for name in ("q", "k", "v", "o", "r")}  # r projects relative positions
     biases = {name: nn.Parameter((heads, size)) for name in ("r_r_bias", "r_s_bias", "r_w_bias")}
     same_segment = nn.Parameter((2, heads, size), "token_embedding")
     block = nn.Module(
-        # How it runs is not told: it sees its memory of hidden states and, in pretraining, two streams.
+        # No `Heads`: attention reads a memory of hidden states and, in pretraining, two streams.
         rel_attn=nn.Attention(**each, **biases, seg_embed=same_segment, layer_norm=nn.LayerNorm(d)),
         ff=nn.MLP(layer_norm=nn.LayerNorm(d), layer_1=nn.Linear(d, c.d_inner), layer_2=nn.Linear(c.d_inner, d)),
     )

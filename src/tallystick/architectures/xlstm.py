@@ -1,4 +1,7 @@
-"""xLSTM (Beck et al. 2025, "xLSTM 7B: A Recurrent LLM for Fast and Efficient Inference"): a matrix of memory for each head."""
+"""xLSTM: mLSTM layers with a matrix memory per head.
+
+Source: Beck et al. 2025, "xLSTM 7B: A Recurrent LLM for Fast and Efficient Inference".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -7,7 +10,7 @@ from tallystick.core.registry import Config, architecture, optional
 from tallystick.errors import shown
 
 MODES = ("single", "fused")
-FINEST = 64  # of a factor that is a fraction with so small a denominator, the formula shows it
+FINEST = 64  # largest denominator of a factor that the formula shows as a fraction
 
 
 @architecture(
@@ -47,7 +50,7 @@ def xlstm(c: Config) -> nn.Model:
 
 
 def _scaled(width: int, factor: float) -> int:
-    """A width times a factor, rounded down."""
+    """Width times factor, rounded down."""
     over, under = factor.as_integer_ratio()
     if under > FINEST:
         return int(int(width) * factor)
@@ -56,7 +59,7 @@ def _scaled(width: int, factor: float) -> int:
 
 
 def _memory(c: Config) -> nn.Scan:
-    """For each head a matrix of keys × values, a norm of keys, and the largest exponent so far."""
+    """mLSTM: per head a keys × values matrix, a normaliser of keys, and the largest exponent."""
     d, count, bias = c.hidden_size, c.num_heads, c.use_bias
     keys, values = _scaled(d, c.qk_dim_factor), _scaled(d, c.v_dim_factor)
     if c.weight_mode == "fused":
@@ -83,7 +86,7 @@ def _memory(c: Config) -> nn.Scan:
 
 
 def _feed_forward(c: Config) -> nn.MLP:
-    """SwiGLU, its width rounded up to a multiple."""
+    """SwiGLU; its width is rounded up to a multiple."""
     d, bias, multiple = c.hidden_size, c.use_bias, c.ffn_round_up_to_multiple_of
     inner = multiple * int((kit.times(c, d, "ffn_proj_factor") + int(multiple) - 1) // int(multiple))
     if c.weight_mode == "fused":

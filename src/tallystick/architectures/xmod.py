@@ -1,4 +1,7 @@
-"""X-MOD (Pfeiffer et al. 2022, "Lifting the Curse of Multilinguality"): XLM-RoBERTa with a small MLP for each language."""
+"""X-MOD: XLM-RoBERTa with an adapter per language.
+
+Source: Pfeiffer et al. 2022, "Lifting the Curse of Multilinguality".
+"""
 
 import re
 from fractions import Fraction
@@ -37,7 +40,7 @@ def xmod(c: Config) -> nn.Model:
     waist = kit.rounded(d, c.adapter_reduction_factor)
     languages = _languages(c)
     adapters = nn.MLP(**{name: nn.Module(dense1=nn.Linear(d, waist), dense2=nn.Linear(waist, d)) for name in languages})
-    adapters = adapters.replace(active=Fraction(1, len(languages) or 1))  # a token goes through that of its language
+    adapters = adapters.replace(active=Fraction(1, len(languages) or 1))  # a token uses one language's adapter
     own = {"adapter_layer_norm": nn.LayerNorm(d)} if c.adapter_layer_norm else {}
     stack = layers(c, heads_after_padding(c), output={**own, "adapter_modules": adapters})
     final = nn.LayerNorm(d) if c.pre_norm else None
@@ -46,7 +49,7 @@ def xmod(c: Config) -> nn.Model:
 
 
 def _languages(c: Config) -> list[str]:
-    """The languages, each once: their names are those of tensors."""
+    """Language names without duplicates; tensors are named after them."""
     listed = ["en_XX"] if c.languages is None else c.languages
     if not isinstance(listed, list) or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in listed):
         raise c.refuse(f"languages is {shown(listed)}, expected a list of names such as en_XX")

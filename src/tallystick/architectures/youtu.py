@@ -1,4 +1,8 @@
-"""Youtu-LLM (Tencent Youtu Lab 2025, "Youtu-LLM: Unlocking the Native Agentic Potential for Lightweight Large Language Models"): latent attention before plain MLPs."""
+"""Youtu-LLM: latent attention (MLA) and gated MLPs.
+
+Source: Tencent Youtu Lab 2025, "Youtu-LLM: Unlocking the Native Agentic Potential for Lightweight
+Large Language Models".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.deepseek_v3 import latent_attention

@@ -1,4 +1,7 @@
-"""Zamba (Zyphra 2024, "Zamba: A Compact 7B SSM Hybrid Model"): Mamba, and one block of attention that several layers run."""
+"""Zamba: Mamba layers, and one attention block shared by several layers.
+
+Source: Zyphra 2024, "Zamba: A Compact 7B SSM Hybrid Model".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import mamba_keeps, rank, refuse_other_heads, short_conv
@@ -43,44 +46,46 @@ def zamba(c: Config) -> nn.Model:
         linear=nn.Linear(c.hidden_size, c.hidden_size, bias=False),
         mamba_decoder=scan,
     )
-    each = (
-        (kind, number == first) for number, kind in enumerate(kinds)
-    )  # the layer that the others share with is alone
+    # The layer that owns the shared block is a run of its own.
+    each = ((kind, number == first) for number, kind in enumerate(kinds))
     return kit.frame(c, kit.in_turns(each, lambda kind, _: both if kind == HYBRID else scan, depth=c.num_hidden_layers))
 
 
 def _pattern(c: Config, layer: int) -> str:
-    """Two layers of Mamba, one with the block, and then one with it in each period."""
+    """Default kind of a layer: two Mamba layers, one with the block, then one per period."""
     if layer < 3:
         return HYBRID if layer == 2 else kit.LINEAR
     return HYBRID if (layer - 3) % int(c.attn_layer_period) == c.attn_layer_offset else kit.LINEAR
 
 
 def shared(c: Config, of: str, **block: nn.Module) -> nn.Module:
-    """A block that is one with the one of that name: as transformers has it, only where embedding and head are tied too."""
+    """Return a block tied to the one named `of`; untied without `tie_word_embeddings`.
+
+    transformers shares these blocks only if embedding and head are tied too.
+    """
     return nn.Shared(of, **block) if c.tie_word_embeddings else nn.Module(**block)
 
 
 def _transformer(c: Config) -> dict[str, nn.Module]:
-    """Attention and MLP, behind a norm each; they read the layer's token beside it as it was embedded."""
+    """The shared block: attention reads the token and its embedding, concatenated; then an MLP."""
     d = c.hidden_size
     reads, runs = wide_heads(c)
     return {
         "self_attn": wide_attention(c, runs, reads),
-        "feed_forward": kit.gated_mlp(d, c.intermediate_size),  # how a scan runs is not told, so nothing is
+        "feed_forward": kit.gated_mlp(d, c.intermediate_size),  # no runtime info: activations are not modelled
         "input_layernorm": nn.RMSNorm(reads),
         "pre_ff_layernorm": nn.RMSNorm(d),
     }
 
 
 def wide_heads(c: Config) -> tuple[int, nn.Heads]:
-    """What the shared attention reads of a token, twice the width if nothing else is stated, and its heads."""
+    """Return the input width of the shared attention (default: 2 × hidden_size), and its heads."""
     reads, twice = c.attention_hidden_size, 2 * c.hidden_size
     return reads or twice, kit.heads(c, c.attention_head_dim or kit.rounded(twice, c.num_attention_heads))
 
 
 def wide_attention(c: Config, runs: nn.Heads, reads: int, **more: nn.Module) -> nn.Attention:
-    """Attention that reads more than it gives."""
+    """Return attention that reads `reads` elements and returns hidden_size."""
     queries, keys = runs.queries * runs.size, runs.keys * runs.size
     return nn.Attention(
         runs,
@@ -93,7 +98,7 @@ def wide_attention(c: Config, runs: nn.Heads, reads: int, **more: nn.Module) -> 
 
 
 def _mamba(c: Config) -> nn.Scan:
-    """Mamba whose channels are shared out among heads, each with projections of its own."""
+    """Mamba with channels split into heads; each head has its own projections."""
     d, inner, count, rows = c.hidden_size, c.mamba_expand * c.hidden_size, c.n_mamba_heads, c.mamba_d_state
     refuse_other_heads(c, inner, "n_mamba_heads")
     size, steps = inner / count, rank(c, "mamba_dt_rank")

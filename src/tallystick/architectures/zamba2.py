@@ -1,4 +1,7 @@
-"""Zamba2 (Zyphra 2024, "The Zamba2 Suite"): Mamba 2, and a few blocks of attention that layers run in turns, each with adapters of its own."""
+"""Zamba2: Mamba 2 layers, and shared attention blocks in turn, with adapters per layer.
+
+Source: Zyphra 2024, "The Zamba2 Suite".
+"""
 
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import mamba2
@@ -7,7 +10,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 from tallystick.errors import shown
 
-# The layers of the published 2.7B, which are the default whatever num_hidden_layers says.
+# Hybrid layers of the published 2.7B: the default, whatever num_hidden_layers says.
 HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)
 
 
@@ -45,10 +48,10 @@ def zamba2(c: Config) -> nn.Model:
     scan = nn.Module(mamba=_mamba(c), input_layernorm=nn.RMSNorm(c.hidden_size))
 
     def layer(number: int | None) -> nn.Module:
-        """Mamba 2, behind the block that has this number or behind none."""
+        """Return Mamba 2, after the shared block with this number, if any."""
         if number is None:
             return scan
-        turns = range(number, count, int(c.num_mem_blocks))  # the layers that run it, of those that run any
+        turns = range(number, count, int(c.num_mem_blocks))  # hybrid layers that run this block
         return nn.Module(
             shared_transformer=shared(c, f"model.layers.{held[number]}.shared_transformer", **_transformer(c, turns)),
             linear=nn.Linear(c.hidden_size, c.hidden_size, bias=False),
@@ -56,7 +59,7 @@ def zamba2(c: Config) -> nn.Model:
         )
 
     places = {number: place % blocks for place, number in enumerate(held)}
-    # A layer that others share its block with is alone.
+    # A layer that owns a shared block is a run of its own.
     each = ((places.get(number), number in held[:blocks]) for number in range(len(kinds)))
     model = kit.frame(c, kit.in_turns(each, lambda place, _: layer(place), depth=c.num_hidden_layers))
     if len(held) > blocks:
@@ -73,7 +76,7 @@ def _kinds(c: Config) -> list[str]:
 
 
 def _adapted(c: Config, held: int) -> int:
-    """How many layers there are adapters for: those that hold a block, or as many as a saved config lists of them."""
+    """Number of hybrid layers with adapters: all, or as many as a saved config lists."""
     listed = c.hybrid_layer_ids
     if listed is not None and not isinstance(listed, list):
         raise c.refuse(f"hybrid_layer_ids is {shown(listed)}, expected a list of layers, or null")
@@ -95,7 +98,7 @@ def _mamba(c: Config) -> nn.Scan:
 
 
 def _transformer(c: Config, turns: range) -> dict[str, nn.Module]:
-    """Attention and MLP, behind a norm each, and low-rank adapters for each of the `turns`."""
+    """Attention and MLP, each after a norm, with low-rank adapters for each of `turns`."""
     d, inner, bias = c.hidden_size, c.intermediate_size or 4 * c.hidden_size, c.add_bias_linear
     reads, runs = wide_heads(c)
     names = ("q", "k", "v") if c.use_shared_attention_adapter else ()
@@ -113,6 +116,6 @@ def _transformer(c: Config, turns: range) -> dict[str, nn.Module]:
 
 
 def _adapters(turns: range, reads: int, narrow: int, gives: int) -> nn.Module:
-    """Numbered by the turns of all blocks; those of other blocks hold nothing."""
+    """Low-rank adapters, numbered by hybrid layer; those of other blocks are empty."""
     pair = {"0": nn.Linear(reads, narrow, bias=False), "1": nn.Linear(narrow, gives, bias=False)}
     return nn.Module(**{str(turn): nn.Module(**pair) for turn in turns})

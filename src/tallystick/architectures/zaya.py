@@ -1,4 +1,7 @@
-"""ZAYA1 (Anthony et al. 2025, "Training Foundation Models on a Full-Stack AMD Platform"): attention behind short convolutions."""
+"""ZAYA1: compressed convolutional attention, and MoE with MLP routers.
+
+Source: Anthony et al. 2025, "Training Foundation Models on a Full-Stack AMD Platform".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
@@ -58,13 +61,16 @@ def _block(c: Config, *, first: bool = False) -> nn.Module:
 
 
 def _residual(d: int) -> nn.Module:
-    """Scales and shifts of both that are added up."""
+    """Scales and biases of both summands of a residual connection."""
     names = ("hidden_states_scale", "hidden_states_bias", "residual_scale", "residual_bias")
     return nn.Module(**{name: nn.Parameter((d,)) for name in names})
 
 
 def _router(c: Config, first: bool) -> nn.Router:
-    """Scores by an MLP, mixed with those of the layer before; one more than there are experts, for none of them."""
+    """An MLP router with a residual from the previous layer's router.
+
+    It has num_experts + 1 logits; the additional one skips the experts.
+    """
     width, of = c.router_hidden_size, c.num_experts + 1
     return nn.Router(
         None,
@@ -81,8 +87,10 @@ def _router(c: Config, first: bool) -> nn.Router:
 
 
 def _attention(c: Config) -> nn.Attention:
-    """Compressed convolutional attention: queries and keys go through two convolutions, and half of each value is that of
-    the token before. So a cache holds the last inputs of the convolutions too, and those values.
+    """Compressed convolutional attention: queries and keys pass two convolutions.
+
+    Half of each value comes from the previous token. So the cache also holds the convolutions' last
+    inputs and the delayed values.
     """
     d, runs, bias = c.hidden_size, kit.heads(c, windows=_windows(c)), c.attention_bias
     queries, keys = runs.queries * runs.size, runs.keys * runs.size
@@ -104,7 +112,7 @@ def _attention(c: Config) -> nn.Attention:
 
 
 def _convolution(channels: int, reads: int, kernel: int) -> nn.Module:
-    """Each channel reads so many channels, at so many tokens."""
+    """Grouped causal Conv1d: weight (channels, channels // groups, kernel), bias (channels)."""
     return nn.Module(weight=nn.Parameter((channels, reads, kernel), "conv"), bias=nn.Parameter((channels,), "conv"))
 
 

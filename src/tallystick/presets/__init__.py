@@ -1,6 +1,7 @@
-"""Published models by name: the keys of each config.json that an answer reads, as data by family.
+"""Published models by name: the keys of their config.json that tallystick reads.
 
-Facts are those of the repository's main branch as of August 2026; a preset's comment says where they were checked.
+Values are from the main branch of each repository as of August 2026. Comments such as "by litgpt's
+config.py" name the sources that they were checked against.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from tallystick.presets import (
 
 
 class Release(NamedTuple):
-    """What is known of a preset beside its config."""
+    """The family and release month of a preset."""
 
     family: str
-    month: str  # of its release, "" for what was never published
+    month: str  # of the release; "" if unpublished
 
 
 _FAMILIES = (
@@ -43,7 +44,11 @@ for _family in _FAMILIES:
 
 
 def found(words: list[str]) -> list[str]:
-    """The presets in whose name or family each of some words stands, in order."""
+    """Return the presets that match all words, in order; a word matches a name or a family.
+
+    Args:
+        words: parts of names or families, in any case.
+    """
     wanted = [word.lower() for word in words]
     return [
         name

@@ -1,18 +1,18 @@
-"""How presets are written: the keys of a published config.json that an answer reads, under its own names."""
+"""Helpers for presets: Llama-like configs and patterns of layer kinds."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
 Values: TypeAlias = dict[str, Any]
-Models: TypeAlias = dict[str, tuple[str, Values]]  # by name: the month of release, and the config
+Models: TypeAlias = dict[str, tuple[str, Values]]  # (month of release, config) by preset name
 
 TIED: Values = {"tie_word_embeddings": True}
 HALF: Values = {"dtype": "float16"}
 FULL: Values = {"dtype": "float32"}
 
 
-def decoder(  # as many sizes as the design has
+def decoder(  # one argument per size of the design
     model_type: str,
     vocabulary: int,
     d: int,
@@ -23,7 +23,7 @@ def decoder(  # as many sizes as the design has
     positions: int,
     **more: Any,
 ) -> Values:
-    """The design that Llama began, untied and in bfloat16: its sizes, and with `more` whatever else the config states."""
+    """Return the config of a Llama-like model: untied, bfloat16; `more` adds or overrides keys."""
     return {
         "model_type": model_type, "vocab_size": vocabulary, "hidden_size": d, "intermediate_size": inner,
         "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": key_value_heads,
@@ -32,7 +32,7 @@ def decoder(  # as many sizes as the design has
 
 
 def every(other: str, one: str, period: int, layers: int) -> list[str]:
-    """Kinds of layers: the last of each `period` is `other`, those before it `one`.
+    """Return kinds of layers: the last of each `period` is `other`, those before it are `one`.
 
     >>> every("full_attention", "sliding_attention", 2, 4)
     ['sliding_attention', 'full_attention', 'sliding_attention', 'full_attention']

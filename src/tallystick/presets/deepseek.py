@@ -1,4 +1,4 @@
-"""DeepSeek, and models of its design: Kimi K2, GLM-5."""
+"""DeepSeek models, and models that use its design: Kimi K2 and GLM-5."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TILES: Values = {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": 
 
 
 def _latent(model_type: str, **more: Any) -> Values:
-    """DeepSeek-V3's sizes, weights in float8 with a scale for each tile, unless `more` says otherwise."""
+    """DeepSeek-V3's sizes; FP8 weights with one scale per tile, unless `more` overrides it."""
     return {
         "model_type": model_type, "vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432,
         "moe_intermediate_size": 2048, "num_hidden_layers": 61, "first_k_dense_replace": 3, "num_attention_heads": 128,
@@ -26,7 +26,7 @@ def _chosen(heads: int) -> Values:
 
 
 def _v4(d: int, expert: int, layers: int, heads: int, experts: int, groups: int, rank: int, first: list[int]) -> Values:
-    """Experts in FP4, the rest in float8; layers see tokens 4 or 128 at a time, by turns."""
+    """FP4 experts, FP8 elsewhere; layers compress 4 or 128 tokens into one, alternately."""
     return {
         "model_type": "deepseek_v4", "vocab_size": 129280, "hidden_size": d, "moe_intermediate_size": expert,
         "num_hidden_layers": layers, "num_attention_heads": heads, "head_dim": 512, "n_routed_experts": experts,
@@ -38,7 +38,8 @@ def _v4(d: int, expert: int, layers: int, heads: int, experts: int, groups: int,
     }  # fmt: skip
 
 
-# deepseek-ai/…, by ai-dynamo/aiconfigurator at 095f58a; V2-Lite by AI-Hypercomputer/maxtext at e591f30.
+# deepseek-ai/…, by ai-dynamo/aiconfigurator at 095f58a; V2-Lite by AI-Hypercomputer/maxtext at
+# e591f30.
 _DEEPSEEK: Models = {
     "deepseek-v2-lite": (
         "2024-05",
@@ -60,7 +61,8 @@ _DEEPSEEK: Models = {
     "deepseek-v4-pro": ("2026-04", _v4(7168, 3072, 61, 128, 384, 16, 1536, [128, 128])),
 }  # fmt: skip
 
-# moonshotai/Kimi-K2-Instruct, whose own type is DeepSeek-V3's class under another name, by ai-dynamo/aiconfigurator.
+# moonshotai/Kimi-K2-Instruct, whose model_type is DeepSeek-V3's class under another name, by
+# ai-dynamo/aiconfigurator.
 _KIMI: Models = {
     "kimi-k2": (
         "2025-07",
@@ -73,7 +75,7 @@ _KIMI: Models = {
 
 
 def _glm5() -> Values:
-    """Its config without quantisation: GLM-5-FP8 is a repository of its own."""
+    """Its unquantised config; GLM-5-FP8 is a separate repository."""
     values = _latent(
         "glm_moe_dsa", vocab_size=154880, hidden_size=6144, intermediate_size=12288, num_hidden_layers=78,
         num_attention_heads=64, q_lora_rank=2048, qk_nope_head_dim=192, v_head_dim=256, max_position_embeddings=202752,
@@ -83,7 +85,8 @@ def _glm5() -> Values:
     return values
 
 
-# zai-org/glm-4-9b-chat-hf, by two copies of its config; GLM-4.5-Air by a log of ms-swift; GLM-5 by aiconfigurator.
+# zai-org/glm-4-9b-chat-hf, by two copies of its config; GLM-4.5-Air by a log of ms-swift; GLM-5 by
+# aiconfigurator.
 _GLM: Models = {
     "glm-4-9b": (
         "2024-06",

@@ -1,4 +1,4 @@
-"""Google's Gemma."""
+"""Google's Gemma models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _layers(period: int, layers: int) -> list[str]:
 
 
 def _gemma3(d: int, inner: int, layers: int, heads: int, key_value_heads: int, size: int) -> Values:
-    """With a SigLIP tower for images."""
+    """With a SigLIP vision tower."""
     return {
         "model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"], "dtype": "bfloat16",
         "mm_tokens_per_image": 256, **TIED,
@@ -31,7 +31,7 @@ def _gemma3(d: int, inner: int, layers: int, heads: int, key_value_heads: int, s
 
 
 def _gemma4(d: int, inner: int, layers: int, heads: int, key_value_heads: int, shared: int, **more: Any) -> Values:
-    """Keys are values too in layers that see everything, where these have heads of their own; a tower for images."""
+    """Full-attention layers have `shared` key/value heads, with keys as values; a vision tower."""
     return {
         "model_type": "gemma4", "architectures": ["Gemma4ForConditionalGeneration"], "dtype": "bfloat16",
         "audio_config": None, **TIED,
@@ -49,8 +49,9 @@ def _gemma4(d: int, inner: int, layers: int, heads: int, key_value_heads: int, s
     }  # fmt: skip
 
 
-# google/gemma-…, by litgpt's config.py and TransformerLens; gemma-3-4b and above, with the vocabulary of their published
-# files, and gemma-4-31B by AI-Hypercomputer/maxtext at e591f30; gemma-4-26B-A4B by ai-dynamo/aiconfigurator at 095f58a.
+# google/gemma-…, by litgpt's config.py and TransformerLens; gemma-3-4b and above, with the
+# vocabulary of their published checkpoints, and gemma-4-31B by AI-Hypercomputer/maxtext at e591f30;
+# gemma-4-26B-A4B by ai-dynamo/aiconfigurator at 095f58a.
 _GEMMA: Models = {
     "gemma-2b": ("2024-02", decoder("gemma", 256000, 2048, 16384, 18, 8, 1, 8192, **_HEADS)),
     "gemma-7b": ("2024-02", decoder("gemma", 256000, 3072, 24576, 28, 16, 16, 8192, **_HEADS)),

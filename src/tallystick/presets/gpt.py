@@ -1,4 +1,4 @@
-"""OpenAI's GPT-2 and gpt-oss, and Google's PaLM, of which no file is public."""
+"""OpenAI's GPT-2 and gpt-oss, and Google's PaLM, which has no public checkpoint."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from tallystick.presets._shape import Models, Values, decoder, every
 
 
 def _gpt2(d: int, layers: int, heads: int) -> Values:
-    """Their configs state no dtype; the files are in float32."""
+    """GPT-2's configs state no dtype; the checkpoints are float32."""
     return {
         "model_type": "gpt2", "vocab_size": 50257, "n_positions": 1024,
         "n_embd": d, "n_layer": layers, "n_head": heads, "tie_word_embeddings": True, "dtype": "float32",
     }  # fmt: skip
 
 
-# openai-community/gpt2, …, by the table of configs in TransformerLens (model_properties_table.jsonl).
+# openai-community/gpt2, …, by the table of configs in TransformerLens
+# (model_properties_table.jsonl).
 _GPT2: Models = {
     "gpt2": ("2019-02", _gpt2(768, 12, 12)),
     "gpt2-medium": ("2019-05", _gpt2(1024, 24, 16)),
@@ -23,7 +24,7 @@ _GPT2: Models = {
 
 
 def _gpt_oss(layers: int, experts: int) -> Values:
-    """Experts in MXFP4, and no dtype of the rest, which is bfloat16 in the files."""
+    """MXFP4 experts; the config states no other dtype, the rest of the checkpoint is bfloat16."""
     return decoder(
         "gpt_oss", 201088, 2880, 2880, layers, 64, 8, 131072, head_dim=64, num_local_experts=experts, num_experts_per_tok=4,
         sliding_window=128, layer_types=every("full_attention", "sliding_attention", 2, layers),
@@ -47,7 +48,8 @@ def _palm(d: int, layers: int, heads: int) -> Values:
     }  # fmt: skip
 
 
-# Chowdhery et al. 2022, "PaLM", table 1; sequences of 2,048 tokens (section 5). It states no dtype.
+# Chowdhery et al. 2022, "PaLM", table 1; sequences of 2,048 tokens (section 5). The paper states no
+# dtype.
 _PALM: Models = {
     "palm-8b": ("2022-04", _palm(4096, 32, 16)),
     "palm-62b": ("2022-04", _palm(8192, 64, 32)),

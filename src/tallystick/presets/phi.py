@@ -1,11 +1,12 @@
-"""Microsoft's Phi."""
+"""Microsoft's Phi models."""
 
 from __future__ import annotations
 
 from tallystick.presets._shape import HALF, TIED, Models, decoder
 
-# microsoft/phi-1_5, phi-2, Phi-3-mini-4k-instruct, Phi-3-medium-4k-instruct (its window as mini's), Phi-3.5-MoE-instruct,
-# phi-4, Phi-4-mini-instruct, by litgpt's config.py, mlc-llm's model_preset.py and huggingface/trl#7257.
+# microsoft/phi-1_5, phi-2, Phi-3-mini-4k-instruct, Phi-3-medium-4k-instruct (its window as mini's),
+# Phi-3.5-MoE-instruct, phi-4, Phi-4-mini-instruct, by litgpt's config.py, mlc-llm's model_preset.py
+# and huggingface/trl#7257.
 _PHI: Models = {
     "phi-1.5": ("2023-09", decoder("phi", 51200, 2048, 8192, 24, 32, 32, 2048, partial_rotary_factor=0.5, **HALF)),
     "phi-2": ("2023-12", decoder("phi", 51200, 2560, 10240, 32, 32, 32, 2048, partial_rotary_factor=0.4, **HALF)),

@@ -1,4 +1,4 @@
-"""Alibaba's Qwen."""
+"""Alibaba's Qwen models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEADS: Values = {"head_dim": 128, **_SEEN}
 def _moe(
     d: int, inner: int, layers: int, heads: int, key_value_heads: int, expert: int, positions: int, **more: Any
 ) -> Values:
-    """Qwen3's mixtures: 128 experts, 8 of them for a token."""
+    """Qwen3's MoE models: 8 of 128 experts per token."""
     return decoder(
         "qwen3_moe", 151936, d, inner, layers, heads, key_value_heads, positions, moe_intermediate_size=expert, **_HEADS,
         **{"num_experts": 128, "num_experts_per_tok": 8, "sliding_window": None, "decoder_sparse_step": 1, **more},
@@ -21,7 +21,7 @@ def _moe(
 
 
 def _gated(model_type: str, d: int, layers: int, heads: int, key_value_heads: int, values: int, **more: Any) -> Values:
-    """Qwen3.5: three layers of Gated DeltaNet, then one of attention; and a tower for images."""
+    """Qwen3.5: three layers of Gated DeltaNet, then one of attention; a vision tower."""
     return {
         "model_type": model_type, "tie_word_embeddings": False,
         "architectures": [f"{'Qwen3_5Moe' if 'moe' in model_type else 'Qwen3_5'}ForConditionalGeneration"],
@@ -65,7 +65,8 @@ _QWEN2: Models = {
     "qwen2.5-72b": ("2024-09", decoder("qwen2", 152064, 8192, 29568, 80, 64, 8, 131072, **_SEEN)),
 }  # fmt: skip
 
-# Qwen/Qwen3-…, by ai-dynamo/aiconfigurator at 095f58a; Qwen3-Next by AI-Hypercomputer/maxtext at e591f30.
+# Qwen/Qwen3-…, by ai-dynamo/aiconfigurator at 095f58a; Qwen3-Next by AI-Hypercomputer/maxtext at
+# e591f30.
 _QWEN3: Models = {
     "qwen3-0.6b": ("2025-04", decoder("qwen3", 151936, 1024, 3072, 28, 16, 8, 40960, **_HEADS, **TIED)),
     "qwen3-1.7b": ("2025-04", decoder("qwen3", 151936, 2048, 6144, 28, 16, 8, 40960, **_HEADS, **TIED)),

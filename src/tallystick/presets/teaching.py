@@ -1,4 +1,4 @@
-"""The models of a first course (tallystick.models.teaching), at sizes that a pencil can follow."""
+"""The models of a first course (tallystick.models.teaching), at sizes for pencil and paper."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What families share: attention, MLP, experts, the frame around the blocks, and layers of several kinds.
+"""Parts that families share: attention, MLP, experts, model frames, layers of several kinds.
 
-``from tallystick.architectures import kit`` brings these. What only some families share is a file of its own beside them.
+``from tallystick.architectures import kit`` imports these. Parts that only a few families share
+are separate modules of this package.
 """
 
 from tallystick.architectures.kit.attention import (

@@ -1,4 +1,4 @@
-"""Heads and projections of attention, and how far each layer sees."""
+"""Attention: heads, projections, head norms, rotary size and sliding windows."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def head_dim(c: Config) -> int:
-    """The size of one head: stated, or the width shared out among the heads."""
+    """Return the elements of one head: `head_dim`, or hidden_size / num_attention_heads."""
     if not c.head_dim:
         c.require_divisible("hidden_size", by="num_attention_heads")
     size: int = c.head_dim or c.hidden_size / c.num_attention_heads
@@ -21,12 +21,12 @@ def head_dim(c: Config) -> int:
 
 
 def rounded(width: int, heads: int) -> int:
-    """The width shared out among the heads, rounded down where they do not divide it: some types are built so."""
+    """Return width / heads, rounded down if they do not divide, as some types build it."""
     return int(width) // int(heads) if int(width) % int(heads) else width / heads  # type: ignore[return-value]
 
 
 def key_value_heads(c: Config) -> int:
-    """Grouped-query attention's key and value heads; null means one for each query head."""
+    """Return the number of key/value heads; null means one per query head."""
     if c.num_key_value_heads:
         c.require_divisible("num_attention_heads", by="num_key_value_heads")
     heads: int = c.num_key_value_heads or c.num_attention_heads
@@ -34,7 +34,13 @@ def key_value_heads(c: Config) -> int:
 
 
 def heads(c: Config, size: int | None = None, **how: Any) -> nn.Heads:
-    """Query heads and grouped key and value heads, all of one size, which run as `how` says: fields of `Heads`."""
+    """Return query heads and grouped key/value heads of one size.
+
+    Args:
+        c: the config.
+        size: elements of one head; None: `head_dim(c)`.
+        how: further fields of `Heads`.
+    """
     return nn.Heads(c.num_attention_heads, key_value_heads(c), head_dim(c) if size is None else size, **how)
 
 
@@ -47,7 +53,16 @@ def attention(
     output: str = "o_proj",
     **more: Any,
 ) -> nn.Attention:
-    """Separate query, key, value and output projections of these heads, and `more` that is in it, such as norms."""
+    """Return attention with separate query, key, value and output projections.
+
+    Args:
+        c: the config.
+        runs: the heads.
+        bias: whether the projections have a bias.
+        output_bias: whether the output projection has one; None: as `bias`.
+        output: the name of the output projection.
+        more: further children, such as norms.
+    """
     d, queries, keys = c.hidden_size, runs.queries * runs.size, runs.keys * runs.size
     return nn.Attention(
         runs,
@@ -68,7 +83,16 @@ SLIDING = {
 
 
 def windows_of(c: Config, pattern: nn.Windows, window: str = "sliding_window") -> nn.Windows:
-    """How far each layer sees: as `layer_types` lists it, or else by the type's own pattern; `window` is its key."""
+    """Return the window of each layer, in runs: from `layer_types`, or else `pattern`.
+
+    Args:
+        c: the config.
+        pattern: the windows of the type if `layer_types` is null.
+        window: the config key of the window size.
+
+    Raises:
+        BadInput: `layer_types` is not a list or lists too few layers.
+    """
     if c.layer_types is None:
         return pattern
     if not isinstance(c.layer_types, list) or len(c.layer_types) < c.num_hidden_layers:
@@ -78,12 +102,15 @@ def windows_of(c: Config, pattern: nn.Windows, window: str = "sliding_window") -
 
 
 def in_runs(kinds: Iterable[object], where: T, elsewhere: T) -> list[tuple[T, int]]:
-    """One of two for each layer, equal neighbours as one run: `where` its kind is truthy, or `elsewhere`."""
+    """Return one value per layer, in runs of equal values: `where` if its kind is truthy.
+
+    All other layers get `elsewhere`.
+    """
     return [(where if kind else elsewhere, len(list(run))) for kind, run in groupby(map(bool, kinds))]
 
 
 def late_windows(c: Config) -> nn.Windows:
-    """Qwen's windows, where they are on at all: every layer from `max_window_layers` on."""
+    """Return Qwen's windows: layers from `max_window_layers` on, if `use_sliding_window` is set."""
     if not c.use_sliding_window:
         return nn.EVERYTHING
     first = min(c.max_window_layers, c.num_hidden_layers)
@@ -93,7 +120,14 @@ def late_windows(c: Config) -> nn.Windows:
 def head_norms(
     runs: nn.Heads, names: tuple[str, str] = ("q_norm", "k_norm"), *, kind: str = "rms", turned: bool = False
 ) -> dict[str, Any]:
-    """The norms of queries and of keys, each head on its own; `kind` and `turned` as in `anatomy.Norm`."""
+    """Return the norms of queries and keys, applied to each head separately.
+
+    Args:
+        runs: the heads.
+        names: the names of the two norms.
+        kind: as in `anatomy.Norm`.
+        turned: as in `anatomy.Norm`: whether the norms come after the rotary embedding.
+    """
     return {
         name: nn.RMSNorm(runs.size, kind=kind, times=times, turned=turned)
         for name, times in zip(names, (runs.queries, runs.keys), strict=True)
@@ -101,13 +135,20 @@ def head_norms(
 
 
 def rotary_dim(c: Config, size: int) -> int:
-    """Elements of a head that positions turn: a share of them, which `rope_parameters` or the config itself states."""
+    """Return the rotary elements of a head: `partial_rotary_factor` of its `size`.
+
+    `rope_parameters` overrides the key of the config itself.
+    """
     stated = c.rope_parameters.get("partial_rotary_factor") if isinstance(c.rope_parameters, dict) else None
     return share_of(c, size, "partial_rotary_factor", stated if isinstance(stated, int | float) else None)
 
 
 def share_of(c: Config, size: int, name: str, stated: float | None = None) -> int:
-    """The whole part of a share of a size, which is stated or stands under a key: not more than all of it."""
+    """Return `size` times a share, rounded down; the share is `stated` or the config key `name`.
+
+    Raises:
+        BadInput: the share is not between 0 and 1.
+    """
     share = getattr(c, name) if stated is None else stated
     if not 0 <= share <= 1:
         raise c.refuse(f"{name} is {shown(share)}, expected a number from 0 to 1")
@@ -115,7 +156,7 @@ def share_of(c: Config, size: int, name: str, stated: float | None = None) -> in
 
 
 def times(c: Config, size: int, name: str) -> float:
-    """A size times the number under a key, where that is a size too."""
+    """Return a size times the number under a config key; refuse a product that is too large."""
     product = int(size) * float(getattr(c, name))
     if not product <= LARGEST:
         raise c.refuse(f"{name} is {shown(getattr(c, name))}, and a width of that many times {int(size)} cannot be")
@@ -123,9 +164,13 @@ def times(c: Config, size: int, name: str) -> float:
 
 
 def rope_windows(c: Config, near: int | None, turned: bool) -> nn.Windows:
-    """Layers that see `near`, and others that see all: those that positions turn, or those that they do not.
+    """Return windows of `near` for one group of layers and full attention for the others.
 
-    `no_rope_layers` lists a 1 or 0 for each layer, where it is stated; else every `no_rope_layer_interval`-th is not turned.
+    Args:
+        c: the config. `no_rope_layers` lists 1 (RoPE) or 0 (NoPE) per layer. If it is empty, every
+            `no_rope_layer_interval`-th layer is NoPE.
+        near: the window, in tokens.
+        turned: whether RoPE layers have the window, or NoPE layers.
     """
     of_turned, of_others = (near, None) if turned else (None, near)
     listed = c.no_rope_layers

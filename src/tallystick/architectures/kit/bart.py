@@ -1,30 +1,30 @@
-"""The decoder of BART and its kin: causal attention, attention to an encoder, and an MLP, each with a norm.
+"""BART-style decoders: causal self-attention, cross-attention and an MLP, each with a norm.
 
-transformers' causal language model of such a type is this decoder alone. Its attention to an encoder is there, and runs
-only where somebody hands in what an encoder gave.
+In transformers, the `...ForCausalLM` of such a type is this decoder alone. Its cross-attention
+exists, but runs only if encoder states are passed.
 """
 
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config
 
-# The first two rows of a table of positions stand for none: padding once began there.
+# The first two rows of the position table are not positions: a reserve for padding.
 OFFSET = 2
 
 
 def learned(c: Config, *, offset: int = OFFSET) -> nn.Module:
-    """Learned positions, `offset` rows more than there are."""
+    """Return learned positions with `offset` additional rows."""
     return nn.PositionEmbedding(c.max_position_embeddings + offset, c.d_model)
 
 
 def sinusoidal(c: Config) -> nn.Module:
-    """Positions by sines and cosines, stored with the parameters, and never trained."""
+    """Return sinusoidal positions: stored as a parameter, never trained."""
     return nn.Module(weight=nn.Parameter((c.max_position_embeddings, c.d_model), "position_embedding", trainable=False))
 
 
 def attention(
     d: int, runs: nn.Heads | None, *, reads: int | None = None, bias: bool = True, key_bias: bool = True
 ) -> nn.Attention:
-    """Separate projections of one width; keys and values are of `reads` elements, where that is another."""
+    """Return projections of width d; keys and values read `reads` elements, or d."""
     return nn.Attention(
         runs,
         k_proj=nn.Linear(reads or d, d, bias=bias and key_bias),
@@ -35,7 +35,7 @@ def attention(
 
 
 def heads(c: Config, width: str, count: str) -> nn.Heads:
-    """Heads that share out the width, which `width` and `count` are the keys of; no position turns them."""
+    """Return heads without rotary positions; `width` and `count` are config keys."""
     c.require_divisible(width, by=count)
     number = getattr(c, count)
     return nn.Heads(number, number, getattr(c, width) / number, rotary=0)
@@ -44,7 +44,16 @@ def heads(c: Config, width: str, count: str) -> nn.Heads:
 def layer(
     d: int, runs: nn.Heads | None, inner: int, cross: nn.Attention | None, *, bias: bool = True, key_bias: bool = True
 ) -> nn.Module:
-    """One block; `cross` is what attends to an encoder, `bias` and `key_bias` are those of the attention."""
+    """Return one decoder block.
+
+    Args:
+        d: elements of a token.
+        runs: the heads of self-attention.
+        inner: hidden width of the MLP.
+        cross: the cross-attention, if any.
+        bias: whether the attention projections have a bias.
+        key_bias: whether the key projection has one.
+    """
     norm = nn.LayerNorm(d)
     return nn.Module(
         self_attn=attention(d, runs, bias=bias, key_bias=key_bias),
@@ -70,19 +79,19 @@ def beside_encoder(
     vocabulary: int | None = None,
     tied: bool = True,
 ) -> nn.Model:
-    """The decoder as a causal language model.
+    """Return the decoder as a causal language model.
 
     Args:
         c: the config, under BART's keys.
-        positions: the table of positions, where one is stored.
+        positions: the position table; None if none is stored.
         embedding_norm: whether a norm follows the embeddings.
-        final_norm: whether one follows the layers.
-        bias: of the attention's projections.
-        key_bias: of those that give keys.
-        reads: width of what an encoder gives, where that is another.
-        head: its name.
-        vocabulary: rows of the token embedding, where they are not those of the head.
-        tied: whether the head can be tied to the token embedding.
+        final_norm: whether a norm follows the layers.
+        bias: whether the attention projections have a bias.
+        key_bias: whether the key projections have one.
+        reads: width of the encoder states, if it differs from `d_model`.
+        head: the name of the LM head.
+        vocabulary: rows of the token embedding, if they differ from the head's.
+        tied: whether the LM head can be tied to the token embedding.
     """
     d, tied = c.d_model, tied and c.tie_word_embeddings
     rows = vocabulary or c.vocab_size

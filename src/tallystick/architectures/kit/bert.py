@@ -1,4 +1,4 @@
-"""What BERT's descendants share: summed embeddings, layers with a norm behind each half, and heads that tie two tensors."""
+"""BERT-style encoders: summed embeddings, post-norm layers, LM heads with two ties."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, nonnegative
 
-# BERT's own keys and defaults; most of its descendants change one or two.
+# BERT's keys and defaults; most descendants change one or two.
 KEYS: dict[str, Any] = {
     "vocab_size": 30522,
     "hidden_size": 768,
@@ -17,11 +17,11 @@ KEYS: dict[str, Any] = {
     "intermediate_size": 3072,
     "max_position_embeddings": 512,
     "type_vocab_size": 2,
-    "is_decoder": False,  # no tensor, but a model with cross-attention must be one
+    "is_decoder": False,  # changes no tensor, but cross-attention requires it
     "add_cross_attention": False,
     "tie_word_embeddings": True,
 }
-PADDING = {"pad_token_id": nonnegative(1, nullable=True)}  # RoBERTa counts positions from the one after it
+PADDING = {"pad_token_id": nonnegative(1, nullable=True)}  # RoBERTa counts positions from pad_token_id + 1
 
 
 def embeddings(
@@ -33,7 +33,16 @@ def embeddings(
     norm: bool = True,
     **more: nn.Node | None,
 ) -> nn.Module:
-    """Embeddings of tokens, positions and types of token, `more` that is added to them, and the norm of their sum."""
+    """Return the token, position and token type embeddings, and the norm of their sum.
+
+    Args:
+        c: the config.
+        width: width of the embeddings; None: `hidden_size`.
+        positions: whether there are learned positions.
+        types: whether there are token type embeddings.
+        norm: whether there is a norm.
+        more: further embeddings that are added.
+    """
     d = width or c.hidden_size
     return nn.Module(
         word_embeddings=nn.Embedding(c.vocab_size, d),
@@ -45,7 +54,7 @@ def embeddings(
 
 
 def heads(c: Config, size: int | None = None, **how: Any) -> nn.Heads:
-    """Heads that share out the width; a model that is no decoder lets them see every position."""
+    """Return heads of hidden_size / num_attention_heads; not causal without `is_decoder`."""
     if size is None:
         c.require_divisible("hidden_size", by="num_attention_heads")
         size = c.hidden_size / c.num_attention_heads
@@ -54,7 +63,7 @@ def heads(c: Config, size: int | None = None, **how: Any) -> nn.Heads:
 
 
 def heads_after_padding(c: Config) -> nn.Heads:
-    """The same where positions are counted from the one after the padding token's number: RoBERTa and its kin."""
+    """Return heads whose positions start after the padding token's number, as in RoBERTa."""
     left = c.max_position_embeddings if c.pad_token_id is None else c.max_position_embeddings - c.pad_token_id - 1
     return heads(c, longest=int(left) if left > 0 else None)
 
@@ -70,17 +79,17 @@ def layers(
     output: Mapping[str, nn.Node] | None = None,
     **more: nn.Node,
 ) -> nn.ModuleList:
-    """BERT's layers: attention, cross-attention where there is one, and an MLP in two parts.
+    """Return BERT's layers: attention, optional cross-attention, and an MLP in two parts.
 
     Args:
         c: the config.
         runs: the heads.
-        bias: of queries, keys and values.
-        behind: whether there is a norm behind the attention and behind the MLP.
-        attention: what else the attention holds, as others hold their norm.
-        intermediate: what else the MLP's first part holds.
-        output: what else its second part holds.
-        more: what else a layer holds.
+        bias: whether query, key and value projections have a bias.
+        behind: whether a norm follows the attention and the MLP (post-norm).
+        attention: further children of the attention, such as a pre-norm.
+        intermediate: further children of the MLP's first part.
+        output: further children of the MLP's second part.
+        more: further children of a layer.
     """
     d, inner = c.hidden_size, c.intermediate_size
     if c.add_cross_attention and not c.is_decoder:
@@ -106,13 +115,16 @@ def layers(
 
 
 def transform(c: Config, norm: str = "LayerNorm", width: int | None = None) -> dict[str, nn.Node]:
-    """What the last hidden state goes through before the head: a product, an activation, a norm."""
+    """Return the transform before the LM head: a linear layer and a norm."""
     width = width or c.hidden_size
     return {"dense": nn.Linear(c.hidden_size, width), norm: nn.LayerNorm(width)}
 
 
 def with_cls(c: Config, base: str, encoder: nn.Module, *, width: int | None = None) -> nn.Model:
-    """BERT's frame: the encoder by its name, and the head in ``cls.predictions``; `width` is that of the embedding."""
+    """Return BERT's frame: the encoder under the name `base`, the LM head in ``cls.predictions``.
+
+    `width` is the width of the token embedding, if it is not `hidden_size`.
+    """
     predictions = nn.Module(
         bias=_bias(c),
         transform=nn.Module(**transform(c, width=width)),
@@ -126,7 +138,10 @@ def with_cls(c: Config, base: str, encoder: nn.Module, *, width: int | None = No
 
 
 def with_lm_head(c: Config, base: str, encoder: nn.Module, **before: nn.Node) -> nn.Model:
-    """RoBERTa's frame: the encoder by its name, and ``lm_head`` with what is `before` its product."""
+    """Return RoBERTa's frame: the encoder under the name `base`, and ``lm_head``.
+
+    `before` are the modules before the head's linear layer.
+    """
     return nn.Model(
         **{base: encoder},
         lm_head=nn.Module(bias=_bias(c), **before, decoder=nn.Head(c.hidden_size, c.vocab_size, bias=True)),
@@ -135,7 +150,7 @@ def with_lm_head(c: Config, base: str, encoder: nn.Module, **before: nn.Node) ->
 
 
 def _bias(c: Config) -> nn.Tensor:
-    """The head's bias as the module around it holds it; the product has one too, and both can be one."""
+    """The LM head's bias as its parent holds it; it can be tied to the bias of the linear layer."""
     return nn.Parameter((c.vocab_size,), "head")
 
 
@@ -149,6 +164,6 @@ def _ties(c: Config, base: str, head: str) -> dict[str, str]:
 
 
 def roberta_like(c: Config, base: str = "roberta") -> nn.Model:
-    """RoBERTa: BERT's encoder, whose positions begin behind the padding token's, and a head of another name."""
+    """Return RoBERTa: BERT's encoder with positions after padding, and RoBERTa's LM head."""
     encoder = nn.Module(embeddings=embeddings(c), encoder=nn.Module(layer=layers(c, heads_after_padding(c))))
     return with_lm_head(c, base, encoder, **transform(c, "layer_norm"))

@@ -1,4 +1,4 @@
-"""The other classes of BERT and its descendants: a pooler, and heads that classify sequences, tokens and spans."""
+"""Variants of BERT-style models: pooler, and heads for sequences, tokens and spans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _classifier(c: Config) -> dict[str, nn.Node]:
 
 
 def _of_one(c: Config) -> dict[str, nn.Node]:
-    """Each choice is a sequence, and gets one score."""
+    """One score per choice: each choice is a sequence."""
     return {"classifier": product(c.hidden_size, 1)}
 
 
@@ -34,9 +34,9 @@ def _of_two(c: Config) -> dict[str, nn.Node]:
 
 
 def with_order(c: Config, model: nn.Model) -> nn.Model:
-    """Two heads: the LM's, and one that reads the pooler and tells whether a sentence follows another."""
+    """Return the model with a second head: next-sentence prediction from the pooler."""
     heads = model.children["cls"]
-    assert isinstance(heads, nn.Module)  # noqa: S101  # as `with_cls` builds it
+    assert isinstance(heads, nn.Module)  # noqa: S101  # `with_cls` builds it so
     irregular = "those of the pooler and `seq_relationship` take one token of each sequence"
     both = heads.with_children(seq_relationship=product(c.hidden_size, 2))
     return model.with_children(cls=both).replace(irregular=irregular)
@@ -49,7 +49,7 @@ def _pooled_with_order(c: Config, model: nn.Model) -> nn.Model:
 CLASSIFIER = f"`classifier` {INSTEAD}"
 POOLED = f"a pooler and {CLASSIFIER}"
 
-# Without a pooler.
+# Variants without a pooler.
 SPANS = {"ForQuestionAnswering": variant(f"`qa_outputs` {INSTEAD}", lambda c: spans(c, c.hidden_size))}
 TOKENS = {
     "ForMaskedLM": ModelVariant(lambda c, model: model),  # the same tensors

@@ -1,4 +1,7 @@
-"""What reads images and sound for dots3.note (Dots Studio 2026): experts for patches, more of them in later layers, and a stem for sound."""
+"""The vision and audio towers of dots3.note: a ViT with MoE layers, a speech encoder.
+
+Source: Dots Studio 2026. Later vision layers have more experts; a convolutional stem reads audio.
+"""
 
 from typing import Any
 
@@ -58,7 +61,7 @@ AUDIO_CONFIG = NestedConfig(
         "adapter_output_size": "adapter_out_dim",
     },
 )
-PYRAMID = [-1] * 25 + list(range(4, 65, 4)) + [64]  # experts of each layer, where the config says nothing; -1: none
+PYRAMID = [-1] * 25 + list(range(4, 65, 4)) + [64]  # default number of experts per layer; -1: none
 FILED = {
     "gate_proj": "fc1", "up_proj": "fc3", "down_proj": "fc2", "norm1": "norm_1", "norm2": "norm_2", "norm": "post_trunk_norm",
     "merger": "adapter",
@@ -66,7 +69,7 @@ FILED = {
 
 
 def eyes(c: Config, width: int) -> nn.Tower:
-    """Patches, and a merger of neighbours that gives what is as wide as a token."""
+    """Return the vision tower: patches, and a merger whose output is as wide as a text token."""
     c.require_divisible("hidden_size", by="num_attention_heads")
     for name, other in (("adapter_in_dim", "hidden_size"), ("adapter_merge_size", "spatial_merge_size")):
         _require_equal(c, name, other, getattr(c, other))
@@ -99,7 +102,7 @@ def _require_equal(c: Config, name: str, other: str, value: int) -> None:
 
 
 def _experts_of_each(c: Config) -> list[tuple[int, int]]:
-    """How many experts each layer has, 0 for none, and how many of them a patch goes through."""
+    """(experts, experts used per patch) of each layer; 0 experts mean a dense MLP."""
     layers = listable(c)
     pyramid = c.pyramid_num_routed
     if pyramid is None and c.mlp_layer_types is None:
@@ -121,7 +124,7 @@ def _experts_of_each(c: Config) -> list[tuple[int, int]]:
 
 
 def _own(c: Config, sizes: dict[str, int], used: int) -> tuple[int, int]:
-    """What `per_layer_config` states of a layer with experts, and what holds for all of them where it states nothing."""
+    """Experts of one layer and how many are used: from `per_layer_config`, or the default."""
     count, used = sizes.get("num_local_experts", c.num_local_experts), sizes.get("num_experts_per_tok", used)
     if used > count:
         raise c.refuse(f"num_experts_per_tok = {int(used)} is more than num_local_experts = {int(count)}")
@@ -153,11 +156,11 @@ OF_WHISPER = {
     "encoder_ffn_dim": "intermediate_size",
     "num_mel_bins": "feature_size",
 }
-HALVINGS = 3  # of the time and of the frequencies
+HALVINGS = 3  # of time and of frequency
 
 
 def ears(c: Config, width: int) -> nn.Tower:
-    """Convolutions that halve time and frequencies, a transformer, and what gives vectors as wide as a token."""
+    """Return the audio tower: a convolutional stem, a transformer, and an adapter to text width."""
     sizes = _sizes(c)
     d, heads, inner, bias = (
         sizes["hidden_size"],
@@ -200,7 +203,7 @@ def _stem(c: Config, d: int, frequencies: int) -> dict[str, nn.Node]:
 
 
 def _sizes(c: Config) -> dict[str, int]:
-    """The sizes of the encoder: published configs hold some of them in a config of their own, by Whisper's names."""
+    """Sizes of the encoder; published configs hold some in `whisper_config`, by Whisper's names."""
     stated: Any = c.whisper_config or {}
     if not isinstance(stated, dict):
         raise c.refuse(f"whisper_config is {shown(stated)}, expected an object")

@@ -1,4 +1,4 @@
-"""What makes tokens of images for Emu3, and images of tokens: a VQ-VAE (van den Oord et al. 2017) of convolutions."""
+"""Emu3's image tokenizer: a convolutional VQ-VAE (van den Oord et al. 2017)."""
 
 import math
 from collections.abc import Callable
@@ -26,12 +26,12 @@ IMAGES = NestedConfig(
         "num_attention_heads": 1,
     }
 )
-GROUPS = 32  # of channels that are scaled alike
+GROUPS = 32  # of the group norms
 Norm = Callable[[int], nn.Module]
 
 
 def images(c: Config) -> nn.Tower:
-    """An encoder, a decoder, and the vectors that tokens stand for."""
+    """Return the VQ-VAE: encoder, decoder and codebook."""
     c.require_divisible("hidden_size", by="num_attention_heads")
     latent, codes = c.latent_channels, c.embed_dim
     return nn.Tower(
@@ -73,7 +73,7 @@ def _decoder(c: Config) -> nn.Module:
     last = widths[-1]
 
     def norm(width: int) -> nn.Module:
-        """A norm whose scale and shift are made of the codes."""
+        """Return a spatial norm: convolutions of the codes give its scale and shift."""
         made = conv(codes, width, 1, 1)
         return nn.Module(norm_layer=nn.LayerNorm(width), conv_y=made, conv_b=made)
 
@@ -95,7 +95,7 @@ def _decoder(c: Config) -> nn.Module:
 
 
 def _widths(c: Config) -> list[int]:
-    """How many channels each stage has."""
+    """Channels of each stage."""
     widths = [c.base_channels * times for times in c.channel_multiplier]
     if not widths:
         raise c.refuse("channel_multiplier lists no stage")
@@ -110,12 +110,12 @@ def _widths(c: Config) -> list[int]:
 
 
 def _halvings(c: Config) -> int:
-    """How often the time is halved."""
+    """How often the temporal resolution is halved."""
     return int(math.log2(c.temporal_downsample_factor))
 
 
 def _stage(c: Config, stage: int, blocks: int, given: int, width: int, norm: Norm) -> dict[str, nn.Node | None]:
-    """Blocks of a width, the first of which may read another; behind each its attention, where the stage has one."""
+    """Residual blocks of a stage, each with attention if the stage has it."""
     listed = c.attn_resolutions
     if not isinstance(listed, list) or not all(type(each) is int for each in listed):
         raise c.refuse(f"attn_resolutions is {shown(listed)}, expected a list of the numbers of stages")
@@ -135,7 +135,7 @@ def _middle(c: Config, width: int, norm: Norm) -> nn.Module:
 
 
 def _block(given: int, width: int, norm: Norm) -> nn.Module:
-    """Two convolutions behind norms, and one around them where they change the width."""
+    """A residual block: two normed convolutions; a 1×1 shortcut if the width changes."""
     return nn.Module(
         norm1=norm(given),
         norm2=norm(width),
@@ -155,7 +155,7 @@ def _in_time(inputs: int, outputs: int, *kernel: int) -> nn.Module:
 
 
 def _moments(c: Config, width: int) -> nn.ModuleList:
-    """Blocks over time, whose norms know the mean and the spread of what they saw in training."""
+    """Temporal residual blocks with batch norms (running mean and variance are buffers)."""
     norm = nn.Module(
         **nn.LayerNorm(width).children,
         running_mean=nn.Buffer(width),

@@ -1,4 +1,4 @@
-"""BART and its kin whole: the encoder beside the decoder that is their causal language model, and what reads both."""
+"""BART-style encoder-decoder variants: an encoder added to the decoder, and their heads."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def whole(
     count: int = 2,
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, ModelVariant]:
-    """The classes of a type whose language model is `beside_encoder`.
+    """Return the variants of a type whose causal language model is `beside_encoder`.
 
     Args:
         layers: the default of `encoder_layers`.
-        inner: that of `encoder_ffn_dim`.
-        heads: that of `encoder_attention_heads`.
-        classifies: whether there are classes that classify sequences and spans.
-        attention: that of the encoder, where it is another than the decoder's.
-        prompts: what the decoder has that is learned in place of a prompt.
+        inner: the default of `encoder_ffn_dim`.
+        heads: the default of `encoder_attention_heads`.
+        classifies: whether there are variants that classify sequences and spans.
+        attention: builds the encoder's attention, if it differs from the decoder's.
+        prompts: builds the decoder's learned prompts.
         count: the default of `num_labels`.
-        more: the keys that it reads beside those of the encoder, with their defaults.
+        more: further config keys of the variants, with their defaults.
     """
     keys = {"encoder_layers": layers, "encoder_ffn_dim": inner, "encoder_attention_heads": heads, **(more or {})}
 
@@ -64,17 +64,17 @@ def whole(
 def _with_encoder(
     c: Config, model: nn.Model, attention: Callable[[Config], nn.Attention] | None, prompts: Mapping[str, nn.Node]
 ) -> nn.Model:
-    """The decoder behind an encoder: the same layers, with a width of their own and nothing that attends to another."""
+    """The model with an encoder: the decoder's layers without cross-attention, other MLP sizes."""
     c.require_divisible("d_model", by="encoder_attention_heads")
     body = _group(model.children["model"])
     decoder = _group(body.children["decoder"])
     stack = decoder.children["layers"]
-    assert isinstance(stack, nn.ModuleList)  # noqa: S101  # as `beside_encoder` builds it
+    assert isinstance(stack, nn.ModuleList)  # noqa: S101  # `beside_encoder` builds it so
     ((depth, block),) = stack.runs
     block = _group(block)
     attends = block.children["self_attn"]
     assert isinstance(attends, nn.Attention)  # noqa: S101
-    silent = attends.replace(heads=None)  # how many tokens there are to attend to on either side is not told
+    silent = attends.replace(heads=None)  # no runtime info: the lengths of encoder and decoder sequences are unknown
     d, inner = c.d_model, c.encoder_ffn_dim
     own: dict[str, nn.Node] = {
         "self_attn": attention(c) if attention else silent,
@@ -109,10 +109,10 @@ def _of_sequences(c: Config, model: nn.Model) -> nn.Model:
 
 
 def _of_spans(c: Config, model: nn.Model) -> nn.Model:
-    """Where an answer begins and where it ends, whatever the number of labels."""
+    """Start and end of the answer: two outputs, whatever `num_labels` is."""
     return under(model, IRREGULAR, qa_outputs=product(c.d_model, 2))
 
 
 def _group(node: nn.Node) -> nn.Module:
-    assert isinstance(node, nn.Module)  # noqa: S101  # as `beside_encoder` builds it
+    assert isinstance(node, nn.Module)  # noqa: S101  # `beside_encoder` builds it so
     return node

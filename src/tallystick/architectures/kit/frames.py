@@ -1,4 +1,4 @@
-"""A block, the stack of them, and what is around it: embedding, final norm and head."""
+"""Blocks and model frames: token embedding, layer stack, final norm and LM head."""
 
 from collections.abc import Container
 
@@ -9,12 +9,12 @@ from tallystick.core.registry import Config
 
 
 def pre_norm(self_attn: nn.Attention, mlp: nn.Module, norm: nn.Module) -> nn.Module:
-    """Llama's block: attention, then MLP, each behind a norm, and what it gives added to what went in."""
+    """Return Llama's pre-norm block: attention and MLP, each after a norm, with residuals."""
     return nn.Module(self_attn=self_attn, mlp=mlp, input_layernorm=norm, post_attention_layernorm=norm)
 
 
 def listable(c: Config) -> int:
-    """How many layers there are, where each is looked at on its own."""
+    """Return the number of layers as an int; refuse more than MOST_LISTED."""
     if c.num_hidden_layers > MOST_LISTED:
         raise c.refuse(
             f"num_hidden_layers is {int(c.num_hidden_layers)}: layers of several kinds are counted up to {MOST_LISTED:,}",
@@ -24,7 +24,7 @@ def listable(c: Config) -> int:
 
 
 def two_kinds(c: Config, chosen: Container[int], these: nn.Module, others: nn.Module) -> nn.ModuleList:
-    """A stack whose layers are of one kind where their number is among the chosen, and of another elsewhere."""
+    """Return a stack in which layers numbered in `chosen` are `these`, all others `others`."""
     runs = in_runs((layer in chosen for layer in range(listable(c))), these, others)
     if len(runs) == 1:
         return nn.Repeat(c.num_hidden_layers, runs[0][0])
@@ -38,16 +38,25 @@ def decoder(
     *,
     capped: bool = False,
     head_bias: bool = False,
-    **beside: nn.Node,
+    **extras: nn.Node,
 ) -> nn.Model:
-    """Token embedding, blocks, final norm, what is `beside` them, and a head that can be tied to the embedding."""
+    """Return Llama's frame: token embedding, layers, final norm, and an LM head that can be tied.
+
+    Args:
+        c: the config.
+        layers: one block, repeated for all layers, or the whole stack.
+        norm: the final norm; None: an RMSNorm.
+        capped: whether a tanh bounds the logits.
+        head_bias: whether the LM head has a bias.
+        extras: further children of ``model``.
+    """
     d = c.hidden_size
     return nn.Model(
         model=nn.Module(
             embed_tokens=nn.Embedding(c.vocab_size, d),
             layers=layers if isinstance(layers, nn.ModuleList) else nn.Repeat(c.num_hidden_layers, layers),
             norm=norm or nn.RMSNorm(d),
-            **beside,
+            **extras,
         ),
         lm_head=nn.Head(d, c.vocab_size, bias=head_bias, capped=capped),
         tie=("lm_head.weight", "model.embed_tokens.weight") if c.tie_word_embeddings else None,
@@ -63,7 +72,16 @@ def frame(
     norm: str = "final_layernorm",
     tied: bool | None = None,
 ) -> nn.Model:
-    """Token embedding, blocks, final norm and head, under these names; `tied`: None is what the config says."""
+    """Return a Llama-like frame under other names.
+
+    Args:
+        c: the config.
+        layers: the stack of layers.
+        under: the name of the body.
+        embedding: the name of the token embedding.
+        norm: the name of the final norm.
+        tied: whether the LM head is tied; None: as `tie_word_embeddings` says.
+    """
     d = c.hidden_size
     body: dict[str, nn.Node] = {embedding: nn.Embedding(c.vocab_size, d), "layers": layers, norm: nn.RMSNorm(d)}
     tie = ("lm_head.weight", f"{under}.{embedding}.weight")
@@ -84,9 +102,16 @@ def transformer(
     dropout: float = 0.0,
     head_bias: bool = False,
 ) -> nn.Model:
-    """GPT-2's frame: token embedding, learned positions, blocks, final norm, and a head that can be tied.
+    """Return GPT-2's frame: embeddings, blocks, final norm, and an LM head that can be tied.
 
-    `depth` and `positions` are the keys that say how many layers and positions there are; "": none are learned.
+    Args:
+        c: the config.
+        d: elements of a token.
+        block: one layer.
+        depth: the config key of the number of layers.
+        positions: the config key of the number of learned positions; "": none are learned.
+        dropout: the probability of dropout after the embeddings.
+        head_bias: whether the LM head has a bias.
     """
     return nn.Model(
         transformer=nn.Module(
@@ -102,7 +127,7 @@ def transformer(
 
 
 def refuse_keys(c: Config, what: str, *keys: str) -> None:
-    """Refuse a dictionary without a model_type whose keys give away that it describes another class."""
+    """Refuse a dictionary without a model_type if one of `keys` shows that it is another class."""
     for key in keys:
         if c.states(key):
             raise c.refuse(f"{key} is no key of {what}: this describes a model that tallystick does not know")

@@ -1,4 +1,4 @@
-"""What reads images and sound for Gemma 4 (Gemma Team 2026): an encoder of patches, and a conformer."""
+"""Gemma 4's vision tower and audio conformer (Gemma Team 2026)."""
 
 from typing import Any
 
@@ -34,11 +34,11 @@ AUDIO_CONFIG = NestedConfig(
     },
     optional=True,
 )
-PIXEL = 3  # colours
+PIXEL = 3  # colour channels
 
 
 def eyes(c: Config) -> nn.Tower:
-    """Patches with two learned positions each, one for each axis."""
+    """Return the vision tower: patches with learned positions, one table per axis."""
     d, size = c.hidden_size, c.head_dim
     queries, keys = c.num_attention_heads * size, c.num_key_value_heads * size
     inner, norm = c.intermediate_size, nn.RMSNorm(d)
@@ -69,7 +69,11 @@ def eyes(c: Config) -> nn.Tower:
 
 
 def ears(c: Config) -> nn.Tower:
-    """A conformer (Gulati et al. 2020, "Conformer: Convolution-augmented Transformer for Speech Recognition")."""
+    """Return the audio tower: a conformer.
+
+    Source: Gulati et al. 2020, "Conformer: Convolution-augmented Transformer for Speech
+    Recognition".
+    """
     d, channels = c.hidden_size, c.subsampling_conv_channels
     if len(channels) != len(("first", "second")):
         raise c.refuse(f"subsampling_conv_channels lists {len(channels)} widths, expected 2")
@@ -125,6 +129,6 @@ def _feed_forward(c: Config) -> nn.MLP:
 
 
 def _clipped(c: Config, inputs: int, outputs: int) -> nn.Module:
-    """A projection between bounds, which the state dict holds."""
+    """A linear layer whose input and output are clipped; the bounds are buffers."""
     bounds: dict[str, Any] = {f"{side}_{end}": nn.Buffer() for side in ("input", "output") for end in ("min", "max")}
     return nn.Module(linear=nn.Linear(inputs, outputs, bias=False), **(bounds if c.use_clipped_linears else {}))

@@ -1,4 +1,4 @@
-"""Layers of several kinds: what a config lists for each of them, and equal neighbours as one run."""
+"""Layers of several kinds: read them from the config, and group equal neighbours into runs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -9,14 +9,22 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config
 
 LINEAR, FULL = "linear_attention", "full_attention"
-LEGACY_KINDS = {"mamba": LINEAR, "attention": FULL}  # names of before, which transformers still reads
-FEED_FORWARD = ("dense", "sparse")  # one MLP for all tokens, or experts
+LEGACY_KINDS = {"mamba": LINEAR, "attention": FULL}  # older names that transformers still reads
+FEED_FORWARD = ("dense", "sparse")  # a dense MLP, or experts
 
 
 def listed(
     c: Config, name: str, kinds: Sequence[str], pattern: Callable[[int], str] | None, *, longer: bool = False
 ) -> list[str]:
-    """The kind of each layer: as the key `name` lists it, or by the type's own pattern, if any; `longer` lists are cut."""
+    """Return the kind of each layer: as the config key `name` lists it, or by a pattern.
+
+    Args:
+        c: the config.
+        name: the config key.
+        kinds: the kinds that are allowed.
+        pattern: the default kind of a layer, by its number; None: the key is required.
+        longer: whether a list may be longer than the model; the rest is ignored.
+    """
     given = getattr(c, name)
     if given is not None:
         return checked(c, name, given, kinds, int(c.num_hidden_layers), longer=longer)
@@ -28,7 +36,16 @@ def listed(
 def checked(
     c: Config, name: str, given: object, kinds: Sequence[str], count: int | None = None, *, longer: bool = False
 ) -> list[str]:
-    """The kinds that a list under the key `name` gives for so many layers; None: for as many as it lists."""
+    """Return the kinds in a list under the key `name`, after checking them.
+
+    Args:
+        c: the config.
+        name: the config key, for the error message.
+        given: the list.
+        kinds: the kinds that are allowed.
+        count: the number of layers; None: the length of the list.
+        longer: whether the list may be longer than `count`.
+    """
     known = (
         [LEGACY_KINDS.get(kind, kind) if isinstance(kind, str) else kind for kind in given]
         if isinstance(given, list)
@@ -42,16 +59,19 @@ def checked(
 
 
 def in_turns(kinds: Iterable[Any], block: Callable[..., nn.Module], *, depth: int | None = None) -> nn.ModuleList:
-    """A block for each layer, made from its kind, or from its kinds where they are several; equal neighbours are one run.
+    """Return a stack with one block per layer, equal neighbours grouped into one run.
 
-    `depth` is how many layers the config says there are, for the formula of a stack of one kind.
+    Args:
+        kinds: the kind of each layer; a tuple is passed as several arguments.
+        block: makes the block of a kind.
+        depth: the config's number of layers, shown in the formula of a stack of one kind.
     """
     runs = [(len(list(run)), block(*kind) if isinstance(kind, tuple) else block(kind)) for kind, run in groupby(kinds)]
     return nn.ModuleList((depth or runs[0][0], runs[0][1])) if len(runs) == 1 else nn.ModuleList(*runs)
 
 
 def dense_and_sparse(c: Config, first: int, dense: nn.Module, sparse: nn.Module) -> nn.ModuleList:
-    """Blocks as `mlp_layer_types` lists them, or the `first` dense and the others sparse."""
+    """Return blocks as `mlp_layer_types` lists them, or the `first` dense and the others sparse."""
     if c.mlp_layer_types is None:
         first = min(first, c.num_hidden_layers)
         return nn.ModuleList((first, dense), (c.num_hidden_layers - first, sparse))
@@ -60,5 +80,5 @@ def dense_and_sparse(c: Config, first: int, dense: nn.Module, sparse: nn.Module)
 
 
 def as_published(c: Config, names: Mapping[str, str], **children: nn.Node | None) -> dict[str, Any]:
-    """Children by the names that files hold them under, where those are asked for."""
+    """Return children under the names of published checkpoints, if the config asks for these."""
     return {names.get(name, name) if c.published else name: child for name, child in children.items()}

@@ -1,4 +1,4 @@
-"""The mixers of Mamba and of Mamba 2, which several families hold."""
+"""Mamba and Mamba 2 mixers, shared by several families."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from tallystick.errors import shown
 
 
 def rank(c: Config, by: str) -> int:
-    """The width of what gives the steps of Mamba: as the key `by` states it, or a 16th of the width, rounded up."""
+    """Return the rank of Mamba's step projection: the key `by`, or ceil(hidden_size / 16)."""
     stated: int | None = getattr(c, by)
     return stated or ceil(c.hidden_size, 16)
 
 
 def short_conv(channels: int, kernel: int, *, bias: bool) -> nn.Module:
-    """A convolution over the last tokens, each channel on its own."""
+    """Return a depthwise causal Conv1d: weight (channels, 1, kernel), bias (channels)."""
     return nn.Module(
         weight=nn.Parameter((channels, 1, kernel), "conv"),
         bias=nn.Parameter((channels,), "conv") if bias else None,
@@ -25,7 +25,18 @@ def short_conv(channels: int, kernel: int, *, bias: bool) -> nn.Module:
 def mamba(
     d: int, inner: int, *, rows: int, kernel: int, rank: int, conv_bias: bool, bias: bool, **norms: nn.Node | None
 ) -> nn.Scan:
-    """Mamba: for each of `inner` channels a state of `rows`; what steps it, and what writes and reads it, from the token."""
+    """Return a Mamba mixer.
+
+    Args:
+        d: elements of a token.
+        inner: channels of the mixer.
+        rows: state size of one channel.
+        kernel: tokens that the convolution reads.
+        rank: width of the step projection (`dt_rank`).
+        conv_bias: whether the convolution has a bias.
+        bias: whether the input and output projections have one.
+        norms: further children, such as norms.
+    """
     return nn.Scan(
         mamba_keeps(inner, rows=rows, kernel=kernel),
         conv1d=short_conv(inner, kernel, bias=conv_bias),
@@ -40,7 +51,7 @@ def mamba(
 
 
 def mamba_keeps(inner: int, *, rows: int, kernel: int) -> nn.Recurrence:
-    """What a layer of Mamba keeps of a sequence."""
+    """Return the state of one Mamba layer: convolution inputs and SSM state."""
     source = "Gu and Dao 2023, Mamba, section 3.2"
     return nn.Recurrence(inputs=inner * kernel, state=inner * rows, source=source, runs=nn.SequentialScan(inner * rows))
 
@@ -59,20 +70,22 @@ def mamba2(
     output_bias: bool | None = None,
     norm: bool = True,
 ) -> nn.Scan:
-    """Mamba 2 (Dao and Gu 2024, "Transformers are SSMs", section 7): gate, inputs, B, C and steps from one projection.
+    """Return a Mamba 2 mixer (Dao and Gu 2024, "Transformers are SSMs", section 7).
+
+    One projection gives the gate, the inputs, B, C and the steps.
 
     Args:
         d: elements of a token.
-        inner: of those, in all heads.
-        heads: how many there are; where they do not divide `inner`, it can be built, but does not run.
-        groups: of heads that share what writes into the state, and what reads it.
-        rows: elements of the state for each of `inner`.
-        kernel: tokens that the convolution reads at once.
-        chunk: tokens that are multiplied with each other; with 0 it does not run either.
-        conv_bias: whether the convolution adds a bias.
-        bias: whether the projections do.
-        output_bias: whether the last one does; None: as `bias` says.
-        norm: whether what the heads give is brought to one scale.
+        inner: elements of a token in all heads.
+        heads: number of heads. If they do not divide `inner`, the model can be built but not run.
+        groups: groups of heads that share B and C.
+        rows: state size of one channel.
+        kernel: tokens that the convolution reads.
+        chunk: tokens per chunk; with 0 the model can be built but not run.
+        conv_bias: whether the convolution has a bias.
+        bias: whether the input projection has one, and the output projection by default.
+        output_bias: whether the output projection has one; None: as `bias`.
+        norm: whether an RMSNorm follows the heads.
     """
     convolved = inner + 2 * groups * rows
     size, rest = divmod(int(inner), int(heads))
@@ -95,7 +108,8 @@ def mamba2(
     )
 
 
-# Keys of families that hold Mamba 2 beside attention, with IBM's defaults, and those that change no tensor of it.
+# Keys of families that combine Mamba 2 with attention (IBM's defaults), and keys that change no
+# tensor.
 MAMBA2: dict[str, Any] = {
     "mamba_n_heads": 128,
     "mamba_n_groups": 1,
@@ -109,7 +123,7 @@ MAMBA2_RUNS: dict[str, Any] = {"mamba_d_head": "auto", "mamba_chunk_size": nonne
 
 
 def mamba2_of(c: Config, inner: int, *, output_bias: bool | None = None, norm: bool = True) -> nn.Scan:
-    """The mixer that the keys `mamba_...` describe."""
+    """Return the Mamba 2 mixer that the `mamba_...` keys describe."""
     refuse_other_heads(c, inner, "mamba_n_heads", "mamba_d_head")
     return mamba2(
         c.hidden_size,
@@ -127,7 +141,14 @@ def mamba2_of(c: Config, inner: int, *, output_bias: bool | None = None, norm: b
 
 
 def refuse_other_heads(c: Config, inner: int, of: str, by: str = "") -> None:
-    """Refuse heads that do not divide a width, and a size of them (the key `by`, if any) that is not their share of it."""
+    """Refuse heads that do not divide a width, or a stated head size that is not their quotient.
+
+    Args:
+        c: the config.
+        inner: the width.
+        of: the config key of the number of heads.
+        by: the config key of the head size; "": none.
+    """
     heads, stated = int(getattr(c, of)), getattr(c, by) if by else "auto"
     stated = int(stated) if isinstance(stated, Dim) else stated
     size, rest = divmod(int(inner), heads)

@@ -1,12 +1,12 @@
-"""What each position goes through on its own: with a gate or without."""
+"""MLPs: gated (SwiGLU), gated with one fused projection, and plain."""
 
 from tallystick.core import nodes as nn
 
-HIDDEN_ACT_SILU = {"hidden_act": "silu"}  # what most gates are activated by
+HIDDEN_ACT_SILU = {"hidden_act": "silu"}  # the activation of most gates
 
 
 def gated_mlp(d: int, inner: int, activation: str | None = None, *, bias: bool = False) -> nn.MLP:
-    """SwiGLU and kin: the gate's activation scales the up projection."""
+    """Return a gated MLP such as SwiGLU; without `activation`, activations are not modelled."""
     return nn.MLP(
         nn.FeedForward(d, inner, activation, gated=True) if activation else None,
         gate_proj=nn.Linear(d, inner, bias=bias),
@@ -16,7 +16,7 @@ def gated_mlp(d: int, inner: int, activation: str | None = None, *, bias: bool =
 
 
 def fused_gated_mlp(d: int, inner: int, activation: str) -> nn.MLP:
-    """The same, gate and up projection in one."""
+    """Return a gated MLP whose gate and up projections are one matrix."""
     return nn.MLP(
         nn.FeedForward(d, inner, activation, gated=True, fused=True),
         gate_up_proj=nn.Linear(d, 2 * inner, bias=False),
@@ -27,7 +27,7 @@ def fused_gated_mlp(d: int, inner: int, activation: str) -> nn.MLP:
 def plain_mlp(
     d: int, inner: int, activation: str, up: str = "up_proj", down: str = "down_proj", *, bias: bool = True
 ) -> nn.MLP:
-    """Up, an activation, down, without a gate."""
+    """Return an MLP without a gate: up projection, activation, down projection."""
     return nn.MLP(
         nn.FeedForward(d, inner, activation),
         **{up: nn.Linear(d, inner, bias=bias), down: nn.Linear(inner, d, bias=bias)},

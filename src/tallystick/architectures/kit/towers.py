@@ -1,4 +1,4 @@
-"""What brings images and sound to a language model: the towers that read them, and the model behind them."""
+"""Multimodal models: vision and audio towers in front of a language model."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ SIGLIP = NestedConfig(
     model_type="siglip_vision_model",
 )
 
-WHOLE = "its towers beside the text"  # what a class has that its type's causal language model leaves out
+WHOLE = "its towers beside the text"  # what ForConditionalGeneration adds to ForCausalLM
 
 
 def behind(
@@ -36,10 +36,17 @@ def behind(
     tied: bool | None = None,
     **towers: nn.Node | None,
 ) -> nn.Model:
-    """A language model behind `towers`: what it was under `model` is `under` a name beside theirs, its head stays.
+    """Return a language model with `towers` in front of it.
 
-    `apart`: files hold the towers on their own, and the language model as it is without them; `tied`: None is what the
-    config says at its top.
+    The language model's body gets the name `under`, next to the towers. Its head keeps its name.
+
+    Args:
+        c: the config.
+        text: the language model.
+        under: the name of the language model.
+        apart: whether checkpoints store the towers next to a complete language model.
+        tied: whether the LM head is tied; None: as the top level of the config says.
+        towers: the towers, by name.
     """
     tied = c.tie_word_embeddings if tied is None else tied
     body, head = text.children["model"], text.children["lm_head"]
@@ -57,11 +64,11 @@ def behind(
 def seeing(
     make: Callable[[Config, nn.Model], nn.Model], keys: Mapping[str, Any] | None = None, /, **parts: NestedConfig
 ) -> dict[str, ModelVariant]:
-    """The classes of a type whose causal language model is its text alone, that have its towers too.
+    """Return the multimodal variants of a type whose `ForCausalLM` is its text model alone.
 
     Args:
-        make: puts the towers before the text.
-        keys: what they read beside the keys of the text, at the top of the config.
+        make: adds the towers to the text model.
+        keys: further keys at the top level of the config.
         **parts: the configs of the towers.
     """
 
@@ -76,14 +83,17 @@ def seeing(
 
 
 def conv(inputs: int, outputs: int, *kernel: int, bias: bool = True) -> nn.Module:
-    """A convolution: weight (outputs, inputs, *kernel), bias (outputs)."""
+    """Return a convolution: weight (outputs, inputs, *kernel), bias (outputs)."""
     return nn.Module(
         weight=nn.Parameter((outputs, inputs, *kernel), "conv"), bias=nn.Parameter((outputs,), "conv") if bias else None
     )
 
 
 def siglip(c: Config, *, pooled: bool) -> nn.Tower:
-    """SigLIP's encoder (Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-Training"), `pooled` into one vector or not."""
+    """Return SigLIP's encoder; `pooled`: with attention pooling into one vector.
+
+    Source: Zhai et al. 2023, "Sigmoid Loss for Language Image Pre-Training".
+    """
     d = c.hidden_size
     return nn.Tower(
         embeddings=patches(c, bias=True),
@@ -94,7 +104,10 @@ def siglip(c: Config, *, pooled: bool) -> nn.Tower:
 
 
 def patches(c: Config, *, bias: bool, more: int = 0) -> nn.Module:
-    """Square patches of an image, each with a learned position; `more` positions are of other vectors."""
+    """Return the embedding of square patches and their learned positions.
+
+    `more` is the number of positions for other vectors, such as a class embedding.
+    """
     d, size = c.hidden_size, c.patch_size
     across = rounded(c.image_size, size)
     return nn.Module(
@@ -104,7 +117,11 @@ def patches(c: Config, *, bias: bool, more: int = 0) -> nn.Module:
 
 
 def clip_block(c: Config) -> nn.Module:
-    """A block of CLIP (Radford et al. 2021, "Learning Transferable Visual Models From Natural Language Supervision")."""
+    """Return a block of CLIP.
+
+    Source: Radford et al. 2021, "Learning Transferable Visual Models From Natural Language
+    Supervision".
+    """
     c.require_divisible("hidden_size", by="num_attention_heads")
     d = c.hidden_size
     each = nn.Linear(d, d)
@@ -121,7 +138,7 @@ def _two_layers(c: Config) -> nn.MLP:
 
 
 def _pooling(c: Config) -> nn.Module:
-    """One vector that attends to all patches."""
+    """Attention pooling: one learned query attends to all patches."""
     d = c.hidden_size
     return nn.Module(
         probe=nn.Parameter((1, 1, d)),

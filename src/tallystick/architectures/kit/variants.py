@@ -1,4 +1,4 @@
-"""The classes of a type beside its language model: the same body, under another head or none."""
+"""Variants of a language model: the same body with another head, or with none."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def variant(
     once: bool = False,
     keys: Mapping[str, Any] | None = None,
 ) -> ModelVariant:
-    """A class of its own head.
+    """Return a variant with a head of its own.
 
     Args:
-        words: what it has in place of the LM head.
-        top: that head; None: it has none, and its tensors have the names that they have in the body.
-        inside: what its body has beside that of the language model.
-        once: whether these take one token of each sequence, and not each token.
-        keys: what it reads beside the keys of the language model; None: how many labels there are, where it has a head.
+        words: what replaces the LM head, for messages.
+        top: builds that head. None: no head, and tensors have their names in the body.
+        inside: builds further children of the body.
+        once: whether these read one token per sequence instead of every token.
+        keys: further config keys; None: `num_labels` if there is a head.
     """
 
     def make(c: Config, model: nn.Model) -> nn.Model:
@@ -41,55 +41,55 @@ def variant(
 
 
 def product(reads: int, gives: int, *, bias: bool = True) -> nn.Module:
-    """``nn.Linear`` of a head: how it runs is not told."""
+    """Return a linear layer of a head, without runtime info: activations are not modelled."""
     return nn.Module(**nn.Linear(reads, gives, bias=bias).children)
 
 
 def two_products(reads: int, d: int, labels: int) -> nn.Module:
-    """A head that gives a vector of width `d`, and from that a score for each label."""
+    """Return a head of two linear layers: `reads` → `d` → `labels`."""
     return nn.Module(dense=product(reads, d), out_proj=product(d, labels))
 
 
 def labels_of_each(c: Config, d: int) -> dict[str, nn.Node]:
-    """A score for each label of a token."""
+    """Return the head of token classification: one score per label."""
     return {"classifier": product(d, c.num_labels)}
 
 
 def spans(c: Config, d: int) -> dict[str, nn.Node]:
-    """Where an answer begins and where it ends: a label each."""
+    """Return the head of extractive question answering: scores for start and end of the span."""
     return {"qa_outputs": product(d, c.num_labels)}
 
 
-# XLM's and XLNet's: what stands for a sequence, made of the vector of one token.
+# The sequence summary of XLM and XLNet, made from the vector of one token.
 SUMMARY = {**LABELS, "summary_use_proj": True, "summary_proj_to_labels": False}
 
 
 def summary(c: Config, d: int) -> nn.Module:
-    """That vector, or as many scores as there are labels."""
+    """Return the summary projection: to `num_labels`, or to width `d`."""
     gives = c.num_labels if c.summary_proj_to_labels else d
     return nn.Module(summary=product(d, gives) if c.summary_use_proj else None)
 
 
 def with_body(model: nn.Model, **nodes: nn.Node) -> nn.Model:
-    """A language model with more in its body."""
+    """Return a language model with further children in its body."""
     ((name, body),) = _body(model).items()
-    assert isinstance(body, nn.Module)  # noqa: S101  # no model is one stack
+    assert isinstance(body, nn.Module)  # noqa: S101  # a body is not a ModuleList
     return model.with_children(**{name: body.with_children(**nodes)})
 
 
 def under(model: nn.Model, irregular: str = "", **head: nn.Node) -> nn.Model:
-    """The body of a language model under another head."""
+    """Return a language model's body under another head."""
     body = _body(model)
     return nn.Model(irregular, tie=_ties(model, body), **body, **head)
 
 
 def bare(model: nn.Model, irregular: str = "") -> nn.Model:
-    """The body alone, whose tensors have the names that they have inside of it."""
+    """Return the body alone; its tensors have their names inside the body."""
     body = _body(model)
     if len(body) > 1:
         return nn.Model(irregular, tie=None, **body)
     ((name, inner),) = body.items()
-    assert isinstance(inner, nn.Module)  # noqa: S101  # no model is one stack
+    assert isinstance(inner, nn.Module)  # noqa: S101  # a body is not a ModuleList
     prefix = f"{name}."
 
     def renamed(node: nn.Node) -> nn.Node:
@@ -100,22 +100,22 @@ def bare(model: nn.Model, irregular: str = "") -> nn.Model:
 
 
 def _body(model: nn.Model) -> dict[str, nn.Node]:
-    """All but the head: one module; in files of a model that also sees, its towers and the text behind them."""
+    """All but the head. In multimodal checkpoints: the towers and the text model's body."""
     (name, first), *_ = model.children.items()
     if not isinstance(first, nn.Tower):
         return {name: first}
     *_, (behind, text) = model.children.items()
-    assert isinstance(text, nn.Module)  # noqa: S101  # as `behind` builds it
+    assert isinstance(text, nn.Module)  # noqa: S101  # `behind` builds it so
     return {**model.children, behind: nn.Module(model=text.children["model"])}
 
 
 def _ties(model: nn.Model, body: Mapping[str, nn.Node]) -> dict[str, str]:
-    """The ties of a language model that its head has no part in."""
+    """The ties of a language model that do not involve its head."""
     return {tied: to for tied, to in model.ties.items() if len(body) == 1 and tied.partition(".")[0] in body}
 
 
 def _within(node: nn.Node) -> Iterator[nn.Node]:
-    """A node and all that is in it."""
+    """Yield a node and all its descendants."""
     yield node
     if isinstance(node, nn.ModuleList):
         for _, block in node.runs:
@@ -126,7 +126,7 @@ def _within(node: nn.Node) -> Iterator[nn.Node]:
 
 
 def _read(model: nn.Model) -> int:
-    """How many elements of a token the LM head reads."""
+    """The elements of a token that the LM head reads."""
     for node in _within(model):
         weight = node.children.get("weight") if isinstance(node, nn.Projection) else None
         if isinstance(node, nn.Projection) and isinstance(weight, nn.Tensor) and weight.role == "head":
@@ -154,5 +154,5 @@ DECODER = {
         _of_tokens, f"`score` {INSTEAD}", {**LABELS, "token_classification_bias": True}
     ),
 }
-# GPT-2 and others of its time call that of tokens otherwise.
+# GPT-2 and its contemporaries name the token classification head `classifier`.
 OLDER = {**DECODER, "ForTokenClassification": ModelVariant(_of_tokens_before, f"`classifier` {INSTEAD}", LABELS)}
