@@ -112,8 +112,7 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
     """Test whether a model fits on `device`, and find the largest values that fit.
 
     If it does not fit, the cheapest set of changes is given: no change is named while cheaper
-    changes
-    suffice.
+    changes suffice.
 
     Args:
         ledger: the model.

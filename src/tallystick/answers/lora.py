@@ -23,8 +23,7 @@ def with_adapters(ledger: Ledger, rank: int, targets: Sequence[str] = ()) -> lis
         ledger: the model.
         rank: rank of the adapters.
         targets: last parts of the names of the modules to adapt, such as ``q_proj``. By default
-            every
-            linear layer but the head, like PEFT's ``target_modules="all-linear"``.
+            every linear layer but the head, like PEFT's ``target_modules="all-linear"``.
 
     Raises:
         BadInput: for a rank below 1, and for a target that the model does not have.

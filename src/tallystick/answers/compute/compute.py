@@ -111,8 +111,8 @@ class Compute:
     def flash_training(self) -> int:
         """FLOPs of both passes with a fused attention kernel.
 
-        The backward kernel recomputes the attention scores, at the cost of their forward pass (Dao et
-        al. 2022, "FlashAttention", section 3.1).
+        The backward kernel recomputes the attention scores, at the cost of their forward pass (Dao
+        et al. 2022, "FlashAttention", section 3.1).
         """
         again = (product.backward_flops // 2 for product in self.products if product.part == "attention_scores")
         return self.training + sum(again)
@@ -165,10 +165,8 @@ def compute(
     """Count a model's FLOPs for `batch` sequences, with logits for every token.
 
     Training adds one product for the gradient of each trained weight. It adds another for the
-    gradient
-    of the weight's input if an earlier tensor, in the model's print order, is trained too. So when
-    all
-    weights are trained, the backward pass takes twice the forward pass.
+    gradient of the weight's input if an earlier tensor, in the model's print order, is trained too.
+    So when all weights are trained, the backward pass takes twice the forward pass.
 
     Args:
         ledger: the model, from a config, a checkpoint or a module.
@@ -256,8 +254,7 @@ def _running(ledger: Ledger) -> Ledger:
     """Return the ledger of the model that runs.
 
     A checkpoint may store a tied head once, or packed weights: then it is the described model. A
-    live
-    module is what runs, and may have adapters that its config does not list.
+    live module is what runs, and may have adapters that its config does not list.
     """
     packed = any("int" in entry.dtype for entry in ledger.parameters if kind_of(entry) == "matrix")
     return ledger.as_described if ledger.kind != "module" or packed else ledger

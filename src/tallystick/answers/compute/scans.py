@@ -43,8 +43,7 @@ def _scanning(one: Recurring, runs: ChunkedScan, learned: int, batch: int, seque
     """Yield the products of Mamba 2.
 
     Within a chunk every position is multiplied with every other; the last chunk is padded. Each
-    chunk
-    gives a state, the states are carried on, and the carried states are read.
+    chunk gives a state, the states are carried on, and the carried states are read.
     """
     heads, size, state, chunk = int(runs.heads), int(runs.size), int(runs.rows), int(runs.chunk)
     chunks, (whole, rest) = runs.chunks(sequence), divmod(sequence, chunk)

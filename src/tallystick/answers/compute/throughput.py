@@ -40,8 +40,7 @@ def rate(
     """Derive the speed from the MFU, or the MFU from the speed; then time and energy.
 
     MFU is as in PaLM's appendix B: the model's FLOPs, without recomputation, over the peak. Without
-    an
-    MFU and a speed, the device runs at its peak: no run is faster.
+    an MFU and a speed, the device runs at its peak: no run is faster.
 
     Args:
         flops_per_token: FLOPs per token, by mode.
