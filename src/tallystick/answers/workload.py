@@ -52,10 +52,10 @@ def positions(ledger: Ledger) -> int | None:
     model = ledger.model
     read = [entry for entry in ledger.as_described.parameters if not entry.name.startswith(model.towers)]
     tables = [entry for entry in read if entry.role == "position_embedding"]
-    told = [entry for entry in tables if len(entry.shape) == 2]  # other tables have a row for a part of a position
-    counts = [int(entry.shape[0]) for entry in told]
+    whole = [entry for entry in tables if len(entry.shape) == 2]  # other tables have a row for a part of a position
+    counts = [int(entry.shape[0]) for entry in whole]
     # If a config gave the rows, its key counts: OPT has two more rows than positions.
-    keys = [key for entry in told for key in _keys(expression_of(entry.shape[0]))]
+    keys = [key for entry in whole for key in _keys(expression_of(entry.shape[0]))]
     longest = [one.heads.longest for one in model.attending if one.heads.longest is not None]
     symbols = model.symbols
     return min([*counts, *longest, *(symbols[key] for key in keys if key in symbols)], default=None)

@@ -179,7 +179,7 @@ def head_of(ledger: Ledger) -> Entry | None:
 
 
 def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
-    """Return a chunk's tokens, a power of two: its logits are about the size of the head's input."""
+    """Return tokens per chunk, a power of two: its logits are about as large as the head input."""
     share = math.ceil(tokens / math.ceil(vocabulary / reads))
     return min(tokens, 1 << (share - 1).bit_length())
 

@@ -59,9 +59,7 @@ def gathered(
         weights = sum(_gathered(entry, shards, form, layer) for entry in entries)
         return _Unit(weights, sum(_gathered(entry, shards, dtype, layer) for entry, dtype in trained))
 
-    begins = {
-        int(entry.axes[0].start) for entry in entries if entry.axes
-    }  # a layer in between equals the one before it
+    begins = {int(entry.axes[0].start) for entry in entries if entry.axes}  # layers in between are equal
     root, layer = unit(None), max(map(unit, begins), default=_Unit())
     heads = {entry.storage for entry in ledger.parameters if entry.role == "head"}
     head = sum(_bytes(entry, dtype) for entry, dtype in trained if entry.name in heads)

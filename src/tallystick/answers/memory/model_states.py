@@ -110,8 +110,8 @@ def is_packed(ledger: Ledger) -> bool:
 
 def quantisation(ledger: Ledger, form: str | None) -> list[Line]:
     """Return the scales, zero points and tables of weights that stay packed as stored."""
-    beside = (entry for entry in ledger.rolled if entry.buffer and entry.packed is not None)
-    found = [entry for entry in beside if form is None or is_kept(entry, form)]
+    tables = (entry for entry in ledger.rolled if entry.buffer and entry.packed is not None)
+    found = [entry for entry in tables if form is None or is_kept(entry, form)]
     total = sum(entry.bytes * entry.copies for entry in found)
     if not total:
         return []

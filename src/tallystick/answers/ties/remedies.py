@@ -23,7 +23,7 @@ def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
         return packed_before(packed[0])
     shapes = [tuple(entry.shape) for entry in entries]
     unlike = len({(entry.dtype, entry.trainable) for entry in entries}) > 1 or len(set(shapes)) > 1
-    call = retie_call([] if _is_told(ledger, names) else names, names[0] if choose or unlike else "")
+    call = retie_call([] if _is_known(ledger, names) else names, names[0] if choose or unlike else "")
     if len(entries) < len(names):  # a lazy parameter has no entry
         return LAZY.format(call)
     if len(set(shapes)) > 1:
@@ -33,7 +33,7 @@ def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
     return f"{call} makes them one Parameter again"
 
 
-def _is_told(ledger: Ledger, names: Sequence[str]) -> bool:
+def _is_known(ledger: Ledger, names: Sequence[str]) -> bool:
     """Return whether `retie` finds these names without arguments: they are the only known pair."""
     pairs = ledger.evidence.declared
     if pairs is None:
