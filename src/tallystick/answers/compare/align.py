@@ -29,7 +29,7 @@ ADAPTER = re.compile(r"(^|[._])(lora_\w+|modules_to_save|ia3_l|prompt_encoder|pr
 
 
 class Pair(NamedTuple):
-    """Groups of one model and counterparts in the other, over equal layers; one side may be empty."""
+    """Groups of one model and their counterparts in the other; one side may be empty."""
 
     a: tuple[TensorGroup, ...]
     b: tuple[TensorGroup, ...]
