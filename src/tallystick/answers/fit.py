@@ -1,4 +1,4 @@
-"""Test whether a model fits on a device, its largest batch, and the cheapest change to fit."""
+"""Test whether a model fits on a device; find the largest batch and the cheapest change."""
 
 from __future__ import annotations
 

@@ -195,11 +195,7 @@ def _times(count: int, inner: Sequence[_Term]) -> Sequence[_Term]:
     code, text, latex = _added(inner)
     if len(inner) > 1:
         code, text, latex = f"({code})", f"({text})", rf"\left({latex}\right)"
-    product = (
-        "*",
-        expression,
-        "@",
-    )  # @ is a placeholder for the inner terms, so that `write` puts parentheses around the count
+    product = ("*", expression, "@")  # @ is a placeholder, so that `write` puts parentheses around the count
     return [
         _Term(
             write(product).replace("@", code),

@@ -1,4 +1,7 @@
-"""LoRA adapters: low-rank A and B for each frozen matrix (Hu et al. 2021, "LoRA", section 4.1)."""
+"""LoRA adapters: low-rank A and B next to each frozen matrix.
+
+Hu et al. 2021, "LoRA", section 4.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classify each tensor of a ledger further: bias, norm scale or shift, block, idle or shared.
+"""Classify each tensor further: bias, norm scale or shift, block, idle or shared.
 
 The answers use these tags to find what people leave out of a count: biases, positions, norms.
 """

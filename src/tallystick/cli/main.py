@@ -57,9 +57,7 @@ shell completion:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        cut = (
-            message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…"
-        )  # the message repeats the user's words
+        cut = message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…"  # it repeats the user's words
         raise BadInput(f"{cut} (see {self.prog} --help)", code="bad-value")
 
 

@@ -24,9 +24,7 @@ class _Guarded(io.RawIOBase):
         """Write, or drop after a failure. Return the number of bytes handled."""
         if self.failure is None:
             try:
-                while (
-                    written := self._under.write(data)
-                ) is None:  # None: another process made the terminal non-blocking
+                while (written := self._under.write(data)) is None:  # another process made the terminal non-blocking
                     select.select([], [self], [])
                 return int(written)
             except OSError as error:

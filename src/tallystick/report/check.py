@@ -1,4 +1,4 @@
-"""Print a checked derivation: verdict, marked lines, and the sum from its total to the model's."""
+"""Print a checked derivation: verdict, marked lines, and the steps to the model's total."""
 
 from __future__ import annotations
 

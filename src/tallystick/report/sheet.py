@@ -1,4 +1,4 @@
-"""Draw a terminal report as HTML: its lines and tables, with a picture above the first table."""
+"""Draw a terminal report as HTML: lines and tables, with a picture above the first table."""
 
 from __future__ import annotations
 

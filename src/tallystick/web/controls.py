@@ -1,4 +1,4 @@
-"""Describe a model's sliders: the config keys that change a tensor, with their possible values."""
+"""Describe a model's sliders: config keys that change a tensor, with their possible values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORDS = {
 }
 _WORD_OF = {key: word for word, keys in WORDS.items() for key in keys}
 STOPS = 48  # most values of a slider
-REACH = 4  # a slider reaches from 1/4 to 4 times the config's value
+REACH = 4  # a slider's largest value is 4 times the config's
 
 
 def controls(ledger: Ledger) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Validate the page's requests: the model and its settings, run options, and picture options."""
+"""Validate the page's requests: the model, its settings, run options and picture options."""
 
 from __future__ import annotations
 

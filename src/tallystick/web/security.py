@@ -62,9 +62,7 @@ class SecurityMiddleware:
         async def counted() -> Message:
             nonlocal read, complete
             try:
-                async with asyncio.timeout_at(
-                    None if complete else end
-                ):  # after the last byte, this waits for the client to leave
+                async with asyncio.timeout_at(None if complete else end):  # then it waits for the client to leave
                     message = await receive()
             except TimeoutError:
                 raise TooSlow from None

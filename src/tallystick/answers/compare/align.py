@@ -90,8 +90,7 @@ def in_common(pairs: Iterable[Pair]) -> bool:
     )
 
 
-# -- keys under which two groups match; a false key matches nothing
-# ---------------------------------
+# -- keys under which two groups match; a false key matches nothing -------------------------------
 
 
 def _wholly(group: TensorGroup) -> Hashable:

@@ -174,7 +174,7 @@ def causes_of(pairs: Sequence[Pair], a: Side, b: Side) -> list[Cause]:
     return [Cause(word, what, parameters, tuple(names)) for (word, what), (parameters, names) in sums.items()]
 
 
-# -- a group in both models ------------------------------------------------------------------------
+# -- a group in both models -----------------------------------------------------------------------
 
 
 def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iterator[Cause]:
@@ -310,7 +310,7 @@ def _across(groups: Sequence[TensorGroup]) -> tuple[str, str]:
     }.get(role, (role, f"{role} size"))
 
 
-# -- a group in one model only ---------------------------------------------------------------------
+# -- a group in one model only --------------------------------------------------------------------
 
 
 def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:

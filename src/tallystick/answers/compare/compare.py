@@ -52,7 +52,7 @@ class Comparison:
 
     @property
     def different(self) -> bool:
-        """Whether parameter counts differ, not counting other dtypes or fusions."""
+        """Whether any cause changes parameters; another dtype or fusion does not."""
         return any(cause.parameters for cause in self.causes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _sentence(label_a: str, label_b: str, total_a: int, total_b: int, causes: Se
     )
 
 
-# -- how tensors were matched ----------------------------------------------------------------------
+# -- how tensors were matched ---------------------------------------------------------------------
 
 
 def _how(pairs: Sequence[Pair]) -> tuple[str, ...]:

@@ -253,8 +253,8 @@ def compute(
 def _running(ledger: Ledger) -> Ledger:
     """Return the ledger of the model that runs.
 
-    A checkpoint may store a tied head once, or packed weights: then it is the described model. A
-    live module is what runs, and may have adapters that its config does not list.
+    For a checkpoint it is the described model: a tied head may be stored once, and weights packed.
+    A live module runs as it is, with adapters that its config does not list, unless it is packed.
     """
     packed = any("int" in entry.dtype for entry in ledger.parameters if kind_of(entry) == "matrix")
     return ledger.as_described if ledger.kind != "module" or packed else ledger

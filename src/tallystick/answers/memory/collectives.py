@@ -1,4 +1,4 @@
-"""Transient memory of data parallel ranks: DDP buckets, all-gathered weights, reduced gradients.
+"""Transient memory of data parallel ranks: DDP buckets, gathered weights, reduced gradients.
 
 Measured with torch 2.13: see tests/test_sharding.py.
 """
@@ -36,9 +36,9 @@ def gathered(
 
     DistributedDataParallel keeps buckets as large as the gradients. With `fully_shard`, each layer
     is a unit, and all other tensors are the root unit. At the start of backward, the root's weights
-    and one prefetched layer's weights are gathered. In the middle of backward, there are also the
-    current layer's weights and gradients, the previous layer's gradients being reduced, and the
-    head's gradient. At the end, there are the root's gradients, and for a tied matrix both
+    and one prefetched layer's weights are gathered. In the middle, the current layer's weights and
+    gradients are there too. So are the head's gradient and the previous layer's gradients, which
+    are being reduced. At the end, there are the root's gradients, and for a tied matrix both
     gradients and their sum.
 
     Args:
@@ -59,7 +59,7 @@ def gathered(
         weights = sum(_gathered(entry, shards, form, layer) for entry in entries)
         return _Unit(weights, sum(_gathered(entry, shards, dtype, layer) for entry, dtype in trained))
 
-    begins = {int(entry.axes[0].start) for entry in entries if entry.axes}  # layers in between are equal
+    begins = {int(entry.axes[0].start) for entry in entries if entry.axes}  # layers between two starts are equal
     root, layer = unit(None), max(map(unit, begins), default=_Unit())
     heads = {entry.storage for entry in ledger.parameters if entry.role == "head"}
     head = sum(_bytes(entry, dtype) for entry, dtype in trained if entry.name in heads)

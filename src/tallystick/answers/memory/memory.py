@@ -45,8 +45,8 @@ from tallystick.runtimes.transformers import TRANSFORMERS
 # gradient exists while the forward pass fills the memory with activations, and each activation is
 # freed as gradients replace it. The peak is therefore at one end of backward, or, with
 # recomputation, while the first or the last block is recomputed. For the first block, the
-# activations of the last norm and head are counted though they are freed; for the last block, its
-# future gradients are.
+# activations of the last norm and head are counted, though they are freed. For the last block, the
+# gradients that it still has to compute are counted.
 PHASES: dict[str, dict[str, tuple[str, ...]]] = {
     "inference": {
         "prefill": ("weights", "kv_cache", "activations", "logits"),

@@ -220,9 +220,7 @@ def _elements(entries: Iterable[Entry]) -> int:
 
 def _times(elements: int, dtypes: Sequence[str]) -> str:
     """Return `124,439,808 × 2 B` if all dtypes have one width."""
-    widths = {
-        size_in_bytes(256, dtype) / 32 for dtype in dtypes
-    }  # in bits; 256 elements are whole blocks in every format
+    widths = {size_in_bytes(256, dtype) / 32 for dtype in dtypes}  # in bits; 256 elements fill blocks of every format
     if len(widths) != 1:
         return f"{elements:,} elements, each in its dtype"
     bits = widths.pop()

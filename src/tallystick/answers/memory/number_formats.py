@@ -9,8 +9,7 @@ from tallystick.core.dtypes import BITS, size_in_bytes
 from tallystick.core.ledger import Entry
 from tallystick.errors import BadInput, nearest, quoted
 
-# Quantisers quantise the matrices of the blocks. Embedding, head, norms and router stay as they
-# are.
+# Quantisers quantise the matrices of the blocks, but not embedding, head, norms and router.
 QUANTISED_ROLES = ("attention", "mlp", "experts")
 
 

@@ -124,7 +124,7 @@ def optimizer_named(name: str) -> Optimizer:
 
 
 def state_bytes(entry: Entry, optimizer: str, dtype: str) -> int:
-    """Return the bytes of optimizer state for an entry, times its copies; 0 for shared storage.
+    """Return the bytes of optimizer state for an entry, times its copies; 0 without own storage.
 
     Args:
         entry: a trained tensor.

@@ -1,4 +1,4 @@
-"""Split a model into pipeline stages: each has some layers; embedding and head are on the ends."""
+"""Split a model into pipeline stages: layers on each, embedding and head on the ends."""
 
 from __future__ import annotations
 

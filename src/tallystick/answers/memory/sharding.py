@@ -197,7 +197,7 @@ def rank_notes(ledger: Ledger, shards: Shards, *, training: bool) -> list[str]:
 
 
 def _rows(entry: Entry, ranks: int, rank: int) -> Entry:
-    """Return one rank's rows; the first ranks have as many as the last has with padding."""
+    """Return one rank's rows: ceil(rows / ranks), or fewer for the last ranks."""
     if ranks == 1 or not entry.unique or not entry.shape:
         return entry
     first, *rest = entry.shape

@@ -21,7 +21,10 @@ class Sweep:
 
     @property
     def parts(self) -> dict[str, tuple[int, ...]]:
-        """Bytes of each part at each length's peak, without parts that are always 0."""
+        """Bytes of each part at each length's peak, without parts that are always 0.
+
+        The parts of one length sum to its total.
+        """
         found = {part: tuple(_at_peak(answer, part) for answer in self.answers) for part in PARTS}
         return {part: sizes for part, sizes in found.items() if any(sizes)}
 

@@ -1,4 +1,4 @@
-"""Conventions of counting parameters: what each leaves out of the unique count or adds to it.
+"""Conventions of counting parameters: what each leaves out of the unique count or adds.
 
 Each convention is data computed from a ledger. A paper or library is named only if its text or code
 says that it counts so. The other conventions are named by what they do.

@@ -230,7 +230,7 @@ def _stored_apart(ledger: Ledger, group: Group) -> Problem | None:
 
 
 def _is_lost(ledger: Ledger, group: Group) -> bool:
-    """Return whether an embedding and a head hold equal values, or equal up to the dtype."""
+    """Return whether embedding and head are equal, possibly rounded to another dtype."""
     rounded = group.relation == "untied" and (group.why or "").startswith(ROUNDED)
     return (group.relation == "copied" or rounded) and _is_pair(ledger, group)
 

@@ -191,7 +191,7 @@ def _label(tile: Tile, at: Place) -> str:
 
 
 def _short(name: str, room: float) -> str:
-    """Return the longest end of a name that fits: its end is more specific than its start."""
+    """Return the longest of a name's ends that fits: h.0.mlp.c_fc.weight, c_fc.weight, c_fc."""
     parts = name.split(".")
     ends = (parts, parts[-2:], parts[-1:] if parts[-1].isdecimal() else parts[-2:-1])
     fitting = (".".join(end) for end in ends if end and len(".".join(end)) * LETTER <= room)

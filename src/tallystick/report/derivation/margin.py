@@ -1,4 +1,4 @@
-"""Print a checked derivation in a terminal: numbered lines, marks in the margin, and remarks."""
+"""Print a checked derivation in a terminal: numbered lines, marks and remarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw a checked derivation as HTML: marks, corrections of wrong numbers, and remarks per line.
+"""Draw a checked derivation as HTML: marks, corrected numbers, and remarks per line.
 
 The text is untrusted: all of it is escaped, and each line keeps its own text direction.
 """

@@ -1,4 +1,4 @@
-r"""Find a number in a text as written: with separators, LaTeX commas, or a suffix such as 38.6M.
+r"""Find a number in a text as written: with separators, LaTeX commas, or a suffix (38.6M).
 
 >>> text = r"50257 \times 768 = 38{,}596{,}416, about 38.6M"
 >>> [text[slice(*span)] for span in spotted(text, [38_596_416, 38_600_000, 768])]
@@ -19,9 +19,7 @@ from tallystick.errors import BadInput
 
 Span = tuple[int, int]
 
-_BETWEEN = (
-    r"\{[,. ]?\}|\\[,;:! ]|\\thinspace ?|~|[.,_'’]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d))"  # between digits of one number
-)
+_BETWEEN = r"\{[,. ]?\}|\\[,;:! ]|\\thinspace ?|~|[.,_'’]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d))"  # between two digits
 _DIGITS = re.compile(rf"(?<![\w.])\d+(?:(?:{_BETWEEN})\d+)*")
 _SCALE = re.compile(
     r"\s?\$?(?:\\[,;: ]|\s)*(?:\\(?:text|mathrm|,)\s*\{?\s*)?(?:[KMBTkmb](?![^\W\d_])|(?i:thousand|million|billion|trillion)|[万萬亿億억만])"
