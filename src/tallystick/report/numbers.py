@@ -2,7 +2,7 @@
 
 from math import log10
 
-LONGEST = 1000  # bits of the largest integer that converts to a float
+LONGEST = 1000  # bits; a longer integer may be too large for a float
 
 
 def exact(number: int) -> str:

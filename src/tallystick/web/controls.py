@@ -21,7 +21,7 @@ WORDS = {
 }
 _WORD_OF = {key: word for word, keys in WORDS.items() for key in keys}
 STOPS = 48  # most values of a slider
-REACH = 4  # a slider's largest value is 4 times the config's
+REACH = 4  # a slider reaches up to 4 times the config's value, or to 8
 
 
 def controls(ledger: Ledger) -> list[dict[str, Any]]:
