@@ -1,1 +1,1 @@
-"""Answers read ledgers. They know no file format, and each returns a frozen dataclass of plain data."""
+"""Answers computed from ledgers: each reads no file format and returns a frozen dataclass."""

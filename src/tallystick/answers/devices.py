@@ -1,4 +1,4 @@
-"""What a device holds and how fast it is at best: public figures, each with its source, or the user's own."""
+"""Memory and peak rates of devices: public figures with their sources, or the user's own."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Device(NamedTuple):
     """One device. A figure that its maker does not publish is None."""
 
     name: str
-    memory: int  # bytes, as `memory_by` says
-    flops: float | None = None  # of dense matrix products in 16 bits, a second
-    bandwidth: float | None = None  # bytes a second from its memory
-    watts: float | None = None  # at most
+    memory: int  # bytes; `memory_by` says by whose figure
+    flops: float | None = None  # FLOP/s of dense matrix products in 16 bits
+    bandwidth: float | None = None  # memory bandwidth in bytes per second
+    watts: float | None = None  # maximum power
     source: str = ""  # of the rates
-    memory_by: str = ""  # "its driver" or "the data sheet"; of a device by its bytes alone nothing
-    context: int = 0  # bytes that the driver keeps for each process, of `memory`
+    memory_by: str = ""  # "its driver" or "the data sheet"; "" for a device given in bytes
+    context: int = 0  # bytes of `memory` that the driver reserves for each process
 
     @property
     def room(self) -> int:
-        """Bytes that are left for tensors."""
+        """Bytes available for tensors."""
         return self.memory - self.context
 
 
@@ -35,8 +35,9 @@ def _card(memory: float, tflops: float, gigabytes: float, watts: float | None, s
     return Device("", int(memory * 10**9), tflops * 1e12, gigabytes * 1e9, watts, source)
 
 
-# Rates are without sparsity, which doubles NVIDIA's printed ones; of accelerators in two forms, the name alone is the one
-# with the faster link (SXM). Memory is the data sheet's here, in its GB.
+# Rates are without sparsity, which doubles NVIDIA's printed figures. If an accelerator has two
+# forms, the plain name is the form with the faster link (SXM). Memory is from the data sheet, in GB
+# (10^9).
 _FIGURES = {
     "v100-16gb": _card(16, 125, 900, 300, "NVIDIA V100 data sheet (SXM2), float16"),
     "v100-32gb": _card(32, 125, 900, 300, "NVIDIA V100 data sheet (SXM2), float16"),
@@ -57,7 +58,8 @@ _FIGURES = {
     "b200": _card(180, 2250, 8000, 1000, "NVIDIA HGX B200 data sheet"),
     "rtx3080": _card(10, 59.5, 760.3, 320, "NVIDIA GA102 whitepaper, float32 accumulation"),
     "rtx3090": _card(24, 71, 936, 350, "NVIDIA GA102 whitepaper, float32 accumulation"),
-    # Of the GeForce cards of this generation the products of 16 bits are twice the float32 rate, here 29.15 TFLOP/s.
+    # On GeForce cards of this generation, 16-bit products run at twice the float32 rate, here 29.15
+    # TFLOP/s.
     "rtx4070": _card(12, 58.3, 504.2, 200, "NVIDIA RTX 4070 specifications, float32 accumulation"),
     "rtx4080": _card(16, 97.5, 716.8, 320, "NVIDIA Ada whitepaper, float32 accumulation"),
     "rtx4090": _card(24, 165.2, 1008, 450, "NVIDIA Ada whitepaper, float32 accumulation"),
@@ -71,16 +73,17 @@ _FIGURES = {
     "tpu-v6e": _card(32, 918, 1600, None, "Google Cloud documentation, TPU v6e"),
 }
 MIB, GIB = 2**20, 2**30
-# What a CUDA program is shown, where a public log was found: cuDeviceTotalMem, which torch prints as total_memory and in
-# an OutOfMemoryError, and llama.cpp as VRAM. nvidia-smi shows more, with what the driver keeps for itself. It differs by
-# some MiB from driver to driver, and newer drivers show less: of several the least is here.
+# Memory that a CUDA program sees, if a public log was found: cuDeviceTotalMem. torch prints it as
+# total_memory and in OutOfMemoryError, llama.cpp as VRAM. nvidia-smi shows more: it includes the
+# driver's reserve. The figure differs by some MiB between drivers, and newer drivers show less: of
+# several figures, the table has the smallest.
 _SHOWN = {
     "v100-16gb": 16_130 * MIB,  # total_memory of a Tesla V100-SXM2-16GB; others print 16,160
     "v100-32gb": 32_494 * MIB,  # VRAM of a Tesla V100-SXM2-32GB
     "t4": int(14.56 * GIB),  # Zheng-Chong/CatVTON#133, pytorch/torchtitan PR#3393; older drivers: 14.76
     "a10": 22_587 * MIB,  # total_memory of an NVIDIA A10G, the same memory
     "a40": 45_416 * MIB,  # total_memory of an NVIDIA A40
-    "a6000": 48_676 * MIB,  # total_memory of an NVIDIA RTX A6000, as it comes: without ECC
+    "a6000": 48_676 * MIB,  # total_memory of an NVIDIA RTX A6000, by default without ECC
     "a100-40gb": int(39.50 * GIB),  # TianheWu/CoSeR#10; older drivers: 40,536 MiB
     "a100-80gb": 81_151 * MIB,  # VRAM of an NVIDIA A100-SXM4-80GB; 79.25 GiB in levihsu/OOTDiffusion#235
     "a100-80gb-pcie": int(79.14 * GIB),  # an A100 of 80 GB in lianqi1008/Control-GIC#6
@@ -90,7 +93,7 @@ _SHOWN = {
     "h100-pcie": 81_008 * MIB,  # total_memory of an NVIDIA H100 PCIe
     "h200": 143_156 * MIB,  # total_memory of an NVIDIA H200
     "b200": int(178.35 * GIB),  # pytorch/ao PR#4002; nvidia-smi: 183,359 MiB (vllm-project/vllm#51494)
-    "rtx3080": 10_239 * MIB,  # VRAM of an NVIDIA GeForce RTX 3080 on Windows, where drivers show more than on Linux
+    "rtx3080": 10_239 * MIB,  # VRAM of an NVIDIA GeForce RTX 3080 on Windows, whose drivers show more than Linux drivers
     "rtx3090": 24_123 * MIB,  # VRAM of an NVIDIA GeForce RTX 3090; older drivers: 23.58 GiB and more
     "rtx4070": 11_866 * MIB,  # VRAM of an NVIDIA GeForce RTX 4070
     "rtx4080": 16_049 * MIB,  # total_memory of an NVIDIA GeForce RTX 4080
@@ -99,14 +102,15 @@ _SHOWN = {
     "mi250x": 2 * 65_520 * MIB,  # total_memory of each die of an AMD Instinct MI250X
     "mi300x": 196_592 * MIB,  # total_memory of an AMD Instinct MI300X
 }  # fmt: skip
-# A process's CUDA context: what a process has in use beyond what PyTorch reserved is 0.49 GiB on an RTX 4090
-# (3DTopia/Phidias-Diffusion#8) and 0.50 on an L40 (QwenLM/Qwen3-VL#2097), about 0.3 before any kernel is loaded
-# (pytorch/pytorch#107667), 0.13 on a T4 (Zheng-Chong/CatVTON#133). AMD's is not known here.
+# A process's CUDA context: memory in use beyond PyTorch's reservation. It is 0.49 GiB on an RTX
+# 4090 (3DTopia/Phidias-Diffusion#8), 0.50 on an L40 (QwenLM/Qwen3-VL#2097), about 0.3 before any
+# kernel is loaded (pytorch/pytorch#107667), and 0.13 on a T4 (Zheng-Chong/CatVTON#133). AMD's is
+# not known here.
 CONTEXT = GIB // 2
 
 
 def _described(name: str, card: Device) -> Device:
-    """A card of the table under its name, with the memory that its driver shows."""
+    """Return a card of the table with its name, and with the memory that its driver shows."""
     context = CONTEXT if card.source.startswith("NVIDIA") else 0
     by = "its driver" if name in _SHOWN else "the data sheet"
     return card._replace(name=name, memory=_SHOWN.get(name, card.memory), memory_by=by, context=context)
@@ -114,23 +118,27 @@ def _described(name: str, card: Device) -> Device:
 
 DEVICES = {name: _described(name, card) for name, card in _FIGURES.items()}
 _ALIASES = {"h100-80gb": "h100", "rtx-a6000": "a6000"}
-_SIZES = {"a100": ("a100-40gb", "a100-80gb"), "v100": ("v100-16gb", "v100-32gb")}  # of cards that come with two
-_SMALLEST = 10**9  # bytes that a number without a unit can mean
-# What drivers write around a name: NVIDIA A100-SXM4-80GB, Tesla T4, NVIDIA H100 80GB HBM3.
+_SIZES = {"a100": ("a100-40gb", "a100-80gb"), "v100": ("v100-16gb", "v100-32gb")}  # of cards sold with two memory sizes
+_SMALLEST = 10**9  # least number of bytes that a number without a unit can mean
+# Words that drivers write around a name: NVIDIA A100-SXM4-80GB, Tesla T4, NVIDIA H100 80GB HBM3.
 _AROUND = re.compile(r"nvidia|tesla|geforce|sxm\d?|hbm\d?|[^a-z0-9]")
 
 
 def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool = False) -> Device:
-    """The device that the user means.
+    """Return the device that the user names or describes.
 
     Args:
-        given: a name of `DEVICES`; bytes, as a number or such as ``"24GB"`` and ``"24GiB"``; ``"auto"``, this machine's
-            first CUDA device or else its RAM; or figures of one's own, as a mapping with ``memory`` and, where known,
-            ``name``, ``flops`` (a second), ``bandwidth`` (bytes a second), ``watts``.
-        any_memory: a name of cards with more or less memory is the one with more, in place of an error.
+        given: one of these:
+            - a name in `DEVICES`;
+            - bytes, as a number or text such as ``"24GB"`` and ``"24GiB"``;
+            - ``"auto"``: this machine's first CUDA device, or else its RAM;
+            - a mapping with ``memory`` and, if known, ``name``, ``flops`` (per second),
+              ``bandwidth`` (bytes per second), ``watts``.
+        any_memory: for a name of cards with two memory sizes, return the larger instead of an
+            error.
 
     Raises:
-        BadInput: for what is none of these, with the names that are known, and for a name of cards that differ.
+        BadInput: for anything else, listing the known names, and for an ambiguous name.
 
     >>> device_of("RTX 4090").name, device_of("4090").name, device_of("24GiB").memory
     ('rtx4090', 'rtx4090', 25769803776)
@@ -166,7 +174,7 @@ def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool
 
 
 def _named(given: str, *, any_memory: bool) -> Device | None:
-    """The device of a name as people and drivers write it, or of the number in the name: 4090."""
+    """Look up a device by a name in any common spelling, or by its number alone (4090)."""
     word = _AROUND.sub("", given.lower())
     for name in (*DEVICES, *_ALIASES):
         written = name.replace("-", "")
@@ -183,7 +191,7 @@ _OWN = ("name", "memory", "flops", "bandwidth", "watts")
 
 
 def _own(figures: Mapping[str, Any]) -> Device:
-    """A device by the user's figures."""
+    """Return a device with the user's own figures."""
     for key in figures:
         if key not in _OWN:
             raise BadInput(
@@ -207,13 +215,13 @@ def _own(figures: Mapping[str, Any]) -> Device:
 
 
 def this_machine() -> Device:
-    """The first CUDA device that its driver shows, or else this machine's RAM."""
+    """Return the first CUDA device that its driver reports, or else this machine's RAM."""
     found = _first_cuda_device()
     if found is not None:
         name, memory = found
         try:
             return device_of(name)._replace(memory=memory, memory_by="its driver")
-        except BadInput:  # a card that the table lacks
+        except BadInput:  # a card that is not in the table
             return Device(name, memory, source="its driver", memory_by="its driver", context=CONTEXT)
     if not hasattr(os, "sysconf"):
         raise BadInput(
@@ -223,7 +231,7 @@ def this_machine() -> Device:
 
 
 def _first_cuda_device() -> tuple[str, int] | None:
-    """Name and bytes of the first device, from the driver itself: torch would take seconds to say the same."""
+    """Ask the driver for the first device's name and bytes: importing torch takes seconds."""
     try:
         driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:

@@ -1,4 +1,4 @@
-"""Whether a device holds a model, the most that it holds of it, and the cheapest change that makes it fit."""
+"""Test whether a model fits on a device; find the largest batch and the cheapest change."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 
 MOST_RANKS = 1024
-MOST = 2**30  # sequences, or tokens of one: what still fits then is not limited by memory
+MOST = 2**30  # sequences, or tokens of one: if this many fit, memory is not the limit
 
 NOT_COUNTED = "kernels' workspaces, gaps between allocations"
 
-# Widest first; of those as wide, the one that is used more.
+# Widest first; of two equally wide, the more common one.
 WIDTHS = {"inference": ("float32", "bfloat16", "int8", "int4"), "training": ("float32", "bfloat16")}
 
 
 class Step(NamedTuple):
-    """One option set otherwise."""
+    """One option set to another value."""
 
-    what: str  # in words, with what it costs
+    what: str  # in words, with its cost
     option: str
     value: Any
-    instead_of: tuple[Any, ...] = ()  # the values that it may replace; none is any
+    instead_of: tuple[Any, ...] = ()  # values that it may replace; () means any value
 
 
-# Cheapest first: what costs nothing, then time, then exactness, then what is trained at all.
+# Cheapest first: free changes, then those that cost time, precision, and full training.
 STEPS = {
     "inference": (
         Step("weights in bfloat16", "dtype", "bfloat16"),
@@ -56,7 +56,7 @@ STEPS = {
 
 @dataclass(frozen=True)
 class Spread:
-    """A model over several devices, as options of `memory`; what each holds, the fullest of them."""
+    """A model sharded over several devices: options of `memory`, and bytes on the busiest rank."""
 
     ranks: int
     options: dict[str, int]
@@ -65,26 +65,26 @@ class Spread:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a device holds of a model. Each largest value is for the others as they were asked."""
+    """Largest batch, sequence and dtype that fit, each with the other options as requested."""
 
     device: Device
     asked: Memory
-    batch: int | None  # the largest; 0 where none fits, None where memory sets no limit
-    sequence: int | None  # the longest, likewise
-    dtype: str | None  # the widest of WIDTHS, None where none fits
-    changes: tuple[str, ...]  # what makes it fit, together; () where it fits, or nothing does
-    options: dict[str, Any]  # the same, as options of `memory`
-    changed: Memory | None  # what it takes then
-    spread: Spread | None  # over how many such devices it fits as it was asked
+    batch: int | None  # the largest; 0 if none fits, None if memory is not the limit
+    sequence: int | None  # the longest; 0 and None as for batch
+    dtype: str | None  # the widest of WIDTHS; None if none fits
+    changes: tuple[str, ...]  # that make it fit, together; () if it fits already, or nothing helps
+    options: dict[str, Any]  # the same changes, as options of `memory`
+    changed: Memory | None  # memory with the changes
+    spread: Spread | None  # the smallest set of such devices on which the request fits
     notes: tuple[str, ...]
 
     @property
     def fits(self) -> bool:
-        """Whether the device holds what was asked."""
+        """Whether the device holds the requested run."""
         return self.asked.total <= self.device.room
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick fit``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick fit``. Keys are a contract: added, never renamed."""
         return {
             "source": self.asked.source,
             "mode": self.asked.mode,
@@ -109,9 +109,15 @@ class Fit:
 
 
 def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
-    """Whether `device` holds a model as `memory` is asked for it with `options`, and what it holds at most.
+    """Test whether a model fits on `device`, and find the largest values that fit.
 
-    Where it does not fit, the changes are the cheapest together: none that costs more is named while cheaper ones do.
+    If it does not fit, the cheapest set of changes is given: no change is named while cheaper
+    changes suffice.
+
+    Args:
+        ledger: the model.
+        device: the device to fit on.
+        options: options of `memory`.
 
     Raises:
         BadInput: as `memory` does.
@@ -159,10 +165,10 @@ def _not_counted(device: Device) -> str:
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """The largest value up to `most` that fits, if every smaller one does; 0 where not even 1."""
+    """Return the largest value up to `most` that fits, or 0; `fits` must be monotonic."""
     if not fits(1):
         return 0
-    low, high = 1, 2  # low fits
+    low, high = 1, 2  # low always fits
     while high < most and fits(high):
         low, high = high, 2 * high
     if high >= most:
@@ -176,13 +182,13 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 def _cheapest(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]) -> tuple[Step, ...]:
-    """The cheapest steps that make it fit; () where not even all of them do."""
+    """Return the cheapest steps that make it fit; () if even all of them do not."""
     asked = {"optimizer": "adamw", **options}
     possible = [step for step in STEPS[mode] if not step.instead_of or asked.get(step.option) in step.instead_of]
     for steps in _by_cost(possible):
         try:
             changed = memory(ledger, **{**options, **{step.option: step.value for step in steps}})
-        except BadInput:  # steps that do not go together, such as nf4 weights without adapters
+        except BadInput:  # conflicting steps, such as nf4 weights without adapters
             continue
         if changed.total <= device.room:
             return steps
@@ -190,10 +196,10 @@ def _cheapest(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]
 
 
 def _spread(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]) -> Spread | None:
-    """The fewest such devices, as a power of two, that hold it as it was asked; None where so many do not.
+    """Return the fewest devices (a power of two) that hold the request, or None above MOST_RANKS.
 
-    To train, they share all (ZeRO-3, FSDP), each with a batch of its own; to serve, they share each matrix as far as
-    heads divide, and then the layers.
+    For training, the ranks share all states (ZeRO-3, FSDP), each with its own batch. For inference,
+    tensor parallel ranks split the heads as far as they divide; pipeline stages split the layers.
     """
     ranks = 2
     while ranks <= MOST_RANKS:
@@ -202,7 +208,7 @@ def _spread(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]) 
         for way in ways:
             try:
                 found = memory(ledger, **{**options, **way})
-            except BadInput:  # heads or layers that so many do not divide
+            except BadInput:  # heads or layers that the ranks do not divide
                 continue
             if found.total <= device.room:
                 return Spread(ranks, {name: number for name, number in way.items() if number > 1}, found.total)
@@ -211,7 +217,7 @@ def _spread(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]) 
 
 
 def _by_cost(steps: list[Step]) -> Iterator[tuple[Step, ...]]:
-    """Every set of steps, any number of cheaper ones before one that costs more: as binary numbers count."""
+    """Yield every set of steps by cost: all sets of cheaper steps precede a costlier step."""
     for number in range(1, 2 ** len(steps)):
         chosen = tuple(step for place, step in enumerate(steps) if number >> place & 1)
         if len({step.option for step in chosen}) == len(chosen):

@@ -1,7 +1,7 @@
-"""The closed form of a count, and each product in it, derived from the ledger's own shapes.
+"""Derive the closed form of a count, and each product in it, from the ledger's shapes.
 
-Nothing here knows an architecture: a blueprint's sizes carry the config keys that they came from
-(`dims`), and SymPy expands and collects them.
+No architecture is known here: the sizes carry the config keys that they came from (`dims`), and
+SymPy expands and collects them.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 @dataclass(frozen=True)
 class Step:
-    """One product of the sum: one tensor, or one for each layer."""
+    """One product of the sum: one tensor, or one tensor per layer."""
 
     role: str
-    what: str  # the tensor's name, with * for the numbers of its layers
+    what: str  # the tensor's name, with * for layer numbers
     expression: str  # in config keys
-    substituted: str  # the same with their values
+    substituted: str  # the same expression with values
     value: int
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A model's unique parameters as an expression over its config's keys.
+    """A model's unique parameters as an expression over its config keys.
 
-    `expression` is what SymPy and Python read; `text` is for people. The steps' values sum to `value`.
+    SymPy and Python can evaluate `expression`; `text` is for people. The values of `steps` sum to
+    `value`.
     """
 
     source: str
@@ -60,7 +61,7 @@ class Formula:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick formula``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick formula``. Keys are a contract: added, never renamed."""
         return {**asdict(self), "steps": [asdict(step) for step in self.steps], "notes": list(self.notes)}
 
     def _repr_latex_(self) -> str:
@@ -68,7 +69,11 @@ class Formula:
 
 
 def formula(ledger: Ledger) -> Formula:
-    """The formula of a ledger: in config keys where a config describes it, in plain numbers otherwise."""
+    """Return a ledger's formula: in config keys if a config describes it, otherwise in numbers.
+
+    Args:
+        ledger: the model.
+    """
     described = ledger.as_described
     notes = list(ledger.notes) if described is ledger else []
     if described.total != ledger.total:
@@ -79,7 +84,7 @@ def formula(ledger: Ledger) -> Formula:
         )
     entries = [entry for entry in _rolled(described.parameters) if entry.size]
     steps = tuple(_step(entry, ledger.model.symbols) for entry in entries)
-    groups: dict[tuple[str, tuple[_Term, ...]], int] = {}  # runs of equal blocks in one stack, added up
+    groups: dict[tuple[str, tuple[_Term, ...]], int] = {}  # number of equal blocks per stack
     for (_, count, _), group in groupby((entry for entry in entries if entry.unique), key=_stack):
         block = list(group)
         alike = block[0].name.partition("{}")[0], tuple(_collected(block))
@@ -104,7 +109,7 @@ def formula(ledger: Ledger) -> Formula:
 
 
 def _rolled(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Entries as they are where a blueprint rolled them up; single ones of a checkpoint or module by layer."""
+    """Yield rolled-up entries as they are; roll up single entries by layer."""
     stacks: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in entries:
         template = entry.name if entry.axes else template_of(entry.name)[0]
@@ -118,14 +123,14 @@ def _rolled(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def _stack(entry: Entry) -> tuple[int, int, Expression]:
-    """What entries of one stack have in common: where it starts, and how many there are, in numbers and in keys."""
+    """Return an entry's stack: first layer, number of layers, and that number as an expression."""
     start, length = entry.axes[0] if entry.axes else Axis(-1, 1)
     return start, length, expression_of(length)
 
 
 def _factors(entry: Entry) -> list[int]:
-    """What is multiplied for an entry: how many layers, then each size; 0 for a tensor that is tied."""
-    # A view that overlaps another in part adds a number that is no product.
+    """Return an entry's factors: number of layers, then each size; 0 for a tied tensor."""
+    # A partly overlapping view adds a number that is not a product.
     sizes = list(entry.shape) if entry.unique == entry.size else [entry.unique]
     return [axis.length for axis in entry.axes] + sizes
 
@@ -155,12 +160,12 @@ def _step(entry: Entry, symbols: Mapping[str, int]) -> Step:
 
 
 def _written(entry: Entry) -> list[Expression]:
-    """What is multiplied for an entry, its shape in any case; roundings as its product has them."""
+    """Return the expressions of an entry's factors, and always those of its shape."""
     return [_without_ones(expression_of(factor)) for factor in (*_factors(entry), *entry.shape)]
 
 
 def _atoms(entry: Entry) -> list[Expression]:
-    """The config keys and the roundings in an entry's product, in the order in which they are written."""
+    """Return the config keys and roundings of an entry's product, in written order."""
     return [atom for expression in _written(entry) for atom in atoms(expression)]
 
 
@@ -176,21 +181,21 @@ class _Term(NamedTuple):
 
 
 def _added(terms: Sequence[_Term]) -> _Term:
-    """A sum in its three spellings; what is taken away has its own sign."""
+    """Add terms in all three spellings, with a minus sign for negative terms."""
     if not terms:
         return _Term("0", "0", "0")
     return _Term(*(" + ".join(spellings).replace("+ -", "- ") for spellings in zip(*terms, strict=True)))
 
 
 def _times(count: int, inner: Sequence[_Term]) -> Sequence[_Term]:
-    """What stands inside a stack, times how many of them."""
+    """Multiply the terms of one layer by the number of layers."""
     if count == 1 and not isinstance(count, Dim):
         return inner
     expression = _one_constant(expression_of(count))
     code, text, latex = _added(inner)
     if len(inner) > 1:
         code, text, latex = f"({code})", f"({text})", rf"\left({latex}\right)"
-    product = ("*", expression, "@")  # @ stands for the inside, so that `write` sets the parentheses around the count
+    product = ("*", expression, "@")  # @ is a placeholder, so that `write` puts parentheses around the count
     return [
         _Term(
             write(product).replace("@", code),
@@ -201,7 +206,7 @@ def _times(count: int, inner: Sequence[_Term]) -> Sequence[_Term]:
 
 
 def _one_constant(expression: Expression) -> Expression:
-    """The expression of a count, or where one key alone is in it that key and one number: layers - 3."""
+    """Simplify a count with a single key to that key and one constant, such as layers - 3."""
     constant, rest = sympy.expand(_to_sympy(expression, whole=True)).as_coeff_Add()
     if not rest.is_Symbol or not constant:
         return expression
@@ -209,7 +214,7 @@ def _one_constant(expression: Expression) -> Expression:
 
 
 def _collected(entries: list[Entry]) -> list[_Term]:
-    """The sum over the tensors of one block, like terms collected, highest degree first."""
+    """Sum the tensors of one block: like terms collected, highest degree first."""
     coefficients: dict[sympy.Expr, sympy.Expr] = {}
     order: dict[sympy.Expr, list[Expression]] = {}
     for entry in entries:
@@ -231,7 +236,7 @@ def _powers(monomial: sympy.Expr) -> list[tuple[sympy.Expr, int]]:
 
 
 def _spelled(term: sympy.Expr, order: list[Expression]) -> _Term:
-    """One product, its factors in the order in which the tensor's own shape has them."""
+    """Spell one product, with its factors in the order of the tensor's own shape."""
     coefficient, monomial = term.as_coeff_Mul()
     places = {_symbol(atom): (position, atom) for position, atom in reversed(list(enumerate(order)))}
     powers = sorted(_powers(monomial), key=lambda pair: (pair[1] < 0, places[pair[0]][0]))
@@ -247,20 +252,20 @@ def _spelled(term: sympy.Expr, order: list[Expression]) -> _Term:
 
 
 def _symbol(atom: Expression) -> sympy.Symbol:
-    """What stands for a key or a rounding in SymPy's hands; its name is how Python writes it."""
+    """Return the SymPy symbol for a key or a rounding, named by its Python expression."""
     name = f"({write(atom)})" if isinstance(atom, tuple) and atom[0] in ("floor", "ceil") else write(atom)
     return sympy.Symbol(name, integer=True, positive=True)
 
 
 def _latex(expression: sympy.Expr, *, parentheses: bool = False) -> str:
-    """LaTeX with each config key upright and whole: SymPy would make n_embd an n with an index."""
+    """Return LaTeX with upright config keys: SymPy would set n_embd as n with an index."""
     names = {symbol: rf"\mathrm{{{str(symbol).replace('_', chr(92) + '_')}}}" for symbol in expression.free_symbols}
     latex: str = sympy.latex(expression, symbol_names=names)
     return rf"\left({latex}\right)" if parentheses else latex
 
 
 def _to_sympy(expression: Expression, *, whole: bool = False) -> sympy.Expr:
-    """An expression in SymPy's hands: each rounding one symbol, or with `whole` what it is."""
+    """Convert an expression to SymPy: each rounding is one symbol, or floor/ceil with `whole`."""
     if isinstance(expression, int):
         return sympy.Integer(expression)
     if isinstance(expression, str) or (expression[0] in ROUNDINGS and not whole):

@@ -1,4 +1,7 @@
-"""Low-rank adapters: two narrow matrices beside each frozen one (Hu et al. 2021, "LoRA", section 4.1)."""
+"""LoRA adapters: low-rank A and B next to each frozen matrix.
+
+Hu et al. 2021, "LoRA", section 4.1.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,25 @@ from tallystick.answers.workload import positive
 from tallystick.core.ledger import EMBEDDING_ROLES, Entry, Ledger
 from tallystick.errors import BadInput, nearest, quoted
 
-# What PEFT's target_modules="all-linear" leaves out, because it is the head or no nn.Linear.
+# Roles that PEFT's target_modules="all-linear" leaves out: the head, and modules other than
+# nn.Linear.
 _NOT_LINEAR = EMBEDDING_ROLES | {"norm", "router", "conv"}
 _MARK = ".lora_"  # in the name of every adapter
 
 
 def with_adapters(ledger: Ledger, rank: int, targets: Sequence[str] = ()) -> list[Entry]:
-    """A model's parameters, all frozen, and the adapters that are trained beside them.
+    """Return a model's parameters, all frozen, and the trained adapters next to them.
+
+    Adapters are in float32, as in PEFT, for weights of any dtype.
 
     Args:
-        ledger: of the model itself.
-        rank: of the adapters.
-        targets: the last parts of the names of modules that get one, such as ``q_proj``; by default every linear layer
-            but the head, as PEFT's ``target_modules="all-linear"`` has it.
-
-    Adapters are in float32, as PEFT makes them whatever the dtype of the weights beside them.
+        ledger: the model.
+        rank: rank of the adapters.
+        targets: last parts of the names of the modules to adapt, such as ``q_proj``. By default
+            every linear layer but the head, like PEFT's ``target_modules="all-linear"``.
 
     Raises:
-        BadInput: for a rank below 1, and a target that the model does not have.
+        BadInput: for a rank below 1, and for a target that the model does not have.
     """
     positive("the rank of LoRA", rank)
     known = {_module(entry) for entry in ledger.parameters if _is_linear(entry)}
@@ -46,12 +50,12 @@ def with_adapters(ledger: Ledger, rank: int, targets: Sequence[str] = ()) -> lis
 
 
 def is_adapter(entry: Entry) -> bool:
-    """Whether `with_adapters` put it there."""
+    """Return whether the entry is an adapter from `with_adapters`."""
     return _MARK in entry.name
 
 
 def _module(entry: Entry) -> str:
-    """`q_proj` of ``model.layers.{}.self_attn.q_proj.weight``."""
+    """Return `q_proj` for ``model.layers.{}.self_attn.q_proj.weight``."""
     return entry.called.split(".")[-2]
 
 
@@ -60,8 +64,8 @@ def _is_linear(entry: Entry) -> bool:
 
 
 def _adapters(entry: Entry, rank: int) -> Iterator[Entry]:
-    """Down to the rank, and up again."""
-    outputs, inputs = entry.shape  # GPT-2's matrices are transposed: A and B change places, and take as much
+    """Yield A (rank, inputs) and B (outputs, rank)."""
+    outputs, inputs = entry.shape  # GPT-2's matrices are transposed: A and B swap, and the total is equal
     for letter, shape in (("A", (rank, inputs)), ("B", (outputs, rank))):
         name = f"{entry.called.removesuffix('.weight')}{_MARK}{letter}.weight"
         size = int(shape[0]) * int(shape[1])

@@ -1,6 +1,6 @@
-"""What each tensor of a ledger is besides its role: a bias, a norm's scale or shift, in which block, idle or shared.
+"""Classify each tensor further: bias, norm scale or shift, block, idle or shared.
 
-From this the answers take what people leave out of a count or forget in a sum: the biases, the positions, the norms.
+The answers use these tags to find what people leave out of a count: biases, positions, norms.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from tallystick.core import mtp
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.core.tensor_names import template_of
 
-# A tensor's role, what it is in its module (`kind_of`), and of these words those that hold:
-# block (in a numbered block), last (in the last one), idle (experts that one token leaves out), shared (an expert that
-# every token uses), mtp (multi-token prediction), tower (vision or audio), frozen.
+# A tensor's role, its kind in its module (`kind_of`), and those of these words that apply:
+# block (in a numbered block), last (in the last one), idle (experts that one token skips), shared
+# (an expert that every token uses), mtp (multi-token prediction), tower (vision or audio), frozen.
 Tags: TypeAlias = frozenset[str]
 
 _BIAS = re.compile(r"(\w*_)?bias|b(_\w+)?")
@@ -25,12 +25,12 @@ _TOWER = re.compile(r"(^|\.)(visual|vision\w*|image_\w+|audio\w*)\.")
 
 
 class Part(NamedTuple):
-    """A part of a model that people count, forget or leave out as one."""
+    """A part of a model that people count, forget or leave out as a whole."""
 
     name: str
     words: str
-    parameters: int  # unique ones
-    names: tuple[str, ...]  # of its tensors, with * for the numbers of their layers
+    parameters: int  # unique parameters
+    names: tuple[str, ...]  # of its tensors, with * for layer numbers
 
 
 _PARTS = (
@@ -45,9 +45,10 @@ _PARTS = (
 
 
 def kind_of(entry: Entry) -> str:
-    """What a tensor is in its module: ``matrix``, ``bias``, ``scale`` or ``shift`` (of a norm), or another ``vector``.
+    """Return a tensor's kind: ``matrix``, ``bias``, norm ``scale``, norm ``shift``, or ``vector``.
 
-    A bias is told by its name, since experts hold theirs as a matrix; a norm's shift is no bias here.
+    A bias is recognised by its name, because experts store their biases as a matrix. A norm's shift
+    is not a bias here.
     """
     last = entry.name.rpartition(".")[2]
     if entry.role == "norm":
@@ -58,7 +59,7 @@ def kind_of(entry: Entry) -> str:
 
 
 def parts(ledger: Ledger) -> tuple[Part, ...]:
-    """The parts of a model that hold any parameters. Norms are their scales and shifts: those parts overlap."""
+    """Return the non-empty parts. They overlap: norms are their scales and shifts."""
     found = []
     for name, words, tags in _PARTS:
         entries = [entry for entry in ledger.parameters if tags & {entry.role, kind_of(entry)}]
@@ -69,7 +70,7 @@ def parts(ledger: Ledger) -> tuple[Part, ...]:
 
 
 def cells(ledger: Ledger) -> dict[Tags, int]:
-    """The unique parameters of a ledger, each in exactly one cell: all that have the same `Tags`."""
+    """Return the unique parameters of each cell: the tensors with the same `Tags`."""
     entries = [(entry, *_blocks(entry)) for entry in ledger.parameters if entry.unique]
     further = {stack: blocks.start for entry, stack, blocks in reversed(entries) if mtp.JOINS in entry.name}
     last = _last(entries, further)
@@ -81,7 +82,7 @@ def cells(ledger: Ledger) -> dict[Tags, int]:
         tags |= {"tower"} if _TOWER.search(entry.name) else set()
         tags |= {"mtp"} if mtp.NAMED.search(entry.name) else set()
         tags |= set() if entry.trainable else {"frozen"}
-        length = blocks.stop - blocks.start  # len() fails for a range that a config may ask for
+        length = blocks.stop - blocks.start  # len() overflows for the ranges that a config can ask for
         parameters = int(entry.unique) * entry.copies // length  # in one block
         idle = int(parameters * (1 - entry.active)) if entry.active is not None else 0
         in_further = blocks.stop - min(max(blocks.start, further.get(stack, blocks.stop)), blocks.stop)
@@ -94,9 +95,9 @@ def cells(ledger: Ledger) -> dict[Tags, int]:
 
 
 def _blocks(entry: Entry) -> tuple[str, range]:
-    """The stack that an entry's tensors stand in, and the numbers of their blocks there; "" and one number elsewhere."""
+    """Return an entry's stack and its block numbers; "" and one number outside of stacks."""
     stack, numbered, _ = _template(entry.name).partition("{}")
-    if not numbered or entry.role == "head":  # a head made of several modules is no block
+    if not numbered or entry.role == "head":  # a head made of several modules is not a block
         return "", range(1)
     if entry.axes:
         return stack, range(int(entry.axes[0].start), int(entry.axes[0].start + entry.axes[0].length))
@@ -105,7 +106,7 @@ def _blocks(entry: Entry) -> tuple[str, range]:
 
 
 def _last(entries: list[tuple[Entry, str, range]], further: dict[str, int]) -> tuple[str, int] | None:
-    """The last block of the largest stack, those of multi-token prediction apart."""
+    """Return the last block of the largest stack, without blocks for multi-token prediction."""
     sizes: Counter[str] = Counter()
     numbers: dict[str, int] = {}
     for entry, stack, blocks in entries:

@@ -1,4 +1,4 @@
-"""How many sequences at once, and how long: what a model is given to read."""
+"""Validate batch size and sequence length, and choose the default sequence length."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from tallystick.core.dims import Expression, expression_of
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, shown
 
-SEQUENCE = 4096  # where neither the user nor learned positions say how long a sequence is, nor the config a shorter one
+SEQUENCE = 4096  # default if neither the user nor learned positions give a length, nor the config a shorter one
 
 
 def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, list[str]]:
-    """Tokens of a sequence, and what to know of that.
+    """Return the tokens of a sequence, and notes about a default.
 
-    Raises `BadInput` for a batch or a sequence that is no positive integer, and for a sequence longer than the
-    positions that the model has learned.
+    Args:
+        ledger: the model.
+        batch: sequences per pass.
+        sequence: tokens per sequence; None chooses a default.
+
+    Raises:
+        BadInput: for a batch or sequence that is not a positive integer, and for a sequence longer
+            than the model's learned positions.
     """
     for what, number in (("batch", batch), ("sequence", 1 if sequence is None else sequence)):
         positive(what, number)
@@ -35,28 +41,28 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
 
 
 def positive(what: str, number: object) -> None:
-    """Refuse what is no positive integer, or one that no size can be."""
+    """Raise `BadInput` unless `number` is a positive integer up to the largest possible size."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LARGEST:
         limit = " below 2^63" if isinstance(number, int) and number > LARGEST else ""
         raise BadInput(f"{what} is {shown(number)}, expected a positive integer{limit}", code="bad-value")
 
 
 def positions(ledger: Ledger) -> int | None:
-    """The most tokens that learned positions allow, None where there are none."""
+    """Return the maximum number of tokens that learned positions allow; None if there are none."""
     model = ledger.model
     read = [entry for entry in ledger.as_described.parameters if not entry.name.startswith(model.towers)]
     tables = [entry for entry in read if entry.role == "position_embedding"]
-    told = [entry for entry in tables if len(entry.shape) == 2]  # others have a row for a part of a position
-    counts = [int(entry.shape[0]) for entry in told]
-    # The key that gave the rows, where a config did: OPT has two rows more than positions.
-    keys = [key for entry in told for key in _keys(expression_of(entry.shape[0]))]
+    whole = [entry for entry in tables if len(entry.shape) == 2]  # other tables have a row for a part of a position
+    counts = [int(entry.shape[0]) for entry in whole]
+    # If a config gave the rows, its key counts: OPT has two more rows than positions.
+    keys = [key for entry in whole for key in _keys(expression_of(entry.shape[0]))]
     longest = [one.heads.longest for one in model.attending if one.heads.longest is not None]
     symbols = model.symbols
     return min([*counts, *longest, *(symbols[key] for key in keys if key in symbols)], default=None)
 
 
 def _keys(expression: Expression) -> list[str]:
-    """The config keys of an expression."""
+    """Return the config keys of an expression."""
     if isinstance(expression, tuple):
         return _keys(expression[1]) + _keys(expression[2])
     return [expression] if isinstance(expression, str) else []

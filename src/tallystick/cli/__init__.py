@@ -1,1 +1,1 @@
-"""The command line: it parses, asks and shows. It computes nothing."""
+"""The command line: parses options, asks for answers and prints them. It computes nothing."""

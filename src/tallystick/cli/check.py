@@ -1,4 +1,4 @@
-"""``tallystick check``: a derivation of a parameter count, line by line."""
+"""``tallystick check``: check a derivation of a parameter count, line by line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "check", "which lines of a derivation are wrong, and what it leaves out", EXAMPLES)
     command.add_argument("file", metavar="FILE", help="Markdown, LaTeX or plain text with equations in it; - is stdin")
     command.add_argument(

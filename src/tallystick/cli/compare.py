@@ -1,4 +1,4 @@
-"""``tallystick compare``: why one model has more parameters than another."""
+"""``tallystick compare``: explain why one model has more parameters than another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "compare", "why one model has more parameters than another", EXAMPLES)
     command.add_argument("a", metavar="A", help=SOURCE_HELP)
     command.add_argument("b", metavar="B", help="the same")

@@ -1,4 +1,4 @@
-"""``tallystick compute``: what a model computes, and how long that takes."""
+"""``tallystick compute``: count a model's FLOPs and the time that they take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "compute", "the operations of a model, by part, and how long they take", EXAMPLES)
     add_source(command)
     add_part(command)

@@ -1,4 +1,4 @@
-"""``tallystick count``: how many parameters, and where."""
+"""``tallystick count``: count parameters, and show where they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "count", "how many parameters, and where", EXAMPLES)
     add_source(command)
     add_part(command)

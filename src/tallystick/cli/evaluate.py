@@ -1,4 +1,4 @@
-"""``tallystick evaluate``: how well a checkpoint predicts a text."""
+"""``tallystick evaluate``: measure how well a checkpoint predicts a text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "evaluate", "how well a checkpoint predicts a text", EXAMPLES)
     add_checkpoint(command)
     command.add_argument("file", metavar="FILE", help="a text in UTF-8; of any bytes where the tokens are bytes")
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on stderr, where that is a terminal."""
+    """Show a progress bar on stderr if it is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""``tallystick experiment``: what tying does to a small decoder, seen on this machine."""
+"""``tallystick experiment``: train small decoders with and without tying, and compare them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ examples:
   tallystick experiment tying                              a quarter of an hour on one core
   tallystick experiment tying --steps 300 --seeds 3 --out runs/tying
 """
-# Small enough for a minute each, with a vocabulary whose embedding is a large share, as that of small models is.
+# Small enough for about a minute per run. The embedding is a large share of the parameters, as in
+# small models.
 RUN = {
     "source": "llama", "tokenizer": "bpe:2048", "sequence": 64, "batch": 16, "learning_rate": 3e-3, "warmup": 50,
     "model": {
@@ -29,7 +30,7 @@ RUN = {
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "experiment", "what tying does to a small decoder, seen on this machine", EXAMPLES)
     command.add_argument("which", choices=("tying",), help="the same decoder tied, untied, and untied but narrower")
     command.add_argument("--steps", type=whole, default=1000, metavar="N", help="of each run; default: 1000")
@@ -77,13 +78,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """What gives the same page again, wherever it is written."""
+    """Return the command that makes the same page, independent of the output folder."""
     said = shlex.join(["--set", *options.settings]) if options.settings else ""
     return f"tallystick experiment tying --steps {options.steps} --seeds {options.seeds} {said}".rstrip()
 
 
 def _made_with() -> str:
-    """What the numbers depend on: Python brings the text that is read by default."""
+    """Return the versions that the numbers depend on; Python's library is the default text."""
     import torch
 
     threads = torch.get_num_threads()

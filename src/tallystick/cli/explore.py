@@ -1,4 +1,4 @@
-"""``tallystick explore``: a page to explore a model in."""
+"""``tallystick explore``: serve a web page to explore a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "explore", "a page in the browser to explore a model in", EXAMPLES)
     add_source(command, without="gpt2 is shown")
     command.add_argument("--port", metavar="N", type=whole, default=0, help="of this machine (default: a free one)")
@@ -34,6 +34,6 @@ def _run(options: argparse.Namespace) -> int:
 
     settings = settings_of(options.settings)
     if options.source is not None:
-        count(options.source, **settings)  # what cannot be counted is said here, not on the page
+        count(options.source, **settings)  # report an uncountable source here, not on the page
     serve(options.source, settings, port=options.port, browser=not options.no_browser)
     return 0

@@ -1,4 +1,4 @@
-"""``tallystick fit``: whether a device holds a model, and what would make it fit."""
+"""``tallystick fit``: test whether a model fits on a device, and what would make it fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "fit", "whether a device holds a model, and what would make it fit", EXAMPLES)
     add_source(command)
     command.add_argument("--device", required=True, metavar="NAME", help=DEVICE_HELP)

@@ -1,4 +1,4 @@
-"""A current folder that was removed: what needs none still runs, and torch is not loaded there."""
+"""Handle a removed current folder: commands that need no folder still run, without torch."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tallystick.unforeseen import FOLDER_IS_GONE
 
 
 class _WithoutTorch:
-    """Refuses torch: the MKL in it ends the whole process, without an exception, where there is no current folder."""
+    """An import finder that refuses torch: its MKL ends a process without a current folder."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
-        """Say why torch cannot be imported; any other module is left to the other finders."""
+        """Raise `BadInput` for torch, and leave any other module to the other finders."""
         if name == "torch":
             raise BadInput(FOLDER_IS_GONE, code="not-found")
 
 
 def guard() -> None:
-    """Refuse torch for the rest of the run where the current folder is gone."""
+    """Refuse torch for the rest of the run if the current folder is gone."""
     try:
         os.getcwd()
     except OSError:

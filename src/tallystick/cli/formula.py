@@ -1,4 +1,4 @@
-"""``tallystick formula``: the closed form of a count."""
+"""``tallystick formula``: derive the closed form of a count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "formula", "the closed form of the count, in the config's keys", EXAMPLES)
     add_source(command)
     add_part(command)

@@ -1,4 +1,4 @@
-"""``tallystick generate``: text from a checkpoint, as it is written."""
+"""``tallystick generate``: generate text from a checkpoint, printed as it is generated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "generate", "text from a checkpoint, as it is written", EXAMPLES)
     add_checkpoint(command)
     command.add_argument(
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
             _show(pieces[0])
         if streams.reader_left():
             return 0
-    seconds = max(time.perf_counter() - start, 1e-9)  # a clock that stands still makes no rate infinite
+    seconds = max(time.perf_counter() - start, 1e-9)  # avoids an infinite rate if the clock does not advance
     written = sum(text.tokens for text in writing.continuations)
     if options.format == "json":
         answer = {"source": options.checkpoint, "seed": seed, "read": writing.read, "written": written}
@@ -88,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _show(text: str) -> None:
-    """Print at once; a terminal is not sent what it would obey."""
+    """Print at once, without control characters in a terminal."""
     if sys.stdout.isatty():
         text = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
     sys.stdout.write(text)

@@ -1,7 +1,8 @@
-"""``tallystick``: its commands, one file each, and how a run ends.
+"""``tallystick``: its commands, one file each, and the exit code of a run.
 
-Exit codes: 0 done, 1 a check that was asked for failed, 2 no answer, 130 interrupted. One line on stderr says why there is no answer:
-bad input, output that cannot be written, too little memory, or a bug in tallystick. A reader of the output that has had enough is no error.
+Exit codes: 0 done, 1 a requested check failed, 2 no answer, 130 interrupted. Without an answer, one
+line on stderr gives the reason: bad input, output that cannot be written, too little memory, or a
+bug in tallystick. A reader that closes the output early is not an error.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from tallystick.legible import ERRORS
 from tallystick.sources.factory.on_meta import in_real_memory
 from tallystick.unforeseen import line_of, traceback_of
 
-# Each a module of this package, in the order in which help lists them.
+# Modules of this package, in the order of the help.
 COMMANDS = (
     "count", "formula", "compare", "reconcile", "check", "memory", "fit", "compute", "ties", "survive", "explore", "train",
     "experiment", "generate", "evaluate", "presets",
 )  # fmt: skip
 
-LONGEST = 500  # characters of what argparse says
+LONGEST = 500  # characters of an argparse message
 
 EXAMPLES = """\
 examples:
@@ -61,7 +62,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """All commands and options, or one command with its own: the others are not imported."""
+    """Build the parser with all commands, or import and add only one command."""
     parser = _Parser(
         prog="tallystick",
         description="Tells exactly where every parameter of a language model goes.",
@@ -69,7 +70,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
-    # Told its name, argparse lays out no help to find it, and imports nothing for that.
+    # Given `prog`, argparse does not format a usage line to find it, which saves imports.
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog=parser.prog)
 
     for name in (command,) if command else COMMANDS:
@@ -78,10 +79,11 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code.
+    """Run one command and return the exit code.
 
     Args:
-        argv: its words. None: this process is the command, with its words, its streams and its signals.
+        argv: the command's words. None: this process is the command, with its words, streams and
+            signals.
     """
     try:
         if argv is None:
@@ -92,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.reconfigure(errors=ERRORS)
         code = _run(list(sys.argv[1:] if argv is None else argv))
         streams.flush()
-    except BaseException as error:  # whatever it is, a user reads one line
+    except BaseException as error:  # users get one line for any error
         code = _ended(error)
         if argv is None and code == startup.INTERRUPTED:
             startup.leave(code)
@@ -100,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    # A short run makes many small objects and keeps most: looking for cycles among them so often is wasted.
+    # A short run makes many small objects and keeps most: frequent garbage collection is wasted.
     gc.set_threshold(1_000_000)
     completion = "--print-completion" in arguments
     alone = not completion and arguments and arguments[0] in COMMANDS
@@ -111,7 +113,7 @@ def _run(arguments: list[str]) -> int:
         shtab.add_argument_to(parser)
     try:
         options = parser.parse_args(arguments)
-    except SystemExit:  # --help and --version have printed; an error is BadInput
+    except SystemExit:  # --help and --version have printed; errors are BadInput
         return 0
     with in_real_memory(getattr(options, "real", False)):
         code: int = options.run(options)
@@ -119,7 +121,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _ended(error: BaseException) -> int:
-    """Say what ended the command; its exit code."""
+    """Print what ended the command, and return its exit code."""
     stopped = startup.interrupted() or isinstance(error, KeyboardInterrupt)
     line = "interrupted" if stopped else line_of(error)
     if stopped:
@@ -127,6 +129,6 @@ def _ended(error: BaseException) -> int:
     try:
         sys.stderr.write(f"{traceback_of(error)}tallystick: {line}\n")
         sys.stderr.flush()
-    except (AttributeError, OSError, ValueError):  # closed, full, or given away by who called: the exit code tells
+    except (AttributeError, OSError, ValueError):  # stderr is closed, full or replaced: only the exit code is left
         pass
     return startup.INTERRUPTED if stopped else startup.FAILED

@@ -1,4 +1,4 @@
-"""``tallystick memory``: what a model takes in memory, line by line."""
+"""``tallystick memory``: memory needed for inference or training, line by line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "memory", "what a model takes in memory, to serve or to train it", EXAMPLES)
     add_source(command)
     add_part(command)
@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
 
 
 def add_run(command: argparse.ArgumentParser, *, more_lengths: str = "") -> None:
-    """How the model is run: what `memory` and `fit` have in common. What is not said is left to `memory`."""
+    """Add the options that `memory` and `fit` share; defaults are those of `memory`."""
     add = command.add_argument
     add("--mode", help="inference (default) or training")
     add(
@@ -91,7 +91,7 @@ RUN = (
 
 
 def run_of(options: argparse.Namespace) -> dict[str, Any]:
-    """The options of `add_run` that were given, as `memory` takes them."""
+    """Return the options of `add_run` that were given, as arguments of `memory`."""
     given = {name: getattr(options, name) for name in RUN if getattr(options, name) is not None}
     if options.sequence is not None:
         given["sequence"], *more = lengths(options.sequence)
@@ -132,7 +132,7 @@ def _sweep(ledger: Ledger, device: Any, options: argparse.Namespace) -> int:
     if options.plot:
         from tallystick.report.charts.plot import kind_of
 
-        kind_of(options.plot)  # before the work
+        kind_of(options.plot)  # validate before the work
     sequences, options.sequence = lengths(options.sequence) if options.sequence else [], None
     if len(sequences) < 2:
         raise BadInput(

@@ -1,4 +1,4 @@
-"""What the commands have in common: their options, and how they answer."""
+"""Options, output formats and parsing that several commands share."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SOURCE_HELP = (
     "gs://…, of which headers alone are fetched, or package.module:factory"
 )
 _UNSEEN = re.compile(r"[^\x20-\x7e\n]")
-MOST_LENGTHS = 200  # in one sweep
-MOST_DIGITS = 12  # of a length
+MOST_LENGTHS = 200  # sequence lengths in one sweep
+MOST_DIGITS = 12  # digits of a length
 
 
 def add_command(commands: Any, name: str, summary: str, examples: str | None = None) -> argparse.ArgumentParser:
-    """A command with its own help."""
+    """Add a command with its own help to the parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -37,7 +37,7 @@ def add_command(commands: Any, name: str, summary: str, examples: str | None = N
 
 
 def add_source(command: argparse.ArgumentParser, *, without: str = "") -> None:
-    """SOURCE, and what to set over it; it may be left out where it is said what is done without."""
+    """Add SOURCE and --set; `without` says what is used if SOURCE is left out."""
     text = f"{SOURCE_HELP}; without it {without}" if without else SOURCE_HELP
     command.add_argument("source", metavar="SOURCE", help=text, nargs="?" if without else None)
     add_settings(
@@ -51,7 +51,7 @@ def add_source(command: argparse.ArgumentParser, *, without: str = "") -> None:
 
 
 def add_real(command: argparse.ArgumentParser) -> None:
-    """Where a factory builds."""
+    """Add the option that chooses where a factory builds its model."""
     command.add_argument(
         "--real",
         action="store_true",
@@ -60,7 +60,7 @@ def add_real(command: argparse.ArgumentParser) -> None:
 
 
 def add_part(command: argparse.ArgumentParser) -> None:
-    """Which part of the source is meant."""
+    """Add the option that chooses a part of the source."""
     command.add_argument(
         "--part",
         choices=("text",),
@@ -69,12 +69,12 @@ def add_part(command: argparse.ArgumentParser) -> None:
 
 
 def add_settings(command: argparse.ArgumentParser, option: str, what: str, *, to: str) -> None:
-    """An option that takes KEY=VALUE once or several times, for `settings_of`."""
+    """Add an option that takes KEY=VALUE once or several times, for `settings_of`."""
     command.add_argument(option, metavar="KEY=VALUE", action="extend", nargs="+", default=[], dest=to, help=what)
 
 
 def add_format(command: argparse.ArgumentParser, default: str, *others: str) -> None:
-    """How the answer is written."""
+    """Add the option for the output format."""
     command.add_argument("--format", choices=(default, *others), default=default, help=f"default: {default}")
 
 
@@ -85,7 +85,7 @@ DEVICE_HELP = (
 
 
 def device_given(word: str | None) -> Any:
-    """``--device`` as the answers take it: a file of figures is read."""
+    """Return ``--device`` as an argument for the answers, reading a file of figures."""
     if word is None or not word.endswith((".json", ".toml")):
         return word
     from tallystick.files.texts import read_json, read_toml
@@ -99,10 +99,10 @@ def device_given(word: str | None) -> Any:
 
 
 def whole(text: str) -> int:
-    """A whole number of an option, as argparse's `type`: no number is too large to compute with, or to write."""
+    """Parse an integer option (argparse's `type`) that is small enough to compute with."""
     try:
         number = int(text)
-    except ValueError:  # also an integer of thousands of digits
+    except ValueError:  # also raised for an integer of thousands of digits
         raise argparse.ArgumentTypeError(f"invalid int value: {quoted(text)}") from None
     if abs(number) > LARGEST:
         raise argparse.ArgumentTypeError(f"{shown(number)} is no whole number below 2^63")
@@ -110,7 +110,7 @@ def whole(text: str) -> int:
 
 
 def length(text: str) -> int:
-    """Tokens as people write them: ``8192``, or ``8k``, which is 8 × 1,024."""
+    """Parse tokens such as ``8192``, or ``8k``, which is 8 × 1,024."""
     number, thousands = text.strip().lower().removesuffix("k"), text.strip().lower().endswith("k")
     if not number.isdecimal() or len(number) > MOST_DIGITS or not int(number):
         raise BadInput(f"{quoted(text)} is no length of a sequence: say tokens, such as 8192 or 8k", code="bad-value")
@@ -118,7 +118,7 @@ def length(text: str) -> int:
 
 
 def lengths(text: str) -> list[int]:
-    """One length, several (``1k,8k``), a range by doubling (``1k:128k``) or by steps (``1k:16k:1k``)."""
+    """Parse one length, several (``1k,8k``), doublings (``1k:128k``) or steps (``1k:16k:1k``)."""
     if ":" not in text:
         return sorted({length(part) for part in text.split(",")})
     ends = [length(part) for part in text.split(":")]
@@ -136,7 +136,7 @@ def lengths(text: str) -> list[int]:
 
 
 def add_checkpoint(command: argparse.ArgumentParser) -> None:
-    """CHECKPOINT, and how it is loaded, for `text_model`."""
+    """Add CHECKPOINT and the options for loading it, for `text_model`."""
     command.add_argument(
         "checkpoint",
         metavar="CHECKPOINT",
@@ -148,7 +148,7 @@ def add_checkpoint(command: argparse.ArgumentParser) -> None:
 
 
 def text_model(options: argparse.Namespace) -> Any:
-    """The checkpoint with its tokenizer, on its device."""
+    """Load the checkpoint with its tokenizer, on its device."""
     with needing("running a model", "models"):
         import torch
     from tallystick.models.text_model import TextModel
@@ -158,7 +158,7 @@ def text_model(options: argparse.Namespace) -> Any:
 
 
 def settings_of(settings: list[str]) -> dict[str, Any]:
-    """``--set`` values as JSON where they are JSON (24, false, null), and as words where not."""
+    """Parse ``--set`` values as JSON if they are JSON (24, false, null), otherwise as words."""
     values: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -180,10 +180,10 @@ def print_json(answer: object) -> None:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """A character of a name as JSON escapes it, where a terminal would obey it."""
+    """Return a control character as a JSON escape."""
     return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
 
 
 def print_page(text: str) -> None:
-    """Print a page of HTML in ASCII, with HTML's own numbers for other characters: right in whatever encoding it is saved."""
+    """Print an HTML page in ASCII with numeric references, valid in any encoding."""
     sys.stdout.write(text.encode("ascii", "xmlcharrefreplace").decode())

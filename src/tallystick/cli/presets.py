@@ -1,4 +1,4 @@
-"""``tallystick presets``: the names that are known."""
+"""``tallystick presets``: list the models that are known by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tallystick.errors import BadInput, nearest, quoted
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "presets", "the models that it knows by name, with counts and bytes")
     command.add_argument(
         "words", metavar="WORD", nargs="*", help="only those whose name or family has it, as in qwen 30b"

@@ -1,4 +1,4 @@
-"""``tallystick reconcile``: which way of counting makes a claimed count true."""
+"""``tallystick reconcile``: find the counting convention that makes a claimed count true."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "reconcile", "which way of counting makes a claimed count true", EXAMPLES)
     add_source(command)
     command.add_argument("claim", metavar="CLAIM", help="124M, 6.7B, 1.5e9, 0.5 billion or 123,550,272")

@@ -1,4 +1,4 @@
-"""Standard output and standard error of the command: what cannot be written is noticed once, and never ends in a traceback."""
+"""Guard stdout and stderr: a failed write is reported once, and never as a traceback."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tallystick.legible import ERRORS
 
 
 class _Guarded(io.RawIOBase):
-    """The bytes of a stream, given on until one write fails; what comes after that is dropped."""
+    """Raw bytes of a stream, written until one write fails; later bytes are dropped."""
 
     def __init__(self, under: Any) -> None:
         self._under = under
         self.failure: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write, or drop. Returns how many bytes are dealt with."""
+        """Write, or drop after a failure. Return the number of bytes handled."""
         if self.failure is None:
             try:
-                while (written := self._under.write(data)) is None:  # a terminal that another process made non-blocking
+                while (written := self._under.write(data)) is None:  # another process made the terminal non-blocking
                     select.select([], [self], [])
                 return int(written)
             except OSError as error:
@@ -32,25 +32,30 @@ class _Guarded(io.RawIOBase):
         return len(data)
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
-        """The number of the stream."""
+        """Return the stream's file descriptor."""
         return int(self._under.fileno())
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether the stream is a terminal."""
         return bool(self._under.isatty())
 
 
 class _Answer(_Guarded):
-    """The bytes of an answer: one that cannot be written is an error, and none is written after Ctrl-C."""
+    """Raw bytes of the answer: a failed write is an error, and nothing is written after Ctrl-C."""
 
     def write(self, data: Any) -> int:
-        """Write, or drop where its reader has left. Raises `BadInput`, or KeyboardInterrupt."""
+        """Write, or drop if the reader has left.
+
+        Raises:
+            BadInput: if the output cannot be written.
+            KeyboardInterrupt: after Ctrl-C.
+        """
         if self.failure is None:
-            if startup.interrupted():  # and somebody caught that, as torch does while it imports numpy
+            if startup.interrupted():  # and the exception was caught, as torch does while it imports numpy
                 raise KeyboardInterrupt
             written = super().write(data)
             _refuse(self.failure)
@@ -59,37 +64,37 @@ class _Answer(_Guarded):
 
 
 def guard() -> None:
-    """Put guarded streams in the place of `sys.stdout` and `sys.stderr`.
+    """Replace `sys.stdout` and `sys.stderr` by guarded streams.
 
     Raises:
-        BadInput: where standard output is closed.
+        BadInput: if standard output is closed.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the whole run
     else:
-        sys.stderr = _guarded(sys.stderr, _Guarded)  # nobody can read that it cannot be written
+        sys.stderr = _guarded(sys.stderr, _Guarded)  # nobody can read an error about stderr
     if sys.stdout is None:
         raise BadInput("standard output is closed: redirect it to a file, or to /dev/null", code="unwritable")
     sys.stdout = _guarded(sys.stdout, _Answer)
 
 
 def reader_left() -> bool:
-    """Whether the reader of standard output, such as head, has had enough. Nothing more needs to be computed for it."""
+    """Return whether the reader of stdout, such as head, has left: the rest is not needed."""
     return isinstance(_failure(), BrokenPipeError)
 
 
 def flush() -> None:
-    """Write what is still held back.
+    """Write the buffered output.
 
     Raises:
-        BadInput: where the answer could not be written completely, unless its reader has had enough.
+        BadInput: if the answer could not be written completely, unless its reader has left.
     """
     sys.stdout.flush()
-    _refuse(_failure())  # once more, where somebody caught what was raised at the time
+    _refuse(_failure())  # again, in case the first exception was caught
 
 
 def drop() -> None:
-    """Write nothing more: what is held back would be written as the process ends."""
+    """Drop all further output: buffered output would be written as the process ends."""
     if (answer := _answer()) is not None:
         answer.failure = answer.failure or InterruptedError()
 
@@ -110,7 +115,7 @@ def _refuse(failure: OSError | None) -> None:
 
 
 def _guarded(stream: TextIO, kind: type[_Guarded]) -> TextIO:
-    """The same stream, with each character that its encoding lacks in ASCII."""
+    """Return the same stream, with ASCII replacements for characters that its encoding lacks."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     return io.TextIOWrapper(

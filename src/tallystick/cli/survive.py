@@ -1,4 +1,4 @@
-"""``tallystick survive``: which operations keep a tie."""
+"""``tallystick survive``: run operations on a small model, and show which keep a tie."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "survive", "which operations keep a tie: each is run on a small model", EXAMPLES)
     add_source(command, without="a small GPT-2")
     add_format(command, "table", "json", "markdown")

@@ -1,4 +1,4 @@
-"""``tallystick ties``: what is shared, what should be, what was lost, and a mended copy."""
+"""``tallystick ties``: find tied tensors and lost ties, and write a repaired copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "ties", "what is shared, what should be, and what was lost", EXAMPLES)
     add_source(command)
     command.add_argument("--fix", metavar="OUT", help="write a mended copy of a checkpoint's folder there")

@@ -1,4 +1,4 @@
-"""``tallystick train``: a decoder from scratch, or further from a checkpoint."""
+"""``tallystick train``: train a decoder from scratch, or continue from a checkpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Add the command to those of the parser."""
+    """Add the command to the parser."""
     command = add_command(commands, "train", "a decoder from scratch, or further from a checkpoint", EXAMPLES)
     command.add_argument("--config", metavar="FILE.toml", help="keys of the run; those of the model in a table [model]")
     add_settings(
@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
         return 1
     finally:
         follower.end()
-    if follower.plan is None:  # another rank tells
+    if follower.plan is None:  # another rank prints
         return 0
     from tallystick.report.charts.curves import save_curves
     from tallystick.sources.run_folder import LOG

@@ -1,1 +1,1 @@
-"""Reports show answers: in a terminal, in a notebook. They compute nothing."""
+"""Show answers in a terminal, in HTML, in a notebook and as charts. Reports compute nothing."""

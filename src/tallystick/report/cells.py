@@ -14,9 +14,9 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Cells as text; `shares`, one for each row, become bars where there is a terminal to draw them in.
+    """Cells as text. `shares`, one per row, become bars in a terminal with room for them.
 
-    `narrower` are tables that say the same in less room, for a terminal that this one does not fit, the widest first.
+    `narrower` are smaller versions for a terminal that is too narrow for this one, widest first.
     """
 
     columns: Sequence[Column]
@@ -26,7 +26,7 @@ class Table(NamedTuple):
     narrower: Sequence[Table] = ()
 
     def only(self, *names: str) -> Table:
-        """The same rows with these columns alone."""
+        """Return the same rows with only these columns."""
         places = [place for place, column in enumerate(self.columns) if column.name in names]
         rows = [[row[place] for place in places] for row in self.rows]
         total = [self.total[place] for place in places] if self.total else ()

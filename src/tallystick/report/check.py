@@ -1,4 +1,4 @@
-"""A derivation judged, as people read it."""
+"""Print a checked derivation: verdict, marked lines, and the steps to the model's total."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from tallystick.report.derivation.margin import show_lines
 from tallystick.report.derivation.marks import correction, shown, written
 from tallystick.report.table import draw
 
-WIDEST = 64  # characters of a line of the text in a table
+WIDEST = 64  # characters of a text line in a table
 
 
 def show_check(answer: Check, out: Console, *, style: str = "table") -> None:
-    """The verdict in a sentence, the lines of the text with marks, and how the text's total becomes the model's.
+    """Print the verdict, the text's lines with marks, and the steps from its total to the model's.
 
-    In ``markdown`` the lines are a table; in ``html`` they are left to `marked_text`.
+    In ``markdown`` the lines are a table; in ``html`` `marked_text` draws them instead.
+
+    Args:
+        answer: the checked derivation.
+        out: where to print.
+        style: as for `draw`.
     """
     out.print(Text(f"{answer.source}: {_sentence(answer)}", style="bold green" if answer.correct else "bold red"))
     if style == "table":
@@ -66,7 +71,7 @@ def _sentence(answer: Check) -> str:
 
 
 def _equations(answer: Check) -> Table:
-    """One row for each wrong equation, and one for each chain that is right."""
+    """Return one row for each wrong equation, and one for each correct chain."""
     rows: list[list[str]] = []
     chain = (0, "")
     for equation in answer.equations:
@@ -87,7 +92,7 @@ def _equations(answer: Check) -> Table:
 
 
 def _in_model(equation: Equation) -> str:
-    """What the number is in the model, and what the label names where that is something else."""
+    """Return what the number is in the model, and what the label names if that differs."""
     if equation.matches and equation.label_names:
         return f"{equation.matches}; but {equation.label_names}"
     return equation.matches or equation.label_names or ""
@@ -100,7 +105,7 @@ def _verdict(equation: Equation) -> str:
 
 
 def _sum(answer: Check) -> Table:
-    """From the text's total to the model's."""
+    """Return the sum from the text's total to the model's."""
     wrong = ", ".join(dict.fromkeys(str(equation.line) for equation in answer.equations if not equation.correct))
     rows = [["the text's total", f"{answer.total_claimed:,}", _line(answer.total_line)]]
     rows += [

@@ -1,4 +1,4 @@
-"""The difference of two models as people read it."""
+"""Print the difference of two models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from tallystick.report.table import draw
 
 
 def show_compare(answer: Comparison, out: Console, *, tensors: bool = False, style: str = "table") -> None:
-    """The one-sentence answer, then the causes, then what was laid beside what; with `tensors` those that differ."""
+    """Print the one-sentence answer, the causes, and how tensors were matched.
+
+    Args:
+        answer: the comparison.
+        out: where to print.
+        tensors: whether to print the tensors that differ.
+        style: as for `draw`.
+    """
     if style == "csv":
         draw(_tensors(answer, str) if tensors else _causes(answer), out, style=style)
         return
@@ -36,7 +43,7 @@ def show_compare(answer: Comparison, out: Console, *, tensors: bool = False, sty
 
 
 def _line(cause: Cause) -> str:
-    """`lm_head.weight is no longer tied to wte.weight: +38,597,376 (tie_word_embeddings)`."""
+    """Return `lm_head.weight is no longer tied to wte.weight: +38,597,376` and the keys."""
     unnamed = [key for key in cause.keys if key not in cause.what]
     return f"{cause.what}: {_signed(cause.parameters)}" + (f" ({', '.join(unnamed)})" if unnamed else "")
 

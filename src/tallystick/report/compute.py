@@ -1,4 +1,4 @@
-"""What a model computes, as people read it."""
+"""Print the FLOPs of a model and its speed on a device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from tallystick.report.table import draw
 
 
 def show_compute(compute: Compute, out: Console, *, explain: bool = False, style: str = "table") -> None:
-    """The operations of a pass, then where they go, then what follows; with `explain` each product with its formula."""
+    """Print the FLOPs of a pass, their breakdown, estimates and speed.
+
+    Args:
+        compute: the answer.
+        out: where to print.
+        explain: whether to print each product with its formula and source.
+        style: as for `draw`.
+    """
     if style == "csv":
         draw(_products(compute), out, style=style)
         return
@@ -94,7 +101,7 @@ def _rate(rate: Rate) -> list[str]:
 
 
 def _duration(seconds: float) -> str:
-    """The largest unit of which there is one at least.
+    """Return a duration in the largest unit that it reaches.
 
     >>> _duration(5400), _duration(200_000), _duration(0.25)
     ('1.5 hours', '2.3 days', '0.25 seconds')

@@ -1,4 +1,4 @@
-"""A count as people read it: in a terminal, in a pipe, on a page."""
+"""Print a count in a terminal, in a pipe or on a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from tallystick.report.table import draw
 
 
 def show_count(ledger: Ledger, out: Console, *, by: str = "role", style: str = "table") -> None:
-    """The count: the number first, then where it goes, then what is shared and what to know."""
+    """Print the count, its breakdown, the ties and the notes.
+
+    Args:
+        ledger: the model.
+        out: where to print.
+        by: grouping: ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``.
+        style: as for `draw`.
+    """
     table = _breakdown(ledger, by, machine=style == "csv")
     if style == "csv":
         draw(table, out, style=style)

@@ -1,4 +1,4 @@
-"""An experiment as tables, a page and a picture."""
+"""Write a tying experiment as a Markdown page with tables and a picture."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ STDLIB = " (the sources of Python's own library)"
 
 
 def page(answer: Experiment, picture: str, *, command: str, made_with: str) -> str:
-    """Markdown: what was run, the tables, the picture, what it shows and what it cannot.
+    """Return the page as Markdown: the runs, tables, the picture, conclusions and limits.
 
     Args:
-        answer: what came out.
-        picture: the name of the picture beside the page.
-        command: what made it.
+        answer: the experiment's results.
+        picture: file name of the picture in the same folder.
+        command: the command that made the page.
         made_with: versions and threads, on which the numbers depend.
     """
     config, first, untied = answer.config, *answer.variants[:2]
@@ -81,9 +81,9 @@ def page(answer: Experiment, picture: str, *, command: str, made_with: str) -> s
 
 
 def _on_the_way(answer: Experiment) -> list[str]:
-    """The losses of all variants beside each other, a row for each evaluation."""
+    """Return the losses of all variants side by side, one row per evaluation."""
     names = [one.name for one in answer.variants]
-    apart = answer.variants[1:]  # of the tied one the likeness is 1
+    apart = answer.variants[1:]  # the tied variant's cosine is 1
     lines = [
         f"| step | tokens | {' | '.join(names)} | {' | '.join(f'cosine, {one.name}' for one in apart)} |",
         f"| --: | --: |{' --: |' * (len(names) + len(apart))}",
@@ -96,7 +96,7 @@ def _on_the_way(answer: Experiment) -> list[str]:
 
 
 def _beside(one: Variant, first: Variant) -> str:
-    """How a variant ended beside the tied one, seed by seed: both read the same text in the same order."""
+    """Compare a variant's final loss with the tied one's, seed by seed, on equal text."""
     gaps = [mine - other for mine, other in zip(one.ends, first.ends, strict=True)]
     higher, seeds = sum(gap > 0 for gap in gaps), len(gaps)
     spread = f" ± {stdev(gaps):.4f}" if seeds > 1 else ""
@@ -125,7 +125,12 @@ def _counted(number: int, what: str) -> str:
 
 
 def drawn(answer: Experiment, kind: str = "svg") -> bytes:
-    """The picture: loss over steps, tokens and parameters, likeness over steps; means, and a band of one deviation."""
+    """Draw loss over steps, tokens and parameters, and cosine over steps, with deviations.
+
+    Args:
+        answer: the experiment's results.
+        kind: ``"svg"`` or ``"png"``.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
@@ -157,5 +162,5 @@ def drawn(answer: Experiment, kind: str = "svg") -> bytes:
 
 
 def drawable() -> None:
-    """Refuse where there is nothing to draw with, before anything is computed for a picture."""
+    """Raise an error without matplotlib, before anything is computed for a picture."""
     needed("matplotlib", "the picture")

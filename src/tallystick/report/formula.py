@@ -1,4 +1,4 @@
-"""A closed form as people read it."""
+"""Print a closed form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from tallystick.report.table import draw
 def show_formula(
     formula: Formula, out: Console, *, steps: bool = False, latex: bool = False, style: str = "table"
 ) -> None:
-    """The closed form; with `steps` every product with its numbers; with `latex` for a paper."""
+    """Print the closed form.
+
+    Args:
+        formula: the formula.
+        out: where to print.
+        steps: whether to print every product with its numbers.
+        latex: whether to print only LaTeX.
+        style: as for `draw`.
+    """
     if latex:
         out.print(Text(formula.latex))
         return

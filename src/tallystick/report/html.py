@@ -1,4 +1,4 @@
-"""A ledger in a notebook: one small table, no script and no style sheet of its own."""
+"""Draw a ledger in a notebook: one small table, without scripts or a style sheet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BAR_PIXELS = 200
 
 
 def ledger_table(ledger: Ledger) -> str:
-    """The count by role, with bars, ties and notes."""
+    """Return the count by role as HTML, with bars, ties and notes."""
     rows = "".join(
         _ROW.format(
             name=escape(row["role"]),

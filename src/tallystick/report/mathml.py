@@ -1,4 +1,4 @@
-"""A closed form as browsers typeset it: MathML, its terms in the order in which they are written."""
+"""Typeset a closed form as MathML, with its terms in written order."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from html import escape
 
 from tallystick.report.numbers import exact
 
-MOST_CHARACTERS = 20_000  # of an expression; a longer one is text
+MOST_CHARACTERS = 20_000  # of an expression; a longer one stays text
 _SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "−", ast.Mult: "·"}
-_PRODUCT, _POWER = 2, 3  # how tightly what surrounds a sum or a product binds
+_PRODUCT, _POWER = 2, 3  # precedence of the surrounding sum or product
 
 
 def typeset(expression: str) -> str:
-    """The expression of a formula as HTML: each of its summands is one ``<math>``, so that a line can end between two.
+    """Return an expression as HTML: one ``<math>`` per summand, for line breaks between them.
 
     >>> typeset("2*n_embd**2")
     '<math><mrow><mn>2</mn><mo>·</mo><msup><mi>n_embd</mi><mn>2</mn></msup></mrow></math>'
@@ -25,7 +25,7 @@ def typeset(expression: str) -> str:
 
 
 def _summands(node: ast.expr) -> list[tuple[str, ast.expr]]:
-    """The terms of a sum with their signs: a long one is not nested but walked."""
+    """Return the terms of a sum with their signs, without recursion into a long sum."""
     found: list[tuple[str, ast.expr]] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         found.append((_SIGNS[type(node.op)], node.right))
@@ -34,7 +34,7 @@ def _summands(node: ast.expr) -> list[tuple[str, ast.expr]]:
 
 
 def _node(node: ast.expr, least: int = 0) -> str:
-    """Markup of a node, in parentheses where it binds less than `least`."""
+    """Return a node's markup, in parentheses if its precedence is below `least`."""
     match node:
         case ast.Constant():
             written = f"<mn>{exact(int(str(node.value)))}</mn>"
@@ -44,7 +44,7 @@ def _node(node: ast.expr, least: int = 0) -> str:
             inner = _operator(",").join(_node(one) for one in arguments)
             written = f"<mrow><mi>{escape(name)}</mi>{_fenced('(', inner, ')')}</mrow>"
         case ast.UnaryOp(operand=ast.BinOp(op=ast.FloorDiv(), left=ast.UnaryOp(operand=above), right=below)):
-            written = _fenced("⌈", _fraction(above, below), "⌉")  # -(-a//b) is how Python rounds up
+            written = _fenced("⌈", _fraction(above, below), "⌉")  # -(-a//b) is Python's ceiling division
         case ast.BinOp(op=ast.FloorDiv(), left=above, right=below):
             written = _fenced("⌊", _fraction(above, below), "⌋")
         case ast.BinOp(op=ast.Div(), left=above, right=below):
@@ -74,7 +74,7 @@ def _fenced(left: str, inner: str, right: str) -> str:
 
 
 def _infix(sign: str) -> str:
-    """A sign that has the space of one between two terms, though it may stand first in its ``<math>``."""
+    """Return a sign spaced as a binary operator, even if it is first in its ``<math>``."""
     return f'<mo form="infix">{sign}</mo>' if sign else ""
 
 

@@ -1,4 +1,4 @@
-"""What a model takes in memory, and whether a device holds it, as people read them."""
+"""Print memory needed for inference or training, and whether it fits on a device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from tallystick.report.table import draw
 
 
 def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: str = "table") -> None:
-    """The bytes at the fullest moment first, then each part of them, then each moment, then what to know."""
+    """Print the peak memory, its parts, each moment, and the notes.
+
+    Args:
+        answer: the memory answer.
+        out: where to print.
+        explain: whether to print each part's formula and source.
+        style: as for `draw`.
+    """
     if style == "csv":
         columns = [Column(name) for name in ("part", "what", "bytes", "formula", "source")]
         rows = [[line.part, line.what, str(line.bytes), line.formula, line.source] for line in answer.lines]
@@ -48,7 +55,7 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
 
 
 def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
-    """A line for each length: the parts at its fullest moment, and their sum."""
+    """Print one row per sequence length: the parts at its peak, and their sum."""
     machine = style == "csv"
     number = str if machine else in_giga
     parts = answer.parts
@@ -74,7 +81,7 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
 
 
 def _sweep_in_gigabytes(answer: Sweep) -> Table:
-    """The same in GB alone, without the parts that are 0.000 throughout."""
+    """Return the sweep in GB alone, without the parts that are 0.000 in each row."""
     parts = {
         f"{part.replace('_', ' ')} GB": [giga(size, places=3) for size in sizes] for part, sizes in answer.parts.items()
     }
@@ -105,7 +112,7 @@ def _from(line: Line) -> str:
 
 
 def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
-    """Whether it fits, the most that does, and what would make it fit."""
+    """Print whether a model fits, the largest values that fit, and the changes that make it fit."""
     asked, device = answer.asked, answer.device
     lead = "- " if style == "markdown" else "  "
     verdict = "fits" if answer.fits else "does not fit"
@@ -142,7 +149,7 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
 
 
 def _show_room(device: Device, out: Console, lead: str) -> None:
-    """Where the memory of a device of the table is from, and what of it no tensor can have."""
+    """Print whose figure a device's memory is, and how much of it the CUDA context takes."""
     if device.memory_by:
         said = f"{device.name} has {in_giga(device.memory)} by {device.memory_by}"
         kept = f", of which the CUDA context of a process keeps {in_giga(device.context)}" if device.context else ""

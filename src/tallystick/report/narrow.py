@@ -1,4 +1,4 @@
-"""A table in the width of a terminal: text is folded, columns that repeat another go, and no number is ever cut.
+"""Fit a table to a terminal's width: fold text, drop columns, never cut a number.
 
 >>> broken("model.layers.12.mlp.down_proj.weight", 16)
 ['model.layers.12.', 'mlp.down_proj.', 'weight']
@@ -15,20 +15,20 @@ from rich.cells import cell_len
 
 from tallystick.report.cells import Table
 
-# Characters that a folded column keeps: of the first few words are broken, below the last none is read.
+# Least characters of a folded column: 16 splits few words, below 12 nothing is readable.
 FOLDED = (16, 12)
-BETWEEN, EDGES = 3, 2  # blanks between two columns, and around all
+BETWEEN, EDGES = 3, 2  # spaces between two columns, and around all columns
 _ATOM = re.compile(r"[-+−]?\d+(?:[.,]\d+)*%?|.", re.DOTALL)  # a number, or one character of a word
 _ENDS = (" ", "./·×+=,:;)|", "_-")  # characters after which a line may end, the best first
 
 
 def needed(widths: Sequence[int]) -> int:
-    """The characters that columns of such widths take with the blanks around them."""
+    """Return the width of a table with columns of these widths, spaces included."""
     return sum(widths) + BETWEEN * (len(widths) - 1) + EDGES
 
 
 def fitted(table: Table, width: int) -> tuple[Table, list[int]] | None:
-    """The table, or the first narrower one, that fits with its text folded, and its columns' widths; None where none does."""
+    """Return the widest version of a table that fits, with its column widths; None if none fits."""
     for kept in FOLDED:
         for one in (table, *table.narrower):
             if widths := _widths(one, width, kept):
@@ -37,7 +37,7 @@ def fitted(table: Table, width: int) -> tuple[Table, list[int]] | None:
 
 
 def _widths(table: Table, width: int, kept: int) -> list[int]:
-    """The widths of its columns, `kept` at least where text is folded; none where that is too much."""
+    """Return the column widths, folded text at least `kept` wide; [] if the table does not fit."""
     widths, least = [], []
     for place, column in enumerate(table.columns):
         cells = [row[place] for row in (*table.rows, *([table.total] if table.total else []))]
@@ -58,7 +58,10 @@ def _longest_atom(text: str) -> int:
 
 
 def broken(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width`, which end after a word or a part of a name; a number stays whole, though longer."""
+    """Break a text into lines of at most `width`, after words or parts of names.
+
+    A number stays whole, even if it is longer.
+    """
     lines, line = [], ""
     for atom in _ATOM.findall(text):
         if line and cell_len(line + atom.rstrip()) > width:
@@ -69,7 +72,7 @@ def broken(text: str, width: int) -> list[str]:
 
 
 def _ended(line: str) -> tuple[str, str]:
-    """A full line up to where it ends best, and what begins the next one: after a word, else a part of a name, else as it is."""
+    """Split a full line after a word, else after a part of a name, else at its end."""
     for marks in _ENDS:
         end = max(line.rfind(mark) for mark in marks) + 1
         if end > 0 and not _inside_number(line, end):
@@ -82,7 +85,7 @@ def _inside_number(line: str, end: int) -> bool:
 
 
 def stacked(table: Table, width: int) -> list[str]:
-    """Each row as a block of lines, a cell to a line under its column's name."""
+    """Return each row as a block of lines: one cell per line after its column's name."""
     rows = [*table.rows, *([table.total] if table.total else [])]
     names = [column.name for column in table.columns]
     margin = max(map(cell_len, names), default=0) + 2

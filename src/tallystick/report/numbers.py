@@ -1,12 +1,12 @@
-"""How numbers read: 124,439,808 exactly, 124.4M for the eye, 497.8 MB."""
+"""Format numbers: 124,439,808 exactly, 124.4M rounded, 497.8 MB."""
 
 from math import log10
 
-LONGEST = 1000  # bits of an integer that has a float
+LONGEST = 1000  # bits; a longer integer may be too large for a float
 
 
 def exact(number: int) -> str:
-    """All digits, in groups of three; of a number that nobody would read, its size.
+    """Return all digits with thousands separators; only the magnitude of a huge number.
 
     >>> exact(124439808), exact(10**4000)
     ('124,439,808', '10^4000')
@@ -15,7 +15,7 @@ def exact(number: int) -> str:
 
 
 def rough(number: int) -> str:
-    """Four digits and K, M, B or T.
+    """Return about four digits and K, M, B or T.
 
     >>> rough(124439808), rough(671026404352), rough(768)
     ('124.4M', '671.0B', '768')
@@ -24,7 +24,7 @@ def rough(number: int) -> str:
 
 
 def in_bytes(number: int) -> str:
-    """Decimal and binary units both, since they differ by 7% where it matters.
+    """Return bytes in decimal and binary units: at GB and GiB they differ by 7%.
 
     >>> in_bytes(497759232)
     '497.8 MB (474.7 MiB)'
@@ -36,7 +36,7 @@ def in_bytes(number: int) -> str:
 
 
 def giga(number: int, *, binary: bool = False, places: int = 1) -> str:
-    """Bytes in GB or GiB, as a number alone: always that unit, so that two can be compared.
+    """Return bytes as a number of GB or GiB, always in that unit, so that numbers compare.
 
     >>> giga(1_080_708_562_944), giga(1_080_708_562_944, binary=True), giga(75_497_472, places=3)
     ('1,080.7', '1,006.5', '0.075')
@@ -46,7 +46,7 @@ def giga(number: int, *, binary: bool = False, places: int = 1) -> str:
 
 
 def in_giga(number: int) -> str:
-    """GB and GiB both.
+    """Return bytes in both GB and GiB.
 
     >>> in_giga(80_000_000_000), in_giga(573_256_704)
     ('80.0 GB (74.5 GiB)', '0.573 GB (0.534 GiB)')
@@ -56,7 +56,7 @@ def in_giga(number: int) -> str:
 
 
 def in_flops(number: float) -> str:
-    """Four digits and the unit.
+    """Return FLOPs with about four digits and the unit.
 
     >>> in_flops(291_648_307_200), in_flops(3.14e24), in_flops(300)
     ('291.6 GFLOP', '3.1 YFLOP', '300 FLOP')
@@ -66,7 +66,7 @@ def in_flops(number: float) -> str:
 
 
 def percent(share: float) -> str:
-    """One decimal.
+    """Return a share as a percentage with one decimal.
 
     >>> percent(0.310169)
     '31.0%'
@@ -79,7 +79,7 @@ def _is_huge(number: float) -> bool:
 
 
 def _power(number: int) -> str:
-    """The power of ten below a number that has no float."""
+    """Return the power of ten below an integer that is too large for a float."""
     return f"{'-' if number < 0 else ''}10^{int(log10(abs(number)))}"
 
 

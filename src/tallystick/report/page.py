@@ -1,4 +1,4 @@
-"""Answers as HTML: the sections of the explorer, and of one file that needs nothing else."""
+"""Draw answers as HTML: sections for the web page, and standalone files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tallystick.report.sheet import section
 
 STYLE_SHEET = Path(__file__).parent / "page.css"
 WIDTH = 960  # pixels
-MOST_ROWS = 2000  # of single tensors in a table that a browser is given
+MOST_ROWS = 2000  # single tensors in a browser's table
 _PAGE = """\
 <!doctype html>
 <html lang="en">
@@ -45,7 +45,14 @@ _PAGE = """\
 
 
 def count_section(ledger: Ledger, *, by: str = "role", layout: str = "treemap", width: int = WIDTH) -> str:
-    """How many, and where: the picture, then the same as a table."""
+    """Return a count's picture and table.
+
+    Args:
+        ledger: the model.
+        by: grouping: ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``.
+        layout: ``"treemap"`` or ``"icicle"``.
+        width: pixels of the picture.
+    """
     picture = draw_tensors(ledger, by=by, layout=layout, width=width)
     if by in ("layer", "tensor") and sum(entry.copies for entry in ledger.rolled) > MOST_ROWS:
         note = f"<p class='note'>more than {MOST_ROWS:,} tensors: the table is by role; the command's --by {by} lists all</p>"
@@ -54,45 +61,45 @@ def count_section(ledger: Ledger, *, by: str = "role", layout: str = "treemap", 
 
 
 def formula_section(answer: Formula) -> str:
-    """The closed form typeset, and each product of it."""
+    """Return the typeset closed form, and each of its products."""
     math = f'<div class="formula" tabindex="0" role="group" aria-label="typeset">{typeset(answer.expression)}</div>'
     return math + section(show_formula, answer, steps=True)
 
 
 def memory_section(answer: Memory, *, width: int = WIDTH) -> str:
-    """What is there at each moment, and each part of it."""
+    """Return the memory at each moment, and each part of it."""
     return section(show_memory, answer, picture=draw_memory(answer, width=width))
 
 
 def compute_section(answer: Compute) -> str:
-    """The operations, part by part."""
+    """Return the FLOPs, part by part."""
     return section(show_compute, answer)
 
 
 def compare_section(answer: Comparison, *, width: int = WIDTH) -> str:
-    """The causes as steps from one count to the other, in words, and the tensors that differ."""
+    """Return the causes as steps between the counts and in words, and the tensors that differ."""
     picture = draw_comparison(answer, width=width)
     return section(show_compare, answer, picture=picture, tensors=len(answer.tensors) <= MOST_ROWS)
 
 
 def reconcile_section(answer: Reconciliation, *, width: int = WIDTH) -> str:
-    """The simplest explanation of a claim as steps, then each as a sum."""
+    """Return the simplest explanation of a claim as steps, then each explanation as a sum."""
     return section(show_reconciliation, answer, picture=draw_explanation(answer, answer.explanations[0], width=width))
 
 
 def check_section(answer: Check) -> str:
-    """The text with its marks, and how its total becomes the model's."""
+    """Return the text with its marks, and the steps from its total to the model's."""
     return section(show_check, answer, picture=marked_text(answer))
 
 
 def check_page(answer: Check) -> str:
-    """A derivation judged, as one file."""
+    """Return a checked derivation as one HTML file."""
     title = answer.source if answer.against is None else f"{answer.source}, against {answer.against}"
     return page(title, {"Line by line": check_section(answer)})
 
 
 def count_page(ledger: Ledger, *, by: str = "role") -> str:
-    """A count as one file."""
+    """Return a count as one HTML file."""
     sections = {"Where the parameters are": count_section(ledger, by=by)}
     if ledger.model.symbols:
         sections["By which formula"] = formula_section(formula(ledger))
@@ -100,12 +107,17 @@ def count_page(ledger: Ledger, *, by: str = "role") -> str:
 
 
 def compare_page(answer: Comparison) -> str:
-    """A comparison as one file."""
+    """Return a comparison as one HTML file."""
     return page(f"{answer.source_a} and {answer.source_b}", {"What differs": compare_section(answer)})
 
 
 def page(title: str, sections: Mapping[str, str]) -> str:
-    """One file with sections under their headings, light or dark as the reader's system is."""
+    """Return one HTML file with a section per heading, in the reader's light or dark scheme.
+
+    Args:
+        title: of the page.
+        sections: HTML of each section, by its heading.
+    """
     body = "\n".join(f"<section>\n<h2>{escape(name)}</h2>\n{inner}\n</section>" for name, inner in sections.items())
     return _PAGE.format(
         title=escape(title), style=STYLE_SHEET.read_text(encoding="utf-8"), body=f"<h1>{escape(title)}</h1>\n{body}"

@@ -1,4 +1,4 @@
-"""The known names as people read them."""
+"""Print the table of presets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallystick.report.table import draw
 
 
 def show_presets(rows: Iterable[Mapping[str, Any]], out: Console, *, style: str = "table") -> None:
-    """The models that are known by name, with counts and the bytes of their weights."""
+    """Print the presets, with parameter counts and the bytes of their weights."""
     number = str if style == "csv" else exact
     columns: Sequence[Column] = [
         Column("name"),

@@ -1,4 +1,4 @@
-"""A claim beside a count, as people read it."""
+"""Print how a claimed count compares with a model's count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START = "each tensor counted once"
 
 
 def show_reconciliation(answer: Reconciliation, out: Console, *, style: str = "table") -> None:
-    """The answer in one sentence, then each explanation as a sum; CSV has a line for each step of each."""
+    """Print the answer in one sentence, then each explanation; CSV has one row per step."""
     if style == "csv":
         columns = ["explanation", "convention", "what", "parameters", "value", "residual"]
         rows = [
@@ -43,7 +43,7 @@ def _sum(answer: Reconciliation, explanation: Explanation) -> Table:
     if explanation.residual:
         words = "not explained: at least" if ranges else "not explained"
         rows.append([words, f"{explanation.residual:+,}", ""])
-    if explanation.residual and ranges:  # no one number is the claim
+    if explanation.residual and ranges:  # the claim is a range, not one number
         return Table(columns, rows)
     words = f"rounds to {answer.claim}" if ranges else "the claim"
     return Table(columns, rows, total=[words, exact(explanation.value + explanation.residual), ""])

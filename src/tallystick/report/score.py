@@ -1,4 +1,4 @@
-"""How well a text was predicted, as people read it."""
+"""Print perplexity and loss of a scored text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_score(score: Score, what: str, out: Console, *, style: str = "table") -> None:
-    """The perplexity in a sentence, what was scored, and each measure."""
+    """Print the perplexity in a sentence, the size of the text, and each measure."""
     out.print(Text(f"{what}: perplexity {score.perplexity:,.2f}", style="bold"))
     lead = "- " if style == "markdown" else "  "
     out.print()

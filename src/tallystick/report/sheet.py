@@ -1,4 +1,4 @@
-"""Where a report is drawn as HTML: the lines and tables that a terminal shows, with a picture above the first table."""
+"""Draw a terminal report as HTML: lines and tables, with a picture above the first table."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rich.text import Text
 
 from tallystick.errors import visible
 
-# What a style of the terminal means on a page.
+# CSS classes for the terminal's styles.
 _CLASSES = {"bold": "strong", "dim": "note", "green": "good", "bold green": "strong good", "yellow": "warn"}
 _CLASSES |= {"bold yellow": "strong warn", "red": "bad", "bold red": "strong bad"}
 
 
 class Sheet(Console):
-    """A console whose lines become paragraphs."""
+    """A console that writes lines as paragraphs."""
 
     def __init__(self) -> None:
         super().__init__(file=io.StringIO(), highlight=False, soft_wrap=True)
 
     def print(self, *objects: Any, **_: Any) -> None:
-        """Write each line that is not empty as a paragraph."""
+        """Write each object as a paragraph."""
         for line in objects:
             text = line if isinstance(line, Text) else Text(str(line))
             kind = _CLASSES.get(str(text.style))
@@ -33,7 +33,14 @@ class Sheet(Console):
 
 
 def section(show: Callable[..., None], *answer: Any, picture: str = "", **options: Any) -> str:
-    """What one of the `show_` functions draws, as HTML, with a picture above its first table."""
+    """Return a `show_` function's report as HTML, with a picture above its first table.
+
+    Args:
+        show: one of the `show_` functions.
+        answer: its arguments before the console.
+        picture: markup.
+        options: its keyword arguments.
+    """
     sheet = Sheet()
     show(*answer, sheet, style="html", **options)
     drawn: str = sheet.file.getvalue()  # type: ignore[attr-defined]

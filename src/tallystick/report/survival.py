@@ -1,4 +1,4 @@
-"""Which operations keep a tie: a table, and the page of the documentation."""
+"""Print which operations keep a tie, as a table and as the documentation's page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ layers whose head is its embedding; torchao's on such a Llama, since of GPT-2's 
 
 
 def show_survival(answer: Survival, out: Console, *, style: str = "table") -> None:
-    """What each operation did to embedding and head, how to mend it, and what the libraries said."""
+    """Print each operation's effect on the tie, its remedy, and the libraries' messages."""
     markdown = style == "markdown"
     made_with = ", ".join(f"{library} {number}" for library, number in answer.versions.items())
     if markdown:

@@ -1,4 +1,7 @@
-"""One table, four ways out: terminal, Markdown, CSV, HTML. JSON is the answers' own `to_dict`."""
+"""Draw one table as terminal text, Markdown, CSV or HTML.
+
+JSON is each answer's own `to_dict`.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,16 @@ from tallystick.legible import legible
 from tallystick.report.cells import Table
 from tallystick.report.narrow import BETWEEN, broken, fitted, needed, stacked
 
-BAR = 24  # characters that stand for the whole
-SHORTEST_BAR = 8  # a shorter one says nothing
-ENDLESS = 100_000  # a pipe has no width at which to cut a tensor's name
+BAR = 24  # characters of a bar for 100%
+SHORTEST_BAR = 8  # a shorter bar shows nothing
+ENDLESS = 100_000  # characters: a pipe has no width at which to cut a tensor's name
 
 
 class _Visible(Console):
-    """A console that shows a line of text as one line: a tensor's name may hold what a terminal obeys."""
+    """A console that prints each text as one line, with control characters escaped."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print, with the characters of a text escaped that cannot be shown."""
+        """Print, with the unprintable characters of texts escaped."""
         super().print(*(_shown(one) for one in objects), **options)
 
 
@@ -37,7 +40,7 @@ def _shown(one: Any) -> Any:
 
 
 def console(file: IO[str] | None = None) -> Console:
-    """Where text goes: with colours in a terminal, plain and of any width in a pipe."""
+    """Return a console: with colours in a terminal, plain and of unlimited width in a pipe."""
     out = _Visible(file=file or sys.stdout, highlight=False, emoji=False, soft_wrap=True)
     return out if out.is_terminal else _endless(out)
 
@@ -47,7 +50,13 @@ def _endless(out: Console) -> Console:
 
 
 def draw(table: Table, out: Console, *, style: str = "table") -> None:
-    """Print a table: ``table`` for people, ``markdown`` and ``html`` for a page, ``csv`` for a program."""
+    """Print a table.
+
+    Args:
+        table: the table.
+        out: where to print.
+        style: ``table`` for people, ``markdown`` or ``html`` for a page, ``csv`` for a program.
+    """
     table = _one_line(table, out.encoding)
     if style == "csv":
         writer = csv.writer(out.file, lineterminator="\n")
@@ -55,7 +64,7 @@ def draw(table: Table, out: Console, *, style: str = "table") -> None:
         writer.writerows(table.rows)
     elif style == "html":
         out.file.write(_html(table))
-    elif style == "markdown":  # a page has no footers: the total is its last row
+    elif style == "markdown":  # Markdown tables have no footer: the total is the last row
         rows = [*table.rows, table.total] if table.total else table.rows
         drawn = _drawn(table._replace(rows=rows, total=()), [], RichTable(box=box.MARKDOWN, show_edge=True))
         (_endless(out) if out.is_terminal else out).print(drawn)
@@ -64,7 +73,7 @@ def draw(table: Table, out: Console, *, style: str = "table") -> None:
 
 
 def _one_line(table: Table, encoding: str) -> Table:
-    """The table with each cell on one line, as it reads in `encoding`, and nothing in it that a terminal obeys."""
+    """Return the table with each cell on one line, in `encoding`, without control characters."""
 
     def cells(row: Sequence[str]) -> list[str]:
         return [legible(visible(cell), encoding) for cell in row]
@@ -74,7 +83,7 @@ def _one_line(table: Table, encoding: str) -> Table:
 
 
 def _in_terminal(table: Table, out: Console) -> None:
-    """The table in the terminal's width, its bars in what is left of it; where no width will do, row by row."""
+    """Print the table folded to the terminal's width, with bars if they fit; else by row."""
     found = fitted(table, out.width)
     if found is None:
         for line in stacked(table, out.width):
@@ -88,7 +97,7 @@ def _in_terminal(table: Table, out: Console) -> None:
 
 
 def _drawn(table: Table, widths: Sequence[int], drawn: RichTable, bars: Sequence[str] = ()) -> RichTable:
-    """The cells in rich's table, folded to `widths` where they are given."""
+    """Fill rich's table with the cells, folded to `widths` if given."""
 
     def cell(text: str, place: int) -> Text:
         return Text("\n".join(broken(text, widths[place])) if widths else text)
@@ -111,11 +120,11 @@ def _drawn(table: Table, widths: Sequence[int], drawn: RichTable, bars: Sequence
 
 
 def _html(table: Table) -> str:
-    """The table in a box of its own, which a keyboard can scroll."""
-    from html import escape  # every table would wait for it
+    """Return the table in a container that the keyboard can scroll."""
+    from html import escape  # a slow import that other styles do not need
 
     def cells(row: Sequence[str], first: str) -> str:
-        """A row: its first cell names it."""
+        """Return a row's cells; the first cell is the row's header."""
         kinds = [first, *["td"] * (len(row) - 1)]
         return "".join(
             f"<{kind}{' class=n' if column.number else ''}>{escape(cell)}</{kind.partition(' ')[0]}>"
@@ -139,7 +148,7 @@ def _html(table: Table) -> str:
 
 
 def bar(share: float, width: int = BAR) -> str:
-    """A bar of eighths of a character.
+    """Return a bar in eighths of a character.
 
     >>> bar(0.5) == "█" * 12
     True

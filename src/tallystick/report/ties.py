@@ -1,4 +1,4 @@
-"""Ties and the verdict on them, as people read them."""
+"""Print ties and the verdict on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPEN = "nothing says whether they should be one"
 
 
 def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
-    """The verdict, each group with its relation, then what is wrong and how to mend it."""
+    """Print the verdict, each group with its relation, then the problems with their remedies."""
     machine = style == "csv"
     number = str if machine else exact
     meant = {True: "yes", False: "no", None: ""}
@@ -38,7 +38,7 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
     for problem in answer.problems:
         out.print(Text(f"{lead}{problem.code}: {problem.message}", style="red"))
         out.print(Text(f"{lead}to mend it: {problem.remedy}"))
-    told = {problem.names for problem in answer.problems}  # which say why themselves
+    told = {problem.names for problem in answer.problems}  # whose problems already say why
     for group in answer.groups:
         open_ = group.expected is None and group.relation in ("untied", "unknown")
         words = [*([group.why] if group.why else []), *([_OPEN] if open_ else [])]

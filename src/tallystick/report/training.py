@@ -1,4 +1,4 @@
-"""A training run as it goes: what it will be, a bar, and its curves at the end."""
+"""Print a training run: its plan, a progress bar, and its events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(plan: Plan, out: Console) -> None:
-    """What the ledger says of a run before its first step."""
+    """Print the plan of a run before its first step."""
     out.print(f"{plan.parameters:,} parameters", highlight=False)
     for names in plan.ties:
         out.print(f"tied: {' = '.join(names)}", highlight=False)
@@ -46,28 +46,28 @@ def show_plan(plan: Plan, out: Console) -> None:
         out.print(f"memory is not predicted: {plan.why_not}", highlight=False)
 
 
-ROOMY = 100  # characters that the numbers of a step and a bar take
+ROOMY = 100  # terminal width for the numbers of a step and a bar
 
 
 class Follower:
-    """Shows the events of a run: a bar on a terminal, lines elsewhere."""
+    """Display of a run's events: a bar in a terminal, lines elsewhere."""
 
     def __init__(self, out: Console) -> None:
         text: ProgressColumn = TextColumn("{task.description}", table_column=Column(overflow="fold"))
-        drawn = (BarColumn(bar_width=16), TimeRemainingColumn()) if out.width >= ROOMY else ()  # the numbers come first
+        drawn = (BarColumn(bar_width=16), TimeRemainingColumn()) if out.width >= ROOMY else ()  # numbers before the bar
         self._bar = Progress(text, *drawn, console=out, disable=not out.is_terminal, transient=True)
         self._out = out
         self.plan: Plan | None = None
 
     def begin(self, plan: Plan) -> Callable[[Event], None]:
-        """Show the bar; returns what is to be called with each event."""
+        """Show the bar, and return the function to call with each event."""
         self.plan = plan
         self._bar.start()
         self._task = self._bar.add_task("training", total=plan.steps, completed=plan.step)
         return self._show
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.stop()
 
     def _show(self, event: Event) -> None:

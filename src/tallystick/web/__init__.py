@@ -1,1 +1,1 @@
-"""The page to explore in: a server on this machine that answers as the command line does. It computes nothing."""
+"""The web page to explore a model: a local server with the command line's answers."""

@@ -1,4 +1,4 @@
-"""The answers that the page shows: those of the library, drawn as its reports are, with the lines that give the same."""
+"""Compute the page's answers with the library: JSON, HTML, and equivalent command lines."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from tallystick.web.request import PageRequest
 from tallystick.web.snippets import command, python
 
 BY = ("role", "layer", "tensor")
-# What the page may say of how a model is run: options of `memory`, by their types.
+# Options of `memory` that the page may set, with their types.
 RUN: dict[str, type] = {
     "mode": str, "dtype": str, "batch": int, "sequence": int, "kv_dtype": str, "optimizer": str, "precision": str,
     "attention": str, "recompute": str, "loss": str, "lora": int, "dp": int, "zero": int, "tp": int, "pp": int, "ep": int,
     "device": str,
 }  # fmt: skip
-TEXT = "derivation.md"  # what the lines to take away call the text
-SIZES = ("batch", "sequence")  # what `compute` takes of them
+TEXT = "derivation.md"  # the text's file name in the command lines
+SIZES = ("batch", "sequence")  # options that `compute` takes
 
 
 def answers(request: object, source: str | None) -> dict[str, Any]:
-    """Each answer that is wanted by its name; ``error`` in the place of one that there is not.
+    """Return each requested answer by its name, or an ``error`` in its place.
 
     Args:
-        request: the JSON of the page.
-        source: what the command was started with.
+        request: the page's JSON.
+        source: the source that the command was started with.
+
+    Raises:
+        BadInput: for an invalid request or an unknown answer.
     """
     asked = PageRequest(request, source)
     found: dict[str, Any] = {}
@@ -38,7 +41,7 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
             raise BadInput(f"there is no answer {name[:40]!r}: ask for {', '.join(ANSWERS)}", code="unknown-name")
         try:
             found[name] = ANSWERS[name](asked)
-        except MemoryError:  # there may be too little for the others as well
+        except MemoryError:  # memory may be too low for the other answers too
             raise
         except BaseException as error:
             found[name] = {"error": line_of(error)}
@@ -54,7 +57,7 @@ def _count(asked: PageRequest) -> dict[str, Any]:
 
 
 def _csv(asked: PageRequest) -> dict[str, Any]:
-    """The table of the count as CSV."""
+    """Return the count's table as CSV."""
     from tallystick.report.count import show_count
     from tallystick.report.table import console
 
@@ -122,7 +125,7 @@ def _check(asked: PageRequest) -> dict[str, Any]:
     from tallystick import check
     from tallystick.report.page import check_section
 
-    # With a line break it is the text itself: the page names no file of this machine.
+    # A line break marks it as text, not as a path: the page must not name files of this machine.
     answer = check(f"{asked.text}\n", asked.ledger())
     settings = asked.settings()
     return {
@@ -134,9 +137,9 @@ def _check(asked: PageRequest) -> dict[str, Any]:
 
 
 def _lines(name: str, asked: PageRequest, **options: Any) -> dict[str, str]:
-    """The lines for a terminal and for Python that give the same answer."""
+    """Return the command line and the Python code that give the same answer."""
     settings = asked.settings()
-    said = {key: value for key, value in options.items() if key != "by"}  # Python's ledger has every breakdown
+    said = {key: value for key, value in options.items() if key != "by"}  # the Python ledger has every breakdown
     return {
         "command": command(name, asked.word(), sets={"--set": settings}, **options),
         "python": python(name, (asked.word(), settings), **said),

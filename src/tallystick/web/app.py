@@ -1,4 +1,4 @@
-"""The server: the page's files, and its answers."""
+"""The ASGI application: the page's files, and its answers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 STATIC = Path(__file__).parent / "static"
-GRACE = 1.0  # seconds that an answer goes on for a client that left: a new process takes about as long to start
+GRACE = 1.0  # seconds to finish an answer after its client has left: restarting the process takes about as long
 
 
 def app(
     token: str, source: str | None = None, settings: Mapping[str, Any] | None = None, *, seconds: float = SECONDS
 ) -> ASGIApp:
-    """The ASGI application.
+    """Return the ASGI application.
 
     Args:
-        token: what the first part of every address must be.
-        source: what the page shows first, and may ask for beside the presets; None is a preset.
-        settings: config keys to set over it.
-        seconds: for one answer.
+        token: the first path segment that every request must have.
+        source: the source shown first, which requests may name in addition to presets; None is a
+            preset.
+        settings: config keys to set over the source.
+        seconds: time limit for one answer.
     """
     worker = Worker(source, seconds=seconds)
     first = json.dumps(start(source, settings or {})).encode()
@@ -58,7 +59,7 @@ def app(
         try:
             await asyncio.wait({asked, left}, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({asked}, timeout=None if not left.done() else GRACE)
-        finally:  # nobody waits for the answer any more: the next request should not, either
+        finally:  # the client has left: the next request must not wait for its answer
             left.cancel()
             asked.cancel()
         with suppress(asyncio.CancelledError):

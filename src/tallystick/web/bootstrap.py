@@ -1,4 +1,4 @@
-"""What the page needs to know before its first question: the names and words to choose from."""
+"""The data that the page needs at its start: the initial source, presets and choices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST = "gpt2"
 
 
 def start(source: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the command was started with, and what can be chosen."""
+    """Return the initial source and settings, and the choices of each option."""
     return {
         "source": source or FIRST,
         "set": dict(settings),

@@ -1,4 +1,4 @@
-"""How many connections may be open, and how long one may wait with an unfinished request: uvicorn limits neither."""
+"""Limit open connections, and the time to send a request's head: uvicorn limits neither."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MOST = 128  # open at once; a browser opens six
+MOST = 128  # open connections; a browser opens six
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-HEAD_SECONDS = 10.0  # from the first moment that a request can begin until its head is complete
+HEAD_SECONDS = 10.0  # from the earliest possible start of a request until its head is complete
 
 
 class Connection(H11Protocol):  # type: ignore[misc] # uvicorn's types are not followed
-    """One connection. A new one beyond `MOST` takes the place of the one that has waited longest for a request.
+    """One connection. Beyond `MOST`, a new one replaces the one that waits longest for a request.
 
-    So a flood of connections that ask nothing closes its own, and a connection that asks at once is answered.
+    So a flood of idle connections closes its own, and a connection that sends a request is
+    answered.
     """
 
     _late: TimerHandle | None = None
     _since = 0.0
 
     def connection_made(self, transport: Transport) -> None:
-        """Count it, and make room for it."""
+        """Count the connection, and close the longest waiting one above the limit."""
         super().connection_made(transport)
         self._since = self.loop.time()
         self._watch()
         if len(self.server_state.connections) > MOST:
             waiting = [one for one in self.server_state.connections if one.waits]
-            min(waiting, key=lambda one: one._since)._close()  # this one, where all others are answered
+            min(waiting, key=lambda one: one._since)._close()  # may be this one, if all others are being answered
 
     def data_received(self, data: bytes) -> None:
-        """Read on; see whether a request has begun."""
+        """Read on, and check whether a request has begun."""
         try:
             super().data_received(data)
-        except h11.LocalProtocolError:  # uvicorn refuses a request while it answers the one before
+        except h11.LocalProtocolError:  # uvicorn refuses a request during the answer to the previous one
             self._close()
         self._watch()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Forget it."""
+        """Remove the connection."""
         self._unwatch()
         super().connection_lost(error)
 
     @property
     def waits(self) -> bool:
-        """Whether the head of a request is still to come, or to be completed."""
+        """Whether a request's head is missing or incomplete."""
         return self.cycle is None or bool(self.cycle.response_complete)
 
     def _watch(self) -> None:
@@ -61,17 +62,18 @@ class Connection(H11Protocol):  # type: ignore[misc] # uvicorn's types are not f
             self._late = None
 
     def _end(self) -> None:
-        if self.conn.trailing_data[0]:  # a browser also opens connections on which it asks nothing
+        if self.conn.trailing_data[0]:  # a browser also opens connections without a request
             self.transport.write(TOO_LATE)
         self.server_state.connections.discard(self)
         self.transport.close()
 
     def _close(self) -> None:
-        self.server_state.connections.discard(self)  # at once: others may be made before it is lost
+        self.server_state.connections.discard(self)  # at once: new connections may arrive before this one is lost
         self.transport.abort()
 
 
 def limits() -> dict[str, Any]:
-    """What uvicorn's config takes."""
-    # It also accepts so many connections in a row, before it reads what the last ones asked: well below MOST.
+    """Return arguments for uvicorn's config."""
+    # The backlog is also the number of connections accepted in a row, before their requests are
+    # read: well below MOST.
     return {"http": Connection, "ws": "none", "backlog": MOST // 4}

@@ -1,4 +1,4 @@
-"""The sliders of a model: the config keys that change a tensor, each with the values that it can be moved to."""
+"""Describe a model's sliders: config keys that change a tensor, with their possible values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from tallystick.core.ledger import Ledger
 
-# How configs call what people know by one word. What has no word here is moved too, under its own name.
+# Common words for config keys. Other keys get a slider too, under their own name.
 WORDS = {
     "layers": ("n_layer", "n_layers", "num_hidden_layers", "num_layers"),
     "width": ("n_embd", "hidden_size", "emb_dim", "d_model", "n_embed"),
@@ -20,17 +20,17 @@ WORDS = {
     "tying": ("tie_word_embeddings",),
 }
 _WORD_OF = {key: word for word, keys in WORDS.items() for key in keys}
-STOPS = 48  # of a slider whose values are many
-REACH = 4  # times smaller or larger than the config's
+STOPS = 48  # most values of a slider
+REACH = 4  # a slider reaches up to 4 times the config's value, or to 8
 
 
 def controls(ledger: Ledger) -> list[dict[str, Any]]:
-    """What can be set, in the order of the words above: ``key``, ``word``, ``value``, and the ``stops`` of a slider.
+    """Return the controls in order of `WORDS`: ``key``, ``word``, ``value``, and slider ``stops``.
 
     A flag has no stops. A model without a config has no controls.
     """
     recipe = ledger.model.recipe
-    if recipe is None or ledger.evidence.described is not None:  # a checkpoint's own tensors do not move
+    if recipe is None or ledger.evidence.described is not None:  # a checkpoint's tensors cannot change
         return []
     values = {key: _value(key, recipe.values) for key in recipe.values}
     found = [
@@ -48,7 +48,7 @@ def controls(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 def _value(key: str, values: Any) -> Any:
-    """The value of a key; heads that nobody set for keys and values are as many as those of queries."""
+    """Return a key's value; an unset number of KV heads is the number of query heads."""
     if values[key] is None and _WORD_OF.get(key) == "KV heads":
         return _of("heads", values)
     return values[key]
@@ -59,7 +59,7 @@ def _of(word: str, values: Any) -> Any:
 
 
 def _stops(key: str, value: int, values: Any) -> list[int]:
-    """Values that can be moved to: heads that divide, widths that heads divide, anything else in even steps."""
+    """Return a slider's values: heads that divide, widths that heads divide, else even steps."""
     word = _WORD_OF.get(key)
     width, heads, groups = (_of(name, values) for name in ("width", "heads", "KV heads"))
     if word == "KV heads" and heads:
@@ -72,5 +72,5 @@ def _stops(key: str, value: int, values: Any) -> list[int]:
     least = (_of("experts for a token", values) or 1) if word == "experts" else 1
     step = 2 * heads if word == "width" and heads else 1
     most = max(REACH * value, 8) // step or 1
-    every = 1 << ((most - 1) // STOPS).bit_length()  # round numbers: powers of two
+    every = 1 << ((most - 1) // STOPS).bit_length()  # steps are powers of two
     return sorted({value, *(step * number for number in range(every, most + 1, every) if step * number >= least)})

@@ -1,4 +1,4 @@
-"""The worker as the server sees it: asked in turn, ended when it takes too long, and started again."""
+"""Control the worker process: ask it in turn, end it if it is too slow, restart it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from contextlib import suppress
 
 from tallystick.isolation.pipes import LENGTH_BYTES
 
-SECONDS = 20.0  # for one answer; building a foreign model type with transformers takes some
-MOST_WAITING = 8  # requests; the page sends one at a time
+SECONDS = 20.0  # for one answer; transformers needs some to build a foreign model type
+MOST_WAITING = 8  # queued requests; the page sends one at a time
 
 
 class Worker:
-    """One process that answers for one server."""
+    """One worker process of one server."""
 
     def __init__(self, source: str | None, *, seconds: float = SECONDS) -> None:
         self.source, self.seconds = source, seconds
@@ -26,7 +26,7 @@ class Worker:
         self._waiting = 0
 
     async def ask(self, body: bytes) -> bytes:
-        """The JSON of the answer to a request. Where it is cancelled while it is computed, the process is ended."""
+        """Return the JSON of the answer to a request; cancelling the call ends the process."""
         if self._waiting == MOST_WAITING:
             return json.dumps({"error": f"{MOST_WAITING} requests are waiting already: try again"}).encode()
         self._waiting += 1
@@ -43,7 +43,7 @@ class Worker:
                 why = f"this takes more than {self.seconds:g} seconds, and was stopped"
             except (asyncio.IncompleteReadError, ConnectionError):
                 why = "the process that computes ended over this"
-            except asyncio.CancelledError:  # an answer half read would be taken for the next one's
+            except asyncio.CancelledError:  # half an answer would be read as the next request's answer
                 await self.end()
                 raise
             await self.end()
@@ -53,7 +53,7 @@ class Worker:
         if self._process is None or self._process.returncode is not None:
             words = [] if self.source is None else [self.source]
             self._process = await asyncio.create_subprocess_exec(
-                # -P: a json.py in the current folder is not Python's own.
+                # -P: a json.py in the current folder must not shadow Python's own.
                 sys.executable,
                 "-P",
                 "-m",
@@ -61,7 +61,7 @@ class Worker:
                 *words,
                 stdin=PIPE,
                 stdout=PIPE,
-                start_new_session=True,  # Ctrl-C in the terminal is for the server, which ends it
+                start_new_session=True,  # Ctrl-C in the terminal is for the server, which ends the worker
             )
         requests, replies = self._process.stdin, self._process.stdout
         if requests is None or replies is None:
@@ -82,7 +82,7 @@ class Worker:
 
 
 def _kill(process: Process) -> None:
-    """Kill it, and where it leads a group of processes those that it started."""
+    """Kill the process, and its process group if it leads one."""
     if hasattr(os, "killpg"):
         os.killpg(process.pid, signal.SIGKILL)
     else:

@@ -1,4 +1,4 @@
-"""What the page asks, each part checked: a model and what is set over it, how it is run, how it is drawn."""
+"""Validate the page's requests: the model, its settings, run options and picture options."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from tallystick.derivations.reader import LARGEST_TEXT
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.presets import PRESETS
 
-MOST_CONFIG = 1_000_000  # characters of a pasted config: real ones have some thousands
+MOST_CONFIG = 1_000_000  # characters of a pasted config; real ones have some thousands
 MOST_NAME = 200
-MOST_SET = 1_000  # keys: the largest configs have some hundreds
+MOST_SET = 1_000  # config keys; the largest configs have some hundreds
 NARROWEST, WIDEST = 280, 1600  # pixels of a picture
 
 
 class PageRequest:
     """One request of the page.
 
-    `source` is what the command was started with: of the files and the code of this machine the page may name that alone.
+    `source` is the command's own source. It is the only file or code of this machine that a request
+    may name.
     """
 
     def __init__(self, request: object, source: str | None) -> None:
@@ -31,25 +32,25 @@ class PageRequest:
 
     @property
     def wanted(self) -> list[str]:
-        """The names of the answers."""
+        """The names of the requested answers."""
         wanted = self._values.get("wanted")
         if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
             raise BadInput(f"wanted is {shown(wanted)}, expected a list of the names of answers", code="bad-value")
         return list(dict.fromkeys(wanted))
 
     def ledger(self, model: str = "model", settings: str = "set") -> Ledger:
-        """The model that is asked about, or the `other` one."""
+        """Return the ledger of the model in question, or of the `other` one."""
         return _ledger(
             _written(_object(self._values.get(model, {}), model)), _written(self.settings(settings)), self._source
         )
 
     def word(self, model: str = "model") -> str:
-        """What a command line has in the model's place: a name, or the file that was pasted or dropped."""
+        """Return the model's word in a command line: a name, or the pasted or dropped file."""
         given = _object(self._values.get(model), model)
         return _text(given, "name", MOST_NAME) if "name" in given else _file(given)
 
     def settings(self, name: str = "set") -> dict[str, Any]:
-        """Config keys to set."""
+        """Return the config keys to set."""
         found = _object(self._values.get(name, {}), name)
         if len(found) > MOST_SET:
             raise BadInput(
@@ -58,7 +59,7 @@ class PageRequest:
         return found
 
     def options(self, name: str, known: Mapping[str, type]) -> dict[str, Any]:
-        """Options of an answer by their names; what is null or empty is not said."""
+        """Return an answer's options by name, without those that are null or empty."""
         given = {
             key: value for key, value in _object(self._values.get(name, {}), name).items() if value not in (None, "")
         }
@@ -73,7 +74,7 @@ class PageRequest:
         return given
 
     def choice(self, name: str, among: tuple[str, ...]) -> str:
-        """One of some words, the first where nothing is said."""
+        """Return one of several words; the first if none is given."""
         value = self._values.get(name, among[0])
         if value not in among:
             raise BadInput(f"{name} is {shown(value)}, expected one of {', '.join(among)}", code="bad-value")
@@ -81,17 +82,17 @@ class PageRequest:
 
     @property
     def claim(self) -> str:
-        """A claimed count."""
+        """The claimed count."""
         return _text(self._values, "claim", MOST_NAME)
 
     @property
     def text(self) -> str:
-        """A derivation."""
+        """The derivation's text."""
         return _text(self._values, "text", LARGEST_TEXT - 1)
 
     @property
     def width(self) -> int:
-        """Pixels for a picture."""
+        """The picture's width in pixels."""
         width = self._values.get("width", WIDEST)
         if type(width) is not int:
             raise BadInput(f"width is {shown(width)}, expected pixels", code="bad-value")
@@ -99,13 +100,13 @@ class PageRequest:
 
 
 def _written(part: dict[str, Any]) -> str:
-    """A part of the request as JSON: what a ledger is remembered by."""
+    """Return a part of the request as JSON, as a cache key."""
     return json.dumps(part, sort_keys=True)
 
 
 @lru_cache(maxsize=8)
 def _ledger(model: str, settings: str, source: str | None) -> Ledger:
-    """The ledger of a model; moving a slider asks several answers of one."""
+    """Return a model's ledger, cached because one slider movement asks for several answers."""
     from tallystick import count
 
     given, overrides = json.loads(model), json.loads(settings)
@@ -123,7 +124,7 @@ def _ledger(model: str, settings: str, source: str | None) -> Ledger:
 
 
 def forget() -> None:
-    """Free what is remembered of the models before."""
+    """Clear the cache of ledgers."""
     _ledger.cache_clear()
 
 

@@ -1,4 +1,4 @@
-"""Who may ask: whoever has the address with its token, from this machine, in so many bytes."""
+"""Check requests: loopback host, session token, Origin, body size and time."""
 
 from __future__ import annotations
 
@@ -13,44 +13,45 @@ from tallystick.unforeseen import line_of, traceback_of
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST_BYTES = 16_000_000  # of a request: the header of a checkpoint of some 100,000 tensors
+MOST_BYTES = 16_000_000  # of a request: the header of a checkpoint with some 100,000 tensors
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-BODY_SECONDS = 20.0  # from the end of its head until a request is complete
+BODY_SECONDS = 20.0  # from the end of a request's head to its last byte
 TOO_SLOW = f"A request may take {BODY_SECONDS:g} seconds to come, and this one takes longer."
 TOO_LARGE = f"A request may have {MOST_BYTES // 1_000_000} MB at most, and this one has more: it was not read."
 HEADERS = {
-    # blob: is how the page hands out a picture that it holds already. Nothing is loaded from elsewhere, nothing inline runs.
+    # blob: lets the page download a picture that it already has. Nothing is loaded from other
+    # hosts, and nothing inline runs.
     "content-security-policy": "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",  # the address holds the token
+    "referrer-policy": "no-referrer",  # because the address contains the token
     "x-content-type-options": "nosniff",
 }
 
 
 class TooLarge(Exception):
-    """More bytes than a request may have, raised as they are read."""
+    """Error for a request with too many bytes, raised while reading."""
 
 
 class TooSlow(Exception):
-    """A request whose bytes take too long to come, raised as they are read."""
+    """Error for a request whose bytes arrive too slowly, raised while reading."""
 
 
 class SecurityMiddleware:
-    """Lets through what the page itself asks, and answers everything else with a refusal that tells nothing."""
+    """ASGI middleware that passes the page's own requests, and refuses others without details."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self.app, self.token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # a web socket, which the server then closes
+            return  # the server closes the web socket
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         refusal = self._refused(scope["path"], headers)
         if refusal is not None:
@@ -78,16 +79,17 @@ class SecurityMiddleware:
 
         try:
             await self.app({**scope, "root_path": f"/{self.token}"}, counted, guarded)
-        except Exception as error:  # answered with 500
+        except Exception as error:  # the client gets status 500
             sys.stderr.write(f"{traceback_of(error)}tallystick: {line_of(error)}\n")
 
     def _refused(self, path: str, headers: dict[str, str]) -> tuple[int, str] | None:
-        """The status and the words for whoever is refused; None lets through."""
+        """Return status and text of a refusal, or None to pass the request."""
         if not path.startswith("/"):  # OPTIONS *, CONNECT host:port, a whole URL, a word
             return 400, "This server answers requests for a path alone."
         host = headers.get("host", "")
         if host.rpartition(":")[0] not in LOOPBACK and host not in LOOPBACK:
-            # Another site may name this machine by a host of its own, and would then pass for the page's own origin.
+            # Another site could resolve its own host name to this machine (DNS rebinding), and
+            # would then pass as the page's origin.
             return 403, "This server answers to 127.0.0.1 and localhost alone."
         if headers.get("origin", f"http://{host}") != f"http://{host}":
             return 403, "This server answers its own page alone, not another site's."
@@ -109,7 +111,7 @@ def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 async def _say(send: Send, status: int, words: str) -> None:
     body = f"{words}\n".encode()
-    # Closed, because what is left of the request is not read.
+    # Closed, because the rest of the request is not read.
     own = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), "connection": "close"}
     await send({"type": "http.response.start", "status": status, "headers": _encoded({**HEADERS, **own}.items())})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""The server run on a port of this machine until it is interrupted, and the browser opened on it."""
+"""Run the server on a local port until it is interrupted, and open the browser."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from tallystick.web.app import app
 from tallystick.web.connections import limits
 
 HOST = "127.0.0.1"
-QUEUED = 1024  # connections that nobody has accepted yet
+QUEUED = 1024  # connections waiting to be accepted
 
 
 def serve(source: str | None, settings: Mapping[str, Any], *, port: int, browser: bool) -> None:
-    """Serve the page until interrupted; its address is printed once it can be opened.
+    """Serve the page until interrupted; print its address once it can be opened.
 
     Args:
-        source: what it shows first; None is a preset.
-        settings: config keys to set over that.
-        port: of this machine; 0 takes a free one.
-        browser: whether to open one.
+        source: the source shown first; None is a preset.
+        settings: config keys to set over the source.
+        port: a port of this machine; 0 takes a free one.
+        browser: whether to open a browser.
+
+    Raises:
+        BadInput: if the port cannot be used.
     """
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -45,17 +48,18 @@ def serve(source: str | None, settings: Mapping[str, Any], *, port: int, browser
         if browser:
             threading.Thread(target=_open, args=(address,), daemon=True).start()
 
-    # No access log: it would show the token. No warnings: each request that is no HTTP would give one.
+    # No access log: it would show the token. No warnings: uvicorn warns about each request that is
+    # not HTTP.
     config = uvicorn.Config(
         app(token, source, settings), log_level="error", access_log=False, server_header=False, **limits()
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of a coroutine that Ctrl-C came before
+        warnings.simplefilter("ignore", RuntimeWarning)  # about a coroutine that Ctrl-C interrupted before it ran
         _Server(config, ready).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):  # type: ignore[misc] # its types are not followed
-    """Says when it can be asked."""
+    """A uvicorn server that calls `ready` when it accepts requests."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)

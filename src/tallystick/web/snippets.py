@@ -1,4 +1,4 @@
-"""The command line and the Python that give what the page shows."""
+"""Write the command line and the Python code that give the page's answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import Any
 
 
 def command(name: str, *words: str, sets: Mapping[str, Mapping[str, Any]], **options: Any) -> str:
-    """A line for the terminal.
+    """Return a command line.
+
+    Args:
+        name: the command.
+        words: its positional arguments.
+        sets: config keys and values of each ``--set`` option.
+        options: further options, by Python name.
 
     >>> command("memory", "gpt2", sets={"--set": {"n_layer": 24}}, kv_dtype="fp8")
     'tallystick memory gpt2 --set n_layer=24 --kv-dtype fp8'
@@ -24,7 +30,12 @@ def command(name: str, *words: str, sets: Mapping[str, Mapping[str, Any]], **opt
 
 
 def python(name: str, *models: tuple[str, Mapping[str, Any]] | str, **options: Any) -> str:
-    """Lines of Python.
+    """Return lines of Python.
+
+    Args:
+        name: the function of tallystick.
+        models: a word, or a source with its settings.
+        options: keyword arguments.
 
     >>> print(python("memory", ("gpt2", {"n_layer": 24}), batch=8))
     import tallystick
@@ -45,7 +56,7 @@ def _model(word: str, settings: Mapping[str, Any], *, alone: bool) -> str:
 
 
 def _json(value: Any) -> str:
-    """A value as ``--set`` reads it: a word that would be read as JSON is quoted."""
+    """Return a value for ``--set``; quote a word that would be parsed as JSON."""
     if isinstance(value, str):
         try:
             json.loads(value)

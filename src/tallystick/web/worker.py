@@ -1,4 +1,4 @@
-"""The process that answers, one request after another, so that one which takes too long can be ended."""
+"""The worker process: answers requests in turn, so that a slow one can be ended."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tallystick.unforeseen import line_of
 from tallystick.web.answers import answers
 from tallystick.web.request import forget
 
-MEMORY = 2_000_000_000  # bytes, on Linux; torch, transformers and a large header take some 600 MB
-MOST_REPLY = 50_000_000  # bytes; the answer to the largest header has a third of that
+MEMORY = 2_000_000_000  # bytes, on Linux; torch, transformers and a large header take about 600 MB
+MOST_REPLY = 50_000_000  # bytes; the answer to the largest header has a third of this
 
 
 def serve(source: str | None, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer until the requests end."""
+    """Answer requests until their stream ends."""
     while (request := receive(requests)) is not None:
         send_encoded(reply_to(request, source), replies)
 
 
 def reply_to(body: bytes, source: str | None) -> bytes:
-    """The JSON that is answered to a request; ``error`` in it where there is no answer, whatever the reason."""
+    """Return the JSON reply to a request; it contains ``error`` if there is no answer."""
     try:
         return _encoded(answers(_request(body), source))
-    except BaseException as error:  # the next request is answered
+    except BaseException as error:  # the next request must still be answered
         line = line_of(error)
         if isinstance(error, MemoryError):
             forget()
@@ -55,7 +55,7 @@ def _encoded(reply: dict[str, Any]) -> bytes:
 
 
 def main() -> None:
-    """Answer what standard input asks, within the memory that this process may have."""
+    """Answer the requests on standard input, within this process's memory limit."""
     no_core_dump()
     limit_memory(MEMORY)
     gc.set_threshold(200_000)  # as on the command line

@@ -1,1 +1,1 @@
-"""Why two models differ in size: causes that sum exactly to the difference."""
+"""Explain why two models differ in size, by causes that sum exactly to the difference."""

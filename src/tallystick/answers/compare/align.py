@@ -1,7 +1,8 @@
-"""Laying the tensors of two models beside each other: by their names as far as these go, then by structure.
+"""Match the tensors of two models: by name if possible, then by structure.
 
-Structure is what a tensor is for, its layer, its order there, and its shape, transposed or not; queries, keys and values
-in one tensor are laid beside the three of them. What has no counterpart is left alone, never forced.
+Structure is a tensor's role, layer, order in the layer, and shape, transposed or not. A fused QKV
+tensor is matched with the three separate ones. A tensor without a counterpart stays alone; no match
+is forced.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
 from tallystick.core.ledger import Axis
 from tallystick.core.packed_names import model_name
 
-# Modules that only wrap another, and what PEFT calls the layer that it adapts.
+# Modules that only wrap another module, and PEFT's names for an adapted layer.
 _WRAPPER = re.compile(
     r"(?:(?<=\.)|^)(?:base_model\.model|module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module"
     r"|base_layer|original_module)\."
@@ -28,7 +29,7 @@ ADAPTER = re.compile(r"(^|[._])(lora_\w+|modules_to_save|ia3_l|prompt_encoder|pr
 
 
 class Pair(NamedTuple):
-    """Groups of one model and their counterparts in the other, over the same layers; one side is empty where there is none."""
+    """Groups of one model and their counterparts in the other; one side may be empty."""
 
     a: tuple[TensorGroup, ...]
     b: tuple[TensorGroup, ...]
@@ -36,16 +37,26 @@ class Pair(NamedTuple):
 
 
 def unwrapped(name: str) -> str:
-    """A name without those of wrappers.
+    """Return a name without the names of wrapper modules.
 
-    >>> unwrapped("module._orig_mod.lm_head.weight"), unwrapped("base_model.model.h.{}.c_attn.base_layer.weight")
-    ('lm_head.weight', 'h.{}.c_attn.weight')
+    >>> unwrapped("module._orig_mod.lm_head.weight")
+    'lm_head.weight'
+    >>> unwrapped("base_model.model.h.{}.c_attn.base_layer.weight")
+    'h.{}.c_attn.weight'
     """
     return model_name(_WRAPPER.sub("", name))
 
 
 def align(a: Sequence[TensorGroup], b: Sequence[TensorGroup]) -> list[Pair]:
-    """Every group of both, each layer of it once: in pairs where they belong together, alone where they do not."""
+    """Match two models' groups; each layer of each group is in exactly one pair.
+
+    Args:
+        a: groups of the first model.
+        b: groups of the second model.
+
+    Returns:
+        Pairs of counterparts; a group without a counterpart is a pair with one empty side.
+    """
     table = _Table(a, b)
     table.match("name", _wholly)
     table.match("name", lambda group: group.name)
@@ -72,18 +83,18 @@ def align(a: Sequence[TensorGroup], b: Sequence[TensorGroup]) -> list[Pair]:
 
 
 def in_common(pairs: Iterable[Pair]) -> bool:
-    """Whether two models have anything in common: vectors of like purpose in unlike models are no likeness."""
+    """Return whether two models share tensors; vectors matched by structure do not count."""
     return any(
         pair.a and pair.b and (pair.how != "structure" or all(len(group.shape) > 1 for group in (*pair.a, *pair.b)))
         for pair in pairs
     )
 
 
-# -- what makes two groups alike; a key that is false fits nothing -------------------------------
+# -- keys under which two groups match; a false key matches nothing -------------------------------
 
 
 def _wholly(group: TensorGroup) -> Hashable:
-    """Alike in everything: experts of one name may come in several shapes."""
+    """Equal in everything but layers: experts of one name may come in several shapes."""
     return group._replace(layers=NOWHERE)
 
 
@@ -105,7 +116,7 @@ def _by_slot(group: TensorGroup) -> Hashable:
 
 
 def _by_slot_and_size(group: TensorGroup) -> Hashable:
-    """Alike where one library keeps the heads in a dimension of their own."""
+    """Match attention tensors of libraries that keep the heads in their own dimension."""
     known = _structural(group) and group.slot and group.role == "attention"
     return known and (group.slot, group.kind, group.layered, group.size)
 
@@ -115,7 +126,7 @@ def _by_shape(group: TensorGroup) -> Hashable:
 
 
 def _by_shape_but_gates(group: TensorGroup) -> Hashable:
-    """A plain MLP has what a gated one has, but for the gate."""
+    """Match a plain MLP with a gated one, without the gate."""
     return group.slot != "gate" and _by_shape(group)
 
 
@@ -138,31 +149,31 @@ def _by_shape_alone(group: TensorGroup) -> Hashable:
 
 
 def _by_shape_unnamed(group: TensorGroup) -> Hashable:
-    """What a name tells nothing of may be any; two whose names tell different things are not one."""
+    """Match groups whose name tells no role with any group; known roles must not contradict."""
     return group.role == "other" and _by_shape_alone(group)
 
 
 def _turned(group: TensorGroup) -> tuple[int, ...]:
-    """A shape that is equal for a matrix and its transpose."""
+    """Return a shape that is equal for a matrix and its transpose."""
     return tuple(sorted(group.inner)) if len(group.inner) == 2 else group.inner
 
 
-# -- the work in progress -------------------------------------------------------------------------
+# -- matching in progress -------------------------------------------------------------------------
 
 _Key = Callable[[TensorGroup], Hashable]
 
 
 class _Table:
-    """What is paired so far, and what is left on each side."""
+    """The pairs found so far, and the unmatched groups of each side."""
 
     def __init__(self, a: Sequence[TensorGroup], b: Sequence[TensorGroup]) -> None:
         self.a, self.b = list(a), list(b)
         self.pairs: list[Pair] = []
 
     def match(self, how: str, key: _Key, key_of_b: _Key | None = None, *, even: bool = False) -> None:
-        """Pair groups whose keys are equal: the first name with the first, the second with the second.
+        """Pair groups with equal keys, in order of their names.
 
-        `even` leaves alone what has more names on one side than on the other.
+        With `even`, a key with more names on one side than on the other is skipped.
         """
         left, right = _grouped(self.a, key), _grouped(self.b, key_of_b or key)
         before = len(self.pairs)
@@ -174,7 +185,7 @@ class _Table:
         self._leave(before)
 
     def match_fused(self, whole: str, pieces: Sequence[str]) -> None:
-        """Pair a projection that holds several with these, whichever side has which."""
+        """Pair a fused projection with its separate pieces, whichever model has the fused one."""
         left, right = _grouped(self.a, _by_slot), _grouped(self.b, _by_slot)
         before = len(self.pairs)
         for slots, others, turned in ((left, right, False), (right, left, True)):
@@ -188,7 +199,7 @@ class _Table:
         self._leave(before)
 
     def match_experts(self) -> None:
-        """Pair what is left of experts that are as many and as large, however they are cut and stored."""
+        """Pair remaining experts of equal number and size, however they are split or stored."""
         left, right = (
             [s for s in side if s.role == "experts" and s.kind == "matrix" and _structural(s)]
             for side in (self.a, self.b)
@@ -196,7 +207,7 @@ class _Table:
         before = len(self.pairs)
         for layers in {group.layers for group in left}:
             ones, others = ([s for s in side if s.layers == layers] for side in (left, right))
-            counts = {s.experts for s in (*ones, *others)} - {1}  # 1 where all of them are one matrix
+            counts = {s.experts for s in (*ones, *others)} - {1}  # 1 if all experts are in one matrix
             if others and len(counts) < 2 and _size(ones) == _size(others):
                 self.pairs.append(Pair(tuple(ones), tuple(others), "structure"))
         self._leave(before)
@@ -214,7 +225,7 @@ class _Table:
                 self.pairs.append(Pair(cut[: len(ones)], cut[len(ones) :], how))
 
     def _leave(self, before: int) -> None:
-        """Take what was paired since `before` out of what is left."""
+        """Remove the groups that were paired since `before` from the unmatched ones."""
         new = self.pairs[before:]
         if not new:
             return
@@ -227,7 +238,7 @@ class _Table:
 
 
 def _of_any_rank(slots: Mapping[Hashable, dict[str, list[TensorGroup]]], key: _Slot) -> list[TensorGroup]:
-    """What has a key, or its name at least: some libraries keep heads in a dimension of their own."""
+    """Return the groups of a key, or of the same key with one dimension more or fewer."""
     ranks = (key.rank, key.rank + 1, key.rank - 1)
     return next((_all(slots[at]) for rank in ranks if (at := key._replace(rank=rank)) in slots), [])
 
@@ -249,7 +260,7 @@ def _grouped(groups: Iterable[TensorGroup], key: _Key) -> dict[Hashable, dict[st
 
 
 def _covering(groups: Iterable[TensorGroup], edges: Sequence[int]) -> dict[int, TensorGroup]:
-    """For each stretch between two edges, counted from 0, the first group that has its layers."""
+    """Return, for each interval between two edges, the first group with those layers."""
     found: dict[int, TensorGroup] = {}
     for group in groups:
         for place in range(bisect_left(edges, group.layers.start), bisect_left(edges, sum(group.layers))):
@@ -258,7 +269,7 @@ def _covering(groups: Iterable[TensorGroup], edges: Sequence[int]) -> dict[int, 
 
 
 def without(group: TensorGroup, gone: Sequence[Axis]) -> list[TensorGroup]:
-    """What is left of a group without some of its layers."""
+    """Return the remaining parts of a group after some of its layers are removed."""
     if not gone:
         return [group]
     rest, start = [], group.layers.start

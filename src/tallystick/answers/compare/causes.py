@@ -1,4 +1,4 @@
-"""Each difference between two models in words: what kind it is, which dimension, and by how many parameters."""
+"""Word each difference between two models: its kind, its dimension, and its parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tallystick.core.ledger import EMBEDDING_ROLES, Axis
 
 TIES = ("tie-lost", "tie-gained")
 
-# What has no counterpart, by its name where that tells.
+# Words for tensors without a counterpart, if their names tell what they are.
 _NOUNS = tuple(
     (re.compile(pattern), word, said)
     for pattern, word, said in (
@@ -36,32 +36,32 @@ _NOUNS = tuple(
     )
 )
 
-# Vocabularies are padded for the sake of tensor cores and of sharding: to 64 more often than to any other.
+# Vocabularies are padded for tensor cores and for sharding, most often to a multiple of 64.
 PADDINGS = (64, 128, 256, 512, 32, 16, 8)
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason why two models differ: `cause` is a stable word, `what` says it, `parameters` is what it adds."""
+    """One cause of a difference: a stable word, a description, and its parameters."""
 
     cause: str
     what: str
     parameters: int
-    names: tuple[str, ...]  # tensors, with * for the numbers of layers and experts
-    keys: tuple[str, ...] = ()  # the config keys that make it, where the configs tell
+    names: tuple[str, ...]  # tensors, with * for layer and expert numbers
+    keys: tuple[str, ...] = ()  # the config keys that cause it, if configs are known
 
 
 def tie_cause(
     tied: Mapping[str, str], parameters: int, *, lost: bool, keys: tuple[str, ...] = (), unlike: str = ""
 ) -> Cause:
-    """Ties that only one of the models has: each name with the one that holds its storage.
+    """Return the cause for ties that only one of the models has.
 
     Args:
-        tied: the names with their holders.
-        parameters: what the second model has more.
-        lost: whether the first model has the ties, and not the second.
+        tied: each tied name, with the name that holds its storage.
+        parameters: parameters that the second model has in addition.
+        lost: whether the first model has the ties and the second does not.
         keys: the config keys that say so.
-        unlike: what the first model is called, where nothing says that both were meant to be tied.
+        unlike: label of the first model, if nothing says that both should be tied.
     """
     word = "tie-lost" if lost else "tie-gained"
     if unlike:
@@ -73,7 +73,7 @@ def tie_cause(
 
 
 def padded(old: int, new: int) -> str:
-    """What to add to a vocabulary's change where it is a padding.
+    """Return the words to add to a vocabulary's change if it is padding.
 
     >>> padded(50257, 50304), padded(50257, 50258)
     (' (padded to a multiple of 64)', '')
@@ -83,26 +83,33 @@ def padded(old: int, new: int) -> str:
 
 
 def in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
-    """The largest first; of equal ones, ties."""
+    """Sort the causes by size, largest first, with ties first among equals."""
     return tuple(sorted(causes, key=lambda cause: (-abs(cause.parameters), cause.cause not in TIES)))
 
 
 class Side(NamedTuple):
-    """What must be known of a whole model to put one difference in words."""
+    """Facts about one whole model that are needed to word a difference."""
 
     label: str
-    width: int  # of the stream between the layers; 0 where nothing tells
-    layers: tuple[Axis, ...]  # that some tensor stands in, as few runs as there are gaps
-    stacks: frozenset[str]  # names before the number of a layer that the other model has too
-    experts: bool  # whether it has any, or a router to them
-    meant: frozenset[str]  # names that are meant to be tied, whether they are or not
-    twice: Mapping[str, str]  # names of what it stores twice, with the words for that
+    width: int  # hidden size of the residual stream; 0 if unknown
+    layers: tuple[Axis, ...]  # layers that some tensor is in, as few runs as there are gaps
+    stacks: frozenset[str]  # name prefixes before the layer number that the other model has too
+    experts: bool  # whether it has experts or a router
+    meant: frozenset[str]  # names that should be tied, whether they are or not
+    twice: Mapping[str, str]  # names that it stores twice, with the words for that
 
     @classmethod
     def of(
         cls, label: str, groups: Sequence[TensorGroup], paired: Iterable[TensorGroup], meant: Iterable[str] = ()
     ) -> Side:
-        """Read it from all groups, from those that have a counterpart, and from what the model says of its ties."""
+        """Collect the facts from all groups, from the paired ones, and from the declared ties.
+
+        Args:
+            label: name of the model in sentences.
+            groups: all groups of the model.
+            paired: the groups with a counterpart in the other model.
+            meant: names that should be tied.
+        """
         own = [group for group in groups if not group.buffer and not ADAPTER.search(group.name)]
         norms = [group.shape[0] for group in own if group.role == "norm" and len(group.shape) == 1]
         tables = [group.shape[-1] for group in own if group.role == "token_embedding" and group.shape]
@@ -114,12 +121,12 @@ class Side(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """How many layers."""
+        """Number of layers."""
         return sum(layers.length for layers in self.layers)
 
 
 def _twice(groups: Sequence[TensorGroup], label: str) -> dict[str, str]:
-    """Projections that one model holds both fused and split, each with how to say so of it."""
+    """Return the projections that one model holds both fused and split, with words for each."""
     modules: dict[tuple[object, ...], dict[str, list[TensorGroup]]] = {}
     for group in groups:
         if group.slot and not group.shared:
@@ -139,7 +146,7 @@ def _twice(groups: Sequence[TensorGroup], label: str) -> dict[str, str]:
 
 
 def _joined(runs: Iterable[Axis]) -> tuple[Axis, ...]:
-    """Runs of numbers without those that overlap or touch."""
+    """Merge runs of numbers that overlap or touch."""
     joined: list[Axis] = []
     for start, length in sorted(runs):
         if joined and start <= sum(joined[-1]):
@@ -151,7 +158,13 @@ def _joined(runs: Iterable[Axis]) -> tuple[Axis, ...]:
 
 
 def causes_of(pairs: Sequence[Pair], a: Side, b: Side) -> list[Cause]:
-    """All differences, those of one kind and one wording added up."""
+    """Return all differences; differences of one kind and wording are summed.
+
+    Args:
+        pairs: the matched groups, from `align`.
+        a: facts about the first model.
+        b: facts about the second model.
+    """
     counterparts = {one.name: pair.b[0].title for pair in pairs if pair.b for one in pair.a}
     sums: dict[tuple[str, str], tuple[int, dict[str, None]]] = {}
     for pair in pairs:
@@ -161,7 +174,7 @@ def causes_of(pairs: Sequence[Pair], a: Side, b: Side) -> list[Cause]:
     return [Cause(word, what, parameters, tuple(names)) for (word, what), (parameters, names) in sums.items()]
 
 
-# -- a group that both have ----------------------------------------------------------------------
+# -- a group in both models -----------------------------------------------------------------------
 
 
 def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iterator[Cause]:
@@ -195,7 +208,7 @@ def _packed(group: TensorGroup) -> bool:
 
 
 def _stored_otherwise(pair: Pair, label_a: str, label_b: str) -> str | None:
-    """That two sides of a pair are the same, where it does not show in their shapes: fused, stacked, or both."""
+    """Word how equal tensors are stored differently: fused, stacked, or both."""
     stacked = [group.role == "experts" and group.each == 1 for group in (pair.a[0], pair.b[0])]
     if len(pair.a) == len(pair.b) == 1 and stacked[0] == stacked[1]:
         return None
@@ -215,7 +228,7 @@ class _Dimension(NamedTuple):
 
 
 def _dimensions(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
-    """One dimension after the other changed from a's size to b's: what each adds."""
+    """Change one dimension after another from a's size to b's, and yield what each adds."""
     mine, others = _named(pair.a, a.width), _named(pair.b, b.width)
     names = tuple(group.title for group in pair.b)
     layers = pair.a[0].layers.length
@@ -232,20 +245,20 @@ def _dimensions(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
         word, what = old.word, f"{old.said} {old.size:,} → {new.size:,}"
         if word == "vocabulary":
             what += padded(old.size, new.size)
-        if a.width != b.width and old.size * b.width == new.size * a.width:  # 4d → 4d' is no change of its own
+        if a.width != b.width and old.size * b.width == new.size * a.width:  # 4d → 4d' is not a change of its own
             word, what = "width", f"width {a.width:,} → {b.width:,}"
         yield Cause(word, what, (prod(sizes) - before) * layers, names)
 
 
 def _reshaped(pair: Pair, names: tuple[str, ...]) -> Cause:
-    """A group whose dimensions are not those of its counterpart."""
+    """Return the cause for a group whose dimensions differ in kind from its counterpart's."""
     gap = _count(pair.b) - _count(pair.a)
     shapes = (" + ".join("×".join(map(str, group.shape)) for group in groups) for groups in (pair.a, pair.b))
     return Cause(pair.a[0].role, f"{pair.a[0].role} of another shape: {' → '.join(shapes)}", gap, names)
 
 
 def _named(groups: Sequence[TensorGroup], width: int) -> list[_Dimension]:
-    """The dimensions of a group, or of several that together are one, in an order that does not depend on transposition."""
+    """Return the named dimensions of a group or fused set, independent of transposition."""
     first = groups[0]
     word, said = _across(groups)
     dims = []
@@ -271,13 +284,13 @@ def _named(groups: Sequence[TensorGroup], width: int) -> list[_Dimension]:
 
 
 def _slot(groups: Sequence[TensorGroup]) -> str | None:
-    """The projection that a group is, or that several are together."""
+    """Return the projection that one group is, or that several groups are together."""
     pieces = tuple(group.slot for group in groups)
     return pieces[0] if len(groups) == 1 else next((whole for whole, split in FUSED.items() if split == pieces), None)
 
 
 def _across(groups: Sequence[TensorGroup]) -> tuple[str, str]:
-    """What the dimension that is not the width is, by role."""
+    """Name the dimension other than the hidden size, by role."""
     role, slot = groups[0].role, _slot(groups)
     if role == "attention":
         return {
@@ -297,7 +310,7 @@ def _across(groups: Sequence[TensorGroup]) -> tuple[str, str]:
     }.get(role, (role, f"{role} size"))
 
 
-# -- a group that only one has -------------------------------------------------------------------
+# -- a group in one model only --------------------------------------------------------------------
 
 
 def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
@@ -307,7 +320,7 @@ def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
         return
     beside = [group]
     if group.layered and group.stack in side.stacks and not ADAPTER.search(group.name):
-        above = without(group, there.layers)  # in layers that the other model has not
+        above = without(group, there.layers)  # in layers that the other model does not have
         beside = without(group, [one.layers for one in above])
         for one in above:
             yield Cause("layers", f"layers {a.depth:,} → {b.depth:,}", sign * one.parameters, (group.title,))
@@ -322,7 +335,7 @@ def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
 
 
 def _noun(group: TensorGroup) -> tuple[str, str]:
-    """A word for what has no counterpart."""
+    """Return a word and a phrase for a tensor without a counterpart."""
     for pattern, word, said in _NOUNS:
         if pattern.search(group.name):
             return word, said

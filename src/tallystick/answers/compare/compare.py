@@ -1,7 +1,7 @@
-"""Why one model has more parameters than another: causes that sum exactly to the gap.
+"""Compare two models: causes that sum exactly to the gap between their parameter counts.
 
-Two configs of one family are walked from one to the other, key by key. Any other two models are laid beside each other,
-tensor by tensor, and what differs is put in words.
+Two configs of one family are compared key by key, from one config to the other. Any other two
+models are matched tensor by tensor, and the differences are put in words.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tallystick.core.description import Recipe
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 
-MOST_SAID = 3  # examples of tensors that were aligned by structure
+MOST_SAID = 3  # examples of tensors that were matched by structure
 
 
 @dataclass(frozen=True)
 class Row:
-    """Tensors that differ, of all layers at once; None where a model has no counterpart."""
+    """Tensors that differ, in all layers together; None if a model has no counterpart."""
 
     name_a: str | None
     name_b: str | None
-    shape_a: tuple[int, ...] | None  # of one tensor; of the first, where several are one in the other model
+    shape_a: tuple[int, ...] | None  # of one tensor; of the first, if several correspond to one in the other model
     shape_b: tuple[int, ...] | None
-    parameters: int  # b's less a's
+    parameters: int  # b's minus a's
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`gap` is b's unique parameters less a's; the causes' `parameters` sum to it."""
+    """The difference of two models: `gap` is b's minus a's parameters, and the causes sum to it."""
 
     source_a: str
     source_b: str
@@ -47,16 +47,16 @@ class Comparison:
     bytes_b: int
     sentence: str
     causes: tuple[Cause, ...]
-    aligned: tuple[str, ...]  # how the two were laid beside each other
+    aligned: tuple[str, ...]  # how the tensors of the two models were matched
     tensors: tuple[Row, ...]
 
     @property
     def different(self) -> bool:
-        """Whether any parameter is more or less: not for another dtype, nor for the same in other tensors."""
+        """Whether any cause changes parameters; another dtype or fusion does not."""
         return any(cause.parameters for cause in self.causes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick compare``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick compare``. Keys are a contract: added, never renamed."""
         causes = [{**asdict(cause), "names": list(cause.names), "keys": list(cause.keys)} for cause in self.causes]
         tensors = [
             {**asdict(row), "shape_a": row.shape_a and list(row.shape_a), "shape_b": row.shape_b and list(row.shape_b)}
@@ -66,10 +66,14 @@ class Comparison:
 
 
 def compare(a: Ledger, b: Ledger) -> Comparison:
-    """What b has more than a, and why.
+    """Explain the difference in parameters from a to b.
+
+    Args:
+        a: the first model.
+        b: the second model.
 
     Raises:
-        BadInput: when the two have nothing in common.
+        BadInput: if the two have nothing in common.
     """
     label_a, label_b = (a.source, b.source) if a.source != b.source else (f"A ({a.source})", f"B ({b.source})")
     groups_a, groups_b = tensor_groups(a.rolled), tensor_groups(b.rolled)
@@ -108,7 +112,7 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
 
 
 def _recipe(ledger: Ledger) -> Recipe | None:
-    """The config that lays out this very ledger: its own, or the one beside it where the two agree."""
+    """Return the config that describes this ledger exactly; None if config and tensors disagree."""
     described, mismatches = ledger.evidence.described, ledger.evidence.mismatches
     if described is not None and (described.total != ledger.total or any(mismatches.values())):
         return None
@@ -116,12 +120,12 @@ def _recipe(ledger: Ledger) -> Recipe | None:
 
 
 def _meant(ledger: Ledger) -> set[str]:
-    """Names that the model itself or its config means to be tied."""
+    """Return the names that the model or its config declares tied."""
     return {name for names in ledger.evidence.declared or () for name in names}
 
 
 def _dtypes(a: Ledger, b: Ledger) -> list[Cause]:
-    """Bytes, not parameters: a cause that adds none."""
+    """Return a cause without parameters if the dtypes differ: only the bytes differ."""
     mine, others = a.by("dtype"), b.by("dtype")
     if mine.keys() == others.keys() or not (mine and others):
         return []
@@ -145,7 +149,7 @@ def _sentence(label_a: str, label_b: str, total_a: int, total_b: int, causes: Se
     )
 
 
-# -- what was laid beside what --------------------------------------------------------------------
+# -- how tensors were matched ---------------------------------------------------------------------
 
 
 def _how(pairs: Sequence[Pair]) -> tuple[str, ...]:

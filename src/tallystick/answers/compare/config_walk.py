@@ -1,7 +1,7 @@
-"""From one config to another of its family, one key at a time: what each key that differs is worth.
+"""Change one config into another of its family, key by key, and count what each key changes.
 
-Each step lays the model out anew, rolled up, so that it costs as little for 671B parameters as for GPT-2. The steps'
-differences sum to the whole one, in whatever order they are taken.
+Each step describes the model anew, rolled up, so that 671B parameters cost no more than GPT-2. The
+steps' differences sum to the whole difference, in any order.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from tallystick.core.ledger import Entry, total_of
 from tallystick.errors import BadInput
 
 COUNTS_OF_HEADS = ("n_head", "n_heads", "num_attention_heads", "num_heads")
-MOST_TOGETHER = 3  # keys that make a model only together: a width and its heads, seldom more
+MOST_TOGETHER = 3  # keys that are valid only together: a width and its heads, seldom more
 
 
 def walk(recipe: Recipe, target: Mapping[str, Any]) -> list[Cause]:
-    """A cause for each key by which the values of `target` differ from the recipe's and which changes a tensor.
+    """Return a cause for each key that differs in `target` and changes a tensor.
 
-    A tie that is gained goes first and one that is lost last, so that either is worth what the untied model's head is.
+    A tie that is gained comes first and a lost tie last. So either is worth the untied model's
+    head.
+
+    Args:
+        recipe: the first model's config.
+        target: the second model's config values.
     """
     values = dict(recipe.values)
     entries = recipe.entries(values)
@@ -46,19 +51,20 @@ def walk(recipe: Recipe, target: Mapping[str, Any]) -> list[Cause]:
 def _step(
     recipe: Recipe, values: Mapping[str, Any], target: Mapping[str, Any], keys: Sequence[str]
 ) -> tuple[tuple[str, ...], dict[str, Any], tuple[Entry, ...]]:
-    """The next keys to change, all the values then, and what they lay out."""
+    """Return the next keys to change, all values after that, and the described tensors."""
     for group in _groups(keys):
         changed = {**values, **{key: target[key] for key in group}}
         try:
             return group, changed, recipe.entries(changed)
-        except BadInput:  # heads that do not divide the new width: they change with it
+        except BadInput:  # heads that do not divide the new width: the two keys must change together
             continue
     return tuple(keys), dict(target), recipe.entries(target)
 
 
 def _groups(keys: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """What to change next, in the order of preference: one key, or a few that make a model only together."""
-    # Heads grow in number with the width: one after the other would make heads of a size that neither model has.
+    """Yield the keys to try next, in order of preference: single keys, then few keys together."""
+    # The number of heads grows with the width. Changed separately, they would give a head size that
+    # neither model has.
     part = keys[0].removesuffix(_bare(keys[0]))
     inside = [key for key in keys if key == part + _bare(key)]
     together = tuple(key for key in inside if kind_of_key(_bare(key)) == "width" or _bare(key) in COUNTS_OF_HEADS)
@@ -69,12 +75,12 @@ def _groups(keys: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _bare(key: str) -> str:
-    """A key by the name that it has in its own part of the config."""
+    """Return a key's name in its own part of the config."""
     return key.rpartition(".")[2]
 
 
 def _matters(recipe: Recipe, changed: Mapping[str, Any], key: str, old: object, after: Sequence[Entry]) -> bool:
-    """Whether a key has a part in what several keys changed together."""
+    """Return whether a key contributes to what several keys changed together."""
     try:
         return _facts(recipe.entries({**changed, key: old})) != _facts(after)
     except BadInput:
@@ -107,10 +113,10 @@ def _cause(
 
 
 def _facts(entries: Sequence[Entry]) -> dict[tuple[str, *tuple[object, ...]], None]:
-    """What `compare` calls a change, in the order of printing."""
+    """Return the facts whose change counts for `compare`, in print order."""
     return {(e.name, e.shape, e.axes, e.unique, e.buffer): None for e in entries}
 
 
 def _said(value: object) -> str:
-    """A value as config.json has it, large numbers in groups of three."""
+    """Return a value as in config.json, with thousands separators."""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else json.dumps(value, default=str)

@@ -1,4 +1,4 @@
-"""Layers that a library numbers apart, attention and MLP by turns: the two halves of one block, as x-transformers has them."""
+"""Merge separately numbered attention and MLP layers into blocks, as in x-transformers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ _SIDES = {"attention": 0, "mlp": 1, "experts": 1}
 
 
 def in_blocks(groups: Iterable[TensorGroup]) -> list[TensorGroup]:
-    """Groups with the numbers of their blocks: layers 0, 1, 2, 3 where attention and MLP alternate are blocks 0, 0, 1, 1."""
+    """Renumber groups by block: alternating layers 0, 1, 2, 3 become blocks 0, 0, 1, 1.
+
+    Args:
+        groups: the groups of one model; stacks that do not alternate stay as they are.
+    """
     groups = list(groups)
     stacks: dict[str, list[TensorGroup]] = defaultdict(list)
     for group in groups:
         if group.layered:
             stacks[group.stack].append(group)
     apart = {stack for stack, ones in stacks.items() if _alternates(ones)}
-    numbers: dict[TensorGroup, list[int]] = {}  # a group of no layers yet -> its blocks, in order
+    numbers: dict[TensorGroup, list[int]] = {}  # a group without layers -> its blocks, in order
     for group in groups:
         if group.stack not in apart or not group.layered:
             numbers[group] = []
@@ -34,7 +38,7 @@ def in_blocks(groups: Iterable[TensorGroup]) -> list[TensorGroup]:
 
 
 def _alternates(groups: Sequence[TensorGroup]) -> bool:
-    """Whether each even layer has attention and no MLP, and each odd one an MLP and no attention."""
+    """Return whether even layers have only attention, and odd layers only an MLP."""
     sides: dict[int, set[int]] = defaultdict(set)
     for group in groups:
         side = _SIDES.get(group.role) if group.kind == "matrix" else None

@@ -1,4 +1,4 @@
-"""One tensor of each of some layers: the unit in which two models are compared."""
+"""A tensor repeated over layers: the unit in which two models are compared."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _KINDS = re.compile(r"(.*?)_?(weight|bias|scale|shift|gamma|beta)", re.IGNORECAS
 
 
 class TensorGroup(NamedTuple):
-    """Tensors of one shape that run through some layers: one of each, or `each` where they are experts."""
+    """Tensors of one name pattern and shape over some layers: `each` of them in every layer."""
 
-    name: str  # with {} for the numbers of layers and experts
+    name: str  # with {} for layer and expert numbers
     shape: tuple[int, ...]
     role: str
-    kind: str  # as `kind_of` tells it
+    kind: str  # from `kind_of`
     dtype: str
     buffer: bool
-    unique: int  # elements of one tensor that nothing else holds
-    holder: str  # the name that it is tied to, "" where it is its own
+    unique: int  # elements of one tensor that no other tensor holds
+    holder: str  # the name that it is tied to, "" if it is not
     layered: bool
-    layers: Axis  # Axis(0, 1) for what stands in no layer
+    layers: Axis  # Axis(0, 1) outside of layers
     each: int
-    half: int = 0  # 0 for attention's half of a block and 1 for the MLP's, where a library numbers these apart
-    slot: str | None = None  # which projection of its attention or MLP, "" for an embedding, None where nothing tells
+    half: int = 0  # if a library numbers them separately: 0 for a block's attention half, 1 for its MLP half
+    slot: str | None = None  # the projection in its attention or MLP, "" for an embedding, None if unknown
 
     @property
     def size(self) -> int:
@@ -36,48 +36,48 @@ class TensorGroup(NamedTuple):
 
     @property
     def copies(self) -> int:
-        """How many tensors."""
+        """Number of tensors."""
         return self.layers.length * self.each
 
     @property
     def experts(self) -> int:
-        """How many experts it holds, whether in one tensor or one by one; 1 for what is no expert's."""
+        """Number of experts, in one tensor or one by one; 1 for a tensor that is not an expert."""
         return self.shape[0] if len(self.inner) < len(self.shape) else self.each
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The shape of one, without the dimension of the experts."""
+        """Shape of one expert or tensor, without the expert dimension."""
         fused = self.role == "experts" and self.each == 1 and len(self.shape) > (1 if self.kind == "bias" else 2)
         return self.shape[1:] if fused else self.shape
 
     @property
     def parameters(self) -> int:
-        """Unique parameters of all."""
+        """Unique parameters of all tensors."""
         return 0 if self.buffer else self.unique * self.copies
 
     @property
     def shared(self) -> bool:
-        """Whether another tensor holds it, or some of it."""
+        """Whether another tensor holds it, completely or in part."""
         return self.unique < self.size
 
     @property
     def title(self) -> str:
-        """The name as people read it."""
+        """The name, with * for numbers."""
         return self.name.replace("{}", "*")
 
     @property
     def stack(self) -> str:
-        """The name before the number of the layer."""
+        """The name's prefix before the layer number."""
         return self.name.partition("{}")[0]
 
     @property
     def word(self) -> str:
-        """What the module calls it, such as ``q_proj``."""
+        """The module's own name, such as ``q_proj``."""
         return self._module[1]
 
     @property
     def trunk(self) -> str:
-        """The name of the module that holds it with its siblings, such as ``layers.{}.mlp``."""
+        """The name of the parent module, such as ``layers.{}.mlp``."""
         return self._module[0]
 
     @property
@@ -87,6 +87,6 @@ class TensorGroup(NamedTuple):
         word = last if kind is None else kind[1]
         while not word and above:
             word = above.pop()
-            if word == "{}" and above and self.role == "experts":  # fc1.{}.weight, where experts are numbered last
+            if word == "{}" and above and self.role == "experts":  # fc1.{}.weight: experts are numbered last
                 word = ""
         return ".".join(above), word

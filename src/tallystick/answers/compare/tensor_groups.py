@@ -1,7 +1,7 @@
-"""A ledger as two of them can be laid beside each other: in groups, each one tensor of each of some layers.
+"""Group a ledger's tensors by name pattern and shape across layers, for alignment.
 
-Entries come rolled up from configs and checkpoints, and one by one from live modules. Here they are alike: the number
-of the layer and those of experts are left open, all other numbers are kept.
+Entries are rolled up in configs and checkpoints, and single in live modules. The groups are the
+same for both: the numbers of layers and experts become {}, all other numbers stay.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
 from tallystick.answers.parts import kind_of
 from tallystick.core.ledger import EMBEDDING_ROLES, Axis, Entry
 
-MOST_SPELLED = 64  # tensors of one layer that are kept apart by their numbers; more of them are counted as copies
+MOST_SPELLED = 64  # tensors of one layer that keep their numbers in names; more of them are counted as copies
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def tensor_groups(entries: Iterable[Entry]) -> list[TensorGroup]:
-    """The groups of a ledger, in its order."""
-    steps: dict[TensorGroup, dict[int, int]] = {}  # a group of no layers yet -> how `each` changes at a layer
+    """Return the groups of a ledger's entries, in their order."""
+    steps: dict[TensorGroup, dict[int, int]] = {}  # a group without layers -> change of `each` at a layer
     names: dict[str, str] = {}
     for entry in _held_by_embeddings(entries):
         for name, layers, each in _places(entry):
@@ -59,14 +59,14 @@ def _runs(steps: dict[int, int]) -> Iterator[tuple[Axis, int]]:
 
 
 def _places(entry: Entry) -> Iterator[tuple[str, Axis | None, int]]:
-    """An entry's name with its layer's and its experts' numbers left open, its layers, and how many in each."""
+    """Yield (name with {} for layer and expert numbers, its layers, tensors per layer)."""
     *above, last = entry.name.split(".")
     numbering = _numbering(above, entry.role)
     axes = iter([Axis(int(axis.start), int(axis.length)) for axis in entry.axes])  # plain integers, without expressions
     layers: Axis | None = None
     each = 1
     spelled: list[range] = []
-    name: list[str | None] = []  # None where one of the numbers that are spelled out goes
+    name: list[str | None] = []  # None for a number that is filled in
     for place, word in enumerate(above):
         axis = next(axes, None) if word == "{}" else Axis(int(word), 1) if _NUMBER.fullmatch(word) else None
         if axis is None:
@@ -86,7 +86,7 @@ def _places(entry: Entry) -> Iterator[tuple[str, Axis | None, int]]:
 
 
 def _numbering(above: Sequence[str], role: str) -> int | None:
-    """Where in its name an expert's number is: after a word for experts, or else the first after the layer's."""
+    """Return the position of the expert number: after an "expert" word, or after the layer."""
     numbers = [place for place, word in enumerate(above) if word == "{}" or _NUMBER.fullmatch(word)]
     named = [place for place in numbers if place and "expert" in above[place - 1]]
     unnamed = numbers[1:2] if role == "experts" else []
@@ -94,10 +94,10 @@ def _numbering(above: Sequence[str], role: str) -> int | None:
 
 
 def _held_by_embeddings(entries: Iterable[Entry]) -> list[Entry]:
-    """Entries with each tie held by its token embedding: which of the names comes first is no difference of models."""
+    """Let the token embedding hold each tie: the order of tied names is not a difference."""
     entries = list(entries)
     places = {entry.name: place for place, entry in enumerate(entries)}
-    holders: dict[str, str] = {}  # whose tie goes to whom
+    holders: dict[str, str] = {}  # former holder -> new holder
     for place, entry in enumerate(entries):
         first = places.get(entry.storage, place)
         before = entries[first]

@@ -1,1 +1,1 @@
-"""Operations of a forward and backward pass, and how long a device takes for them."""
+"""FLOPs of a forward and backward pass, and the time that a device needs for them."""

@@ -1,8 +1,9 @@
-"""What a model computes: the operations of its matrix products, part by part, forward and backward.
+"""Count the FLOPs of a model's matrix products: part by part, forward and backward.
 
-A product of m × k and k × n takes 2·m·k·n operations: a multiplication and an addition each. Matrix products alone are
-counted, as `torch.utils.flop_counter` does and papers do; all the rest (norms, activations, softmax, rotations, the
-lookups of embeddings) is less than a hundredth of them in a model of any size.
+A product of m × k and k × n takes 2·m·k·n operations: one multiplication and one addition each.
+Only matrix products are counted, as in `torch.utils.flop_counter` and in papers. All other work
+(norms, activations, softmax, rotary embeddings, embedding lookups) adds less than one percent in a
+model of any size.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tallystick.errors import BadInput
 from tallystick.runtimes import Running, Runtime
 from tallystick.runtimes.transformers import TRANSFORMERS
 
-# In the order of the table. An embedding is looked up: its line says that this takes no product.
+# In the order of the table. An embedding is a lookup: its line shows 0 FLOPs.
 PARTS = (
     "embedding",
     "attention_projections",
@@ -48,75 +49,76 @@ _AFTER_ATTENTION = ("mlp", "experts", "router")
 KAPLAN = "Kaplan et al. 2020, Scaling Laws for Neural Language Models, section 2.1"
 PALM = "Chowdhery et al. 2022, PaLM, appendix B"
 
-# Run only where an encoder stands beside the decoder.
+# Cross-attention, which runs only when the decoder has an encoder.
 _CROSS = re.compile(r"(^|\.)(cross_?att\w*|encoder_attn)\.")
 
-# Embeddings that add to the values of attention.
+# Embeddings that are added to the attention values.
 _BY_ROW = re.compile(r"(^|\.)value_embed")
 
-# Tensors with several axes that are multiplied element by element, which no product tells.
+# Tensors with several axes that are multiplied elementwise, not in a matrix product.
 _BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+|\w+_l2_clip\.scale)$")
 
 
 @dataclass(frozen=True)
 class Approximation:
-    """A rule of thumb beside the exact number."""
+    """An estimate by a rule of thumb, to compare with the exact number."""
 
     what: str
     parameters: int  # the N of 6·N
-    training_flops: int  # 6·N for each token
-    ratio: float  # to the exact number
+    training_flops: int  # 6·N per token
+    ratio: float  # estimate / exact number
 
 
 @dataclass(frozen=True)
 class Compute:
-    """The operations of one pass over `batch` sequences of `sequence` tokens."""
+    """FLOPs of one pass over `batch` sequences of `sequence` tokens."""
 
     source: str
     batch: int
     sequence: int
     products: tuple[Product, ...]
     approximations: tuple[Approximation, ...]
-    complete: bool  # False where the source does not tell all that runs
+    complete: bool  # False if the source does not describe everything that runs
     notes: tuple[str, ...]
-    rate: Rate | None = None  # how fast a device does it, where one was named
+    rate: Rate | None = None  # speed on a device, if one was named
 
     @property
     def tokens(self) -> int:
-        """Tokens of the pass."""
+        """Tokens of one pass."""
         return self.batch * self.sequence
 
     @property
     def forward(self) -> int:
-        """Operations of the forward pass."""
+        """FLOPs of the forward pass."""
         return sum(product.forward_flops for product in self.products)
 
     @property
     def backward(self) -> int:
-        """Operations of the backward pass, nothing computed twice."""
+        """FLOPs of the backward pass, without recomputation."""
         return sum(product.backward_flops for product in self.products)
 
     @property
     def training(self) -> int:
-        """Operations of both passes: what MFU counts, and what eager attention does."""
+        """FLOPs of both passes: the number that MFU counts, and the cost with eager attention."""
         return self.forward + self.backward
 
     @property
     def needed(self) -> int:
-        """Operations of the forward pass that the result depends on."""
+        """FLOPs of the forward pass that the result depends on."""
         return sum(product.needed_flops for product in self.products)
 
     @property
     def flash_training(self) -> int:
-        """Operations of both passes with a fused attention kernel, which computes the scores again for the gradients.
+        """FLOPs of both passes with a fused attention kernel.
 
-        As many again as their forward pass took (Dao et al. 2022, "FlashAttention", section 3.1).
+        The backward kernel recomputes the attention scores, at the cost of their forward pass (Dao
+        et al. 2022, "FlashAttention", section 3.1).
         """
         again = (product.backward_flops // 2 for product in self.products if product.part == "attention_scores")
         return self.training + sum(again)
 
     def parts(self) -> dict[str, dict[str, int]]:
-        """Operations by part, in the order of `PARTS`; parts that the model lacks are left out."""
+        """Return the FLOPs of each part that the model has, in the order of `PARTS`."""
         sums: dict[str, dict[str, int]] = {}
         for part in PARTS:
             products = [product for product in self.products if product.part == part]
@@ -129,7 +131,7 @@ class Compute:
         return sums
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick compute``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick compute``. Keys are a contract: added, never renamed."""
         return {
             "source": self.source,
             "batch": self.batch,
@@ -160,25 +162,25 @@ def compute(
     tokens_per_second: float | None = None,
     runtime: Runtime = TRANSFORMERS,
 ) -> Compute:
-    """What a model computes for `batch` sequences, logits of every token included.
+    """Count a model's FLOPs for `batch` sequences, with logits for every token.
 
-    Training takes a product for the gradient of each trained weight, and one for the gradient of what it was multiplied
-    with where something before it, in the order in which the model prints, is trained too: so where all is trained, the
-    backward pass takes twice the forward pass.
+    Training adds one product for the gradient of each trained weight. It adds another for the
+    gradient of the weight's input if an earlier tensor, in the model's print order, is trained too.
+    So when all weights are trained, the backward pass takes twice the forward pass.
 
     Args:
-        ledger: of a config, a checkpoint or a module.
-        batch: sequences at once.
-        sequence: tokens of each; by default as many as there are learned positions, or 4,096.
-        mode: what a run does, ``"training"`` or ``"inference"``, the forward pass alone.
-        tokens: of that run, in sequences of this length.
-        device: what it runs on.
-        mfu: the share of the device's peak that it reaches.
-        tokens_per_second: the tokens that one device does in a second, in place of `mfu`.
-        runtime: what runs it.
+        ledger: the model, from a config, a checkpoint or a module.
+        batch: sequences per pass.
+        sequence: tokens per sequence; default: the number of learned positions, or 4,096.
+        mode: ``"training"``, or ``"inference"`` (forward pass only).
+        tokens: tokens of the whole run, in sequences of this length.
+        device: the device to run on.
+        mfu: share of the device's peak FLOP/s that the run reaches.
+        tokens_per_second: tokens per second on one device, instead of `mfu`.
+        runtime: the runtime that runs the model.
 
     Raises:
-        BadInput: for numbers that make no sense or contradict each other, and for a model without a matrix.
+        BadInput: for invalid or contradictory numbers, and for a model without a matrix.
     """
     sequence, notes = workload(ledger, batch, sequence)
     running = _running(ledger)
@@ -249,9 +251,10 @@ def compute(
 
 
 def _running(ledger: Ledger) -> Ledger:
-    """The ledger that shows what runs: a checkpoint may hold a tied head once, or weights that are packed.
+    """Return the ledger of the model that runs.
 
-    A live module is what runs, and may have adapters that its config does not know of.
+    For a checkpoint it is the described model: a tied head may be stored once, and weights packed.
+    A live module runs as it is, with adapters that its config does not list, unless it is packed.
     """
     packed = any("int" in entry.dtype for entry in ledger.parameters if kind_of(entry) == "matrix")
     return ledger.as_described if ledger.kind != "module" or packed else ledger
@@ -261,25 +264,26 @@ def _running(ledger: Ledger) -> Ledger:
 
 
 class _Learning:
-    """Which products the backward pass takes. Where nothing is frozen, all of them."""
+    """The products that the backward pass takes. If nothing is frozen, all of them."""
 
     def __init__(self, entries: Sequence[Entry], never: tuple[str, ...]) -> None:
-        self.never = never  # how names begin of what has no gradients
-        # Stored sines and cosines are frozen too, and change nothing: what is before them in the model is trained.
+        self.never = never  # name prefixes of the tensors without gradients
+        # Stored sinusoidal tables are frozen too, but do not count: tensors before them are
+        # trained.
         self.frozen = not all(entry.trainable or entry.role == "position_embedding" for entry in entries)
-        # Layer by layer where layers can differ; rolled up where they cannot, however many there are.
+        # Layer by layer if some tensors are frozen; otherwise rolled up, at any number of layers.
         self.entries = [single for entry in entries for single in entry.unrolled()] if self.frozen else list(entries)
         self.first = next((place for place, entry in enumerate(self.entries) if entry.trainable), len(self.entries))
 
     def gradients(self, place: int) -> int:
-        """Gradients that the product with this entry takes: of the weight, and of what it is multiplied with."""
+        """Return the number of gradients of this product: of the weight, and of its input."""
         entry, before = self.entries[place], not self.frozen or place > self.first
         if template_of(entry.name)[0].startswith(self.never):
             return 0
         return int(entry.trainable) + int(before)
 
     def layers(self, start: int, count: int) -> tuple[int, int]:
-        """Of so many layers from `start` on, the first whose products with one another have gradients, and how many."""
+        """Return the first layer in the range whose attention has gradients, and their number."""
         if not self.frozen:
             return start, count
         end = start + count
@@ -287,7 +291,7 @@ class _Learning:
         return first, end - first
 
     def _first_layer(self) -> float:
-        """The first layer whose attention has gradients: that of the first trained tensor, or the next one."""
+        """Return the first layer whose attention has gradients."""
         if self.first == len(self.entries):
             return math.inf
         entry = self.entries[self.first]
@@ -301,7 +305,7 @@ class _Learning:
 
 
 def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence: int) -> list[Product]:
-    """Each matrix once, single layers of a live module added up."""
+    """Return one product per matrix; single layers of a live module are summed."""
     tokens = batch * sequence
     found: dict[tuple[str, tuple[int, ...]], list[tuple[Entry, int]]] = {}
     for place, entry in enumerate(entries):
@@ -315,7 +319,7 @@ def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence
         if part == _LOOKED_UP:
             products.append(Product(part, template, 0, 0, 0, "0: rows are looked up", KAPLAN))
             continue
-        # A causal convolution reads on past the end, and cuts off what comes of that.
+        # A causal convolution pads the end by kernel - 1 positions and discards their outputs.
         read = tokens + batch * (int(shape[-1]) - 1) if part == "conv" else tokens
         flops = [int(2 * read * entry.size * entry.copies * (entry.active or 1)) for entry, _ in stack]
         backward = sum(count * gradients for count, (_, gradients) in zip(flops, stack, strict=True))
@@ -332,7 +336,7 @@ def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence
 
 
 def _attention(one: Attending, how: Running, learning: _Learning, batch: int, sequence: int) -> Iterator[Product]:
-    """Each query with each key, and each weight that comes of it with each value, of the pairs that the runtime multiplies."""
+    """Yield query-key and weight-value products, over the pairs that the runtime multiplies."""
     first, count = learning.layers(one.start, one.layers)
     heads, learned = one.heads, one._replace(start=first, layers=count).windows()
     if heads.indexer and heads.indexer.heads:
@@ -360,7 +364,7 @@ def _attention(one: Attending, how: Running, learning: _Learning, batch: int, se
 
 
 def _choosing(one: Attending, indexer: Indexer, batch: int, sequence: int) -> Product:
-    """Each query of an indexer with each key, and what its heads score with their weights; none of it has gradients."""
+    """Return the products of an indexer's queries with its keys, which have no gradients."""
     heads, layers = int(indexer.heads), int(one.layers)
     size = int(indexer.size) + indexer.weighed
     each = 2 * batch * layers * heads * size
@@ -377,7 +381,7 @@ def _choosing(one: Attending, indexer: Indexer, batch: int, sequence: int) -> Pr
 
 
 def _mixing(one: Mixing, learning: _Learning, batch: int, sequence: int) -> Product:
-    """What a layer multiplies beside its tensors, each used once, and its attention."""
+    """Return the products that a layer takes in addition to its weights and its attention."""
     _, learned = learning.layers(one.start, one.layers)
     each = 2 * batch * sequence * one.multiplications
     factors = f"2 × {batch * sequence:,} tokens × {one.layers:,} × {one.multiplications:,}"
@@ -387,7 +391,14 @@ def _mixing(one: Mixing, learning: _Learning, batch: int, sequence: int) -> Prod
 
 
 def visible(sequence: int, window: int | None, *, chunked: bool = False) -> int:
-    """Pairs of a position and one that it sees: itself, and those before it within the window, or within its chunk.
+    """Return the number of pairs of a position and a position that it attends to.
+
+    A position attends to itself and to the positions before it, within its window or its chunk.
+
+    Args:
+        sequence: positions of the sequence.
+        window: positions that one position attends to, itself included; None is all.
+        chunked: whether `window` is the length of disjoint chunks.
 
     >>> visible(4, None), visible(4, 2), visible(4, 9), visible(4, 3, chunked=True)
     (10, 7, 10, 7)
@@ -399,7 +410,7 @@ def visible(sequence: int, window: int | None, *, chunked: bool = False) -> int:
     return seen * (seen + 1) // 2 + (sequence - seen) * seen
 
 
-# -- beside the numbers ---------------------------------------------------------------------------
+# -- notes and rules of thumb ---------------------------------------------------------------------
 
 
 def _notes(
@@ -419,7 +430,7 @@ def _notes(
 
 
 def _rules_of_thumb(ledger: Ledger, answer: Compute) -> Iterator[Approximation]:
-    """6·N for each token, for every N that people take."""
+    """Yield 6·N per token, for every N in common use."""
     totals = ledger.totals
     unique, active, rest = totals["unique"], totals["active"], totals["non_embedding"]
     weights = sum(p.forward_flops for p in answer.products if not p.part.startswith(("attention_s", "attention_v")))

@@ -1,4 +1,4 @@
-"""Matrix products of one kind."""
+"""One kind of matrix product and its FLOPs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Product:
-    """Matrix products of one kind, in all layers."""
+    """Matrix products of one kind, summed over all layers."""
 
     part: str  # one of compute.PARTS
-    what: str  # the weight's name, with {} for the layers' numbers, or what is multiplied
+    what: str  # the weight's name, with {} for layer numbers, or the two factors
     forward_flops: int
-    backward_flops: int  # for the gradients of both factors, as far as training wants them
-    needed_flops: int  # of forward_flops those that the result depends on: a causal mask and windows discard the rest
+    backward_flops: int  # for the gradients of both factors, as far as training needs them
+    needed_flops: int  # the part of forward_flops that the result depends on: causal mask and windows discard the rest
     formula: str  # of forward_flops, in numbers
-    source: str = ""  # where the formula is from
+    source: str = ""  # of the formula

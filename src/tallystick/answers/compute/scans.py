@@ -1,4 +1,4 @@
-"""What a scan computes: layers that read token after token, as products within and between chunks."""
+"""FLOPs of recurrent scans, computed as matrix products within and between chunks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ DELTA = "Yang et al. 2024, Parallelizing Linear Transformers with the Delta Rule
 
 
 def scan(one: Recurring, learned: int, batch: int, sequence: int) -> Iterator[Product]:
-    """The matrix products of the scans in these layers; none where nobody said how they run.
+    """Yield the matrix products of the scans in these layers; none if the run is not described.
 
     Args:
         one: the layers.
-        learned: those of them whose scans have gradients.
-        batch: sequences at once.
-        sequence: tokens of each.
+        learned: how many of the layers have scans with gradients.
+        batch: sequences per pass.
+        sequence: tokens per sequence.
     """
     runs = one.keeps.runs
     if isinstance(runs, ChunkedScan):
@@ -40,13 +40,15 @@ def scan(one: Recurring, learned: int, batch: int, sequence: int) -> Iterator[Pr
 
 
 def _scanning(one: Recurring, runs: ChunkedScan, learned: int, batch: int, sequence: int) -> Iterator[Product]:
-    """Mamba 2: within a chunk every position is multiplied with every other, the last chunk filled up to its length; then
-    each chunk gives a state, all states are carried on, and what was carried is read.
+    """Yield the products of Mamba 2.
+
+    Within a chunk every position is multiplied with every other; the last chunk is padded. Each
+    chunk gives a state, the states are carried on, and the carried states are read.
     """
     heads, size, state, chunk = int(runs.heads), int(runs.size), int(runs.rows), int(runs.chunk)
     chunks, (whole, rest) = runs.chunks(sequence), divmod(sequence, chunk)
     seen = whole * (chunk * (chunk + 1) // 2) + rest * (rest + 1) // 2
-    carried = chunks + 1  # the state before the first chunk too
+    carried = chunks + 1  # includes the state before the first chunk
     for what, factors, needed in (
         ("C with B, within chunks", (chunks, chunk, chunk, state), seen * state),
         ("weights with inputs, within chunks", (chunks, chunk, chunk, size), seen * size),
@@ -70,10 +72,11 @@ def _scanning(one: Recurring, runs: ChunkedScan, learned: int, batch: int, seque
 
 
 def _correcting(one: Recurring, runs: DeltaRule, learned: int, batch: int, sequence: int) -> Iterator[Product]:
-    """Gated DeltaNet: within a chunk every key is multiplied with every other, for what each corrects of the state.
+    """Yield the products of Gated DeltaNet.
 
-    A triangular system gives these corrections: solving it is no product of matrices, its gradients are. Before the
-    first chunk the state is 0 and has no gradient; what the last one leaves is not read.
+    Within a chunk every key is multiplied with every other, for the corrections of the state. The
+    corrections solve a triangular system: the solve is not a matrix product, but its gradients are.
+    Before the first chunk the state is 0 without a gradient; the last chunk's state is not read.
     """
     heads, keys, values, chunk = int(runs.heads), int(runs.keys), int(runs.values), int(runs.chunk)
     chunks, (whole, rest) = -(-sequence // chunk), divmod(sequence, chunk)

@@ -1,4 +1,4 @@
-"""How fast a device does a model's operations: how long a run takes, what it draws, and what share of the peak it reaches."""
+"""Speed of a model on a device: time of a run, energy, and MFU."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tallystick.errors import BadInput, nearest, shown
 
 @dataclass(frozen=True)
 class Rate:
-    """Tokens on one device. None stands for what was neither said nor follows."""
+    """Throughput of one device. A None was neither given nor can be derived."""
 
     mode: str  # training | inference
     flops_per_token: int
     device: str | None
-    peak_flops: float | None  # a second, of dense products in 16 bits
-    mfu: float | None  # model FLOPs utilisation: the share of the peak that the model's own operations reach
+    peak_flops: float | None  # FLOP/s of dense products in 16 bits
+    mfu: float | None  # model FLOPs utilisation: the share of the peak that the model's own FLOPs reach
     tokens_per_second: float | None
-    tokens: int | None  # of the run
-    flops: int | None  # of the run
+    tokens: int | None  # of the whole run
+    flops: int | None  # of the whole run
     seconds: float | None
     joules: float | None  # at the device's full power
     source: str  # of the device's figures
@@ -37,21 +37,21 @@ def rate(
     tokens_per_second: float | None = None,
     tokens: int | str | None = None,
 ) -> Rate:
-    """What follows from what is said: the speed from the MFU, or the MFU from the speed; time and energy from either.
+    """Derive the speed from the MFU, or the MFU from the speed; then time and energy.
 
-    MFU is that of PaLM's appendix B: the operations of the model, nothing that is computed twice, over the peak. Where
-    neither it nor the speed is said, the device's peak is taken: no run is faster.
+    MFU is as in PaLM's appendix B: the model's FLOPs, without recomputation, over the peak. Without
+    an MFU and a speed, the device runs at its peak: no run is faster.
 
     Args:
-        flops_per_token: operations for each token, by mode.
-        mode: ``"training"``, both passes, or ``"inference"``, the forward pass.
-        device: what computes.
-        mfu: share of its peak, above 0 and at most 1.
-        tokens_per_second: as measured on one device.
-        tokens: of the whole run, as a number or such as ``"300B"``.
+        flops_per_token: FLOPs per token, by mode.
+        mode: ``"training"`` (both passes) or ``"inference"`` (forward pass).
+        device: the device that computes.
+        mfu: share of the device's peak, above 0 and at most 1.
+        tokens_per_second: measured on one device.
+        tokens: of the whole run, as a number or text such as ``"300B"``.
 
     Raises:
-        BadInput: for numbers that make no sense or contradict each other, and for a device without a known rate.
+        BadInput: for invalid or contradictory numbers, and for a device without a known rate.
     """
     if mode not in flops_per_token:
         raise BadInput(
@@ -104,7 +104,7 @@ def rate(
 
 
 def _count(tokens: int | str) -> int:
-    """Tokens as people write them: as they write parameters."""
+    """Read a token count, in the notation of parameter counts."""
     try:
         return read_claim(tokens).value
     except BadInput:

@@ -1,4 +1,4 @@
-"""What a training step keeps for its backward pass, and the logits."""
+"""Activations that training saves for the backward pass, recomputation, and logits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ATTENTION = ("flash", "eager")
 RECOMPUTE = ("none", "selective", "full")
 LOSS = ("full", "chunked")
 
-FLOAT, INDEX = 4, 8  # bytes of a float32, of an index (int64)
+FLOAT, INDEX = 4, 8  # bytes of a float32, and of an int64 index
 HALF = 2  # bytes of an element in autocast's copies
-CAST = ("attention", "mlp", "router", "head", "ssm", "conv", "other")  # the roles of the matrices that it copies
+CAST = ("attention", "mlp", "router", "head", "ssm", "conv", "other")  # roles of the matrices that autocast copies
 
 HSU = "Hsu et al. 2024, Liger Kernel, section 3.2"
 KORTHIKANTI = "Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models, section 4"
@@ -43,19 +43,21 @@ def saved(
     waiting: int = 1,
     running: Running | None = None,
 ) -> list[Line]:
-    """What a training step keeps for its backward pass, the logits left out.
+    """Return the activations that a training step saves for its backward pass, without the logits.
 
     Args:
-        ledger: one that tells how its model runs; of any other nothing is known, and there is no line.
-        batch: sequences at once.
-        sequence: tokens of each.
+        ledger: a model whose source describes how it runs; otherwise there are no lines.
+        batch: sequences per pass.
+        sequence: tokens per sequence.
         dtype: of the matrix products.
-        attention: ``"flash"``, a fused kernel (torch's, as transformers calls it), or ``"eager"``, by hand.
-        recompute: ``"none"``; ``"selective"``, the scores of the attention are computed again; ``"full"``, each block
-            is, from its input.
-        precision: ``"mixed"`` is torch.autocast over weights in float32; any other computes in `dtype` throughout.
-        waiting: batches for which a stage of a pipeline keeps them at once.
-        running: how the model runs; None: as transformers runs its type. A part of a model needs that of the whole.
+        attention: ``"flash"``, a fused kernel (torch's, as transformers calls it), or ``"eager"``.
+        recompute: ``"none"``; ``"selective"`` recomputes the attention scores; ``"full"``
+            recomputes each block from its input.
+        precision: ``"mixed"`` is torch.autocast over float32 weights; any other computes in
+            `dtype`.
+        waiting: micro-batches whose activations a pipeline stage keeps at the same time.
+        running: how the model runs; None: as transformers runs its type. For a part of a model,
+            pass the whole model's.
     """
     parts = ledger.model.parts
     if not parts:
@@ -85,9 +87,10 @@ def recomputed(
     loss: str = "full",
     running: Running | None = None,
 ) -> list[Line]:
-    """What the backward pass holds beside `saved` while it computes again what that leaves out, for one layer at a time.
+    """Return the memory of recomputation in backward, in addition to `saved`, one layer at a time.
 
-    The gradients of the logits are gone by then; the logits are not, as long as the caller holds what the model gave.
+    By then the gradients of the logits are freed. The logits are not, while the caller holds the
+    model's output.
 
     Args: as for `saved` and `logits`.
     """
@@ -111,15 +114,15 @@ def recomputed(
 
 
 def logits(ledger: Ledger, batch: int, sequence: int, *, dtype: str, loss: str = "full") -> list[Line]:
-    """The logits, what the loss keeps of them, and their gradients, all alive when backward begins.
+    """Return the logits, the loss's saved tensors, and their gradients at the start of backward.
 
     Args:
-        ledger: of a model with a head, or with a token embedding that serves as one.
-        batch: sequences at once.
-        sequence: tokens of each.
+        ledger: a model with a head, or with a token embedding that serves as one.
+        batch: sequences per pass.
+        sequence: tokens per sequence.
         dtype: of the matrix products.
-        loss: ``"full"``, cross entropy of all logits in float32, as transformers has it; ``"chunked"``, of one chunk of
-            tokens after another, whose gradient takes the place of its logits.
+        loss: ``"full"``, cross entropy of all logits in float32, as in transformers; ``"chunked"``,
+            one chunk of tokens at a time, whose gradient overwrites its logits.
     """
     head = head_of(ledger)
     if head is None:
@@ -166,7 +169,7 @@ def _line(what: str, size: int, formula: str, source: str = "") -> Line:
 
 
 def head_of(ledger: Ledger) -> Entry | None:
-    """The matrix that gives the logits. A config tells it; else the token embedding may stand for a head that is not stored."""
+    """Return the LM head's matrix; without a config, the token embedding if no head is stored."""
     matrices = [entry for entry in ledger.as_described.parameters if len(entry.shape) == 2]
     for role in ("head",) if ledger.model.recipe else ("head", "token_embedding"):
         for entry in matrices:
@@ -176,13 +179,13 @@ def head_of(ledger: Ledger) -> Entry | None:
 
 
 def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
-    """Tokens whose logits take about as much as what the head reads of all tokens: a power of two."""
+    """Return tokens per chunk, a power of two: its logits are about as large as the head input."""
     share = math.ceil(tokens / math.ceil(vocabulary / reads))
     return min(tokens, 1 << (share - 1).bit_length())
 
 
 def untold(ledger: Ledger) -> tuple[str, ...]:
-    """Notes: why there are no activations, if there are none; and of which way to run scans they are."""
+    """Return notes on why activations are missing, and on which scan implementation is counted."""
     if any(isinstance(part.what, ChunkedScan) for part in ledger.model.parts):
         return ("scans are those that transformers runs in plain torch: kernels of mamba_ssm keep less",)
     if ledger.model.parts:
@@ -191,17 +194,17 @@ def untold(ledger: Ledger) -> tuple[str, ...]:
 
 
 def running_of(ledger: Ledger, runtime: Runtime = TRANSFORMERS) -> Running:
-    """How a runtime runs the model of a ledger, or the one that the config beside it describes."""
+    """Return how a runtime runs a ledger's model, as its config describes it."""
     model = ledger.model
     return runtime.running(model.architecture or "", model.recipe.values if model.recipe else {})
 
 
 class _Sum:
-    """Bytes by what they are of, and the sizes that they are sums of."""
+    """Bytes per kind of tensor, with the sizes that add up to them."""
 
     def __init__(self, load: Load) -> None:
         self.load = load
-        self.found: dict[str, dict[int, int]] = {}  # of what -> how many layers -> bytes in one of them
+        self.found: dict[str, dict[int, int]] = {}  # kind of tensor -> number of layers -> bytes in one layer
 
     def add(self, what: str, layers: int, size: int) -> None:
         if size:
@@ -225,7 +228,7 @@ class _Sum:
 
 
 def _copies(ledger: Ledger) -> Iterator[tuple[int | None, int]]:
-    """Autocast's copy of each matrix that is no expert's: in how many layers, None outside of them, and its bytes in one."""
+    """Yield (layers, bytes per layer) of autocast's weight copies; layers None: not in a layer."""
     for entry in ledger.as_described.parameters:
         if entry.role in CAST and len(entry.shape) > 1:
             layers = entry.axes[0].length if entry.axes else 1

@@ -1,4 +1,4 @@
-"""What data parallel ranks hold for a while beside their shards: what they send, and what they put together.
+"""Transient memory of data parallel ranks: DDP buckets, gathered weights, reduced gradients.
 
 Measured with torch 2.13: see tests/answers/test_sharding.py.
 """
@@ -23,7 +23,7 @@ Trained = Sequence[tuple[Entry, str]]  # entries, with the dtypes of their gradi
 
 
 class _Unit(NamedTuple):
-    """What `fully_shard` puts together at once, in bytes."""
+    """Bytes that `fully_shard` gathers for one unit."""
 
     weights: int = 0
     gradients: int = 0
@@ -32,19 +32,21 @@ class _Unit(NamedTuple):
 def gathered(
     ledger: Ledger, entries: Sequence[Entry], form: str | None, trained: Trained, shards: Shards
 ) -> list[Line]:
-    """What ranks hold for a while, where they share nothing, or all.
+    """Return the transient memory of data parallel ranks: DDP (ZeRO 0) or `fully_shard` (ZeRO 3).
 
-    Of DistributedDataParallel: buckets as large as the gradients, which it keeps. Of `fully_shard`, with each layer a
-    unit and all the rest another: the weights of the rest, and those of a layer on its way; in the middle of backward
-    the layer at work too, its gradients, those of the layer before it that are being sent, and the head's; in the end
-    the gradients of the rest, those of a tie from both uses and their sum.
+    DistributedDataParallel keeps buckets as large as the gradients. With `fully_shard`, each layer
+    is a unit, and all other tensors are the root unit. At the start of backward, the root's weights
+    and one prefetched layer's weights are gathered. In the middle, the current layer's weights and
+    gradients are there too. So are the head's gradient and the previous layer's gradients, which
+    are being reduced. At the end, there are the root's gradients, and for a tied matrix both
+    gradients and their sum.
 
     Args:
-        ledger: of the rank.
-        entries: its weights, adapters among them.
-        form: in which these are kept, None is each tensor's own.
-        trained: those that are trained, with the dtypes of their gradients.
-        shards: over how many ranks.
+        ledger: the model of one rank.
+        entries: its weights and adapters.
+        form: dtype or packed format of the weights; None keeps each tensor's own.
+        trained: the trained entries, with the dtypes of their gradients.
+        shards: the parallelism.
     """
     if shards.zero == 0:
         total = sum(_bytes(entry, dtype) for entry, dtype in trained if sharing(entry, shards) > 1)
@@ -57,7 +59,7 @@ def gathered(
         weights = sum(_gathered(entry, shards, form, layer) for entry in entries)
         return _Unit(weights, sum(_gathered(entry, shards, dtype, layer) for entry, dtype in trained))
 
-    begins = {int(entry.axes[0].start) for entry in entries if entry.axes}  # elsewhere layers are as the one before
+    begins = {int(entry.axes[0].start) for entry in entries if entry.axes}  # layers between two starts are equal
     root, layer = unit(None), max(map(unit, begins), default=_Unit())
     heads = {entry.storage for entry in ledger.parameters if entry.role == "head"}
     head = sum(_bytes(entry, dtype) for entry, dtype in trained if entry.name in heads)
@@ -66,7 +68,8 @@ def gathered(
     backward = {"a layer": layer.weights, "gradients of two": 2 * layer.gradients, "the head's": head}
     middle = max(forward, backward, key=_sum)
     first = {"what is in no layer": root.weights, "a layer on its way": layer.weights}
-    # The last layers of the backward pass need as much as any, when nearly all gradients are there; then comes the rest.
+    # The last layers of the backward pass can be the peak, when nearly all gradients exist; then
+    # the root unit follows.
     last = {"what is in no layer": root.weights, "its gradients": root.gradients, "a tie's before they are added": both}
     ending = max(first | backward, last | {"a layer's gradients": layer.gradients}, key=_sum)
     return [
@@ -86,7 +89,7 @@ def _line(part: str, what: str, sizes: dict[str, int]) -> Line:
 
 
 def _gathered(entry: Entry, shards: Shards, form: str | None, layer: int | None) -> int:
-    """Bytes of an entry in the unit of a layer, or of what is in none: with the padding of all the ranks."""
+    """Return an entry's gathered bytes, with padding, in a layer's unit or the root unit (None)."""
     if not entry.unique or not _is_in(entry, layer):
         return 0
     [part] = shard([entry], shards, "weights")

@@ -1,21 +1,21 @@
-"""One part of what a model takes in memory."""
+"""One line of the memory table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# In the order of the table. Not all are there at once: see PHASES in memory.py.
+# In the order of the table. Not all exist at the same time: see PHASES in memory.py.
 PARTS = (
     "weights",
     "gradients",
-    "buckets",  # in which gradients are sent
+    "buckets",  # DDP's buckets for the gradients' all-reduce
     "optimizer",
     "activations",
     "logits",
     "recomputed",
     "kv_cache",
-    "gathered",  # weights that ranks share
-    "reduced",  # a layer in the middle of backward whose weights ranks share
+    "gathered",  # all-gathered weights
+    "reduced",  # the current layer in the middle of backward, with sharded weights
     "backward_buffers",
     "step_buffers",
 )
@@ -23,10 +23,10 @@ PARTS = (
 
 @dataclass(frozen=True)
 class Line:
-    """One part of the memory."""
+    """One line of the memory table."""
 
     part: str  # one of PARTS
     what: str
     bytes: int
     formula: str  # in numbers
-    source: str = ""  # where the formula is from
+    source: str = ""  # of the formula

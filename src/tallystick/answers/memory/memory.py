@@ -1,4 +1,4 @@
-"""What a model takes in memory: every part of it in bytes, with the formula that gives it, and when all is there."""
+"""Memory needed for inference or training: each part in bytes, its formula, and the peak."""
 
 from __future__ import annotations
 
@@ -41,10 +41,12 @@ from tallystick.errors import BadInput, nearest, quoted
 from tallystick.runtimes import Cached, Running, Runtime
 from tallystick.runtimes.transformers import TRANSFORMERS
 
-# What is there at once. Gradients are set to None after each step, as torch's zero_grad does: none is there while the
-# forward pass fills the memory with activations; each of these is freed as gradients take its place. So the fullest
-# moment is at one end of that, or, where blocks are computed again, while the first or the last of them is: at the first,
-# what the last norm and the head kept is counted though it is gone; at the last, that block's gradients, still to come.
+# Parts that exist at the same time. torch's zero_grad sets gradients to None after each step. So no
+# gradient exists while the forward pass fills the memory with activations, and each activation is
+# freed as gradients replace it. The peak is therefore at one end of backward, or, with
+# recomputation, while the first or the last block is recomputed. For the first block, the
+# activations of the last norm and head are counted, though they are freed. For the last block, the
+# gradients that it still has to compute are counted.
 PHASES: dict[str, dict[str, tuple[str, ...]]] = {
     "inference": {
         "prefill": ("weights", "kv_cache", "activations", "logits"),
@@ -59,7 +61,7 @@ PHASES: dict[str, dict[str, tuple[str, ...]]] = {
         "optimizer step": ("weights", "gradients", "buckets", "optimizer", "step_buffers"),
     },
 }
-# Without that part there is no such moment, or another is fuller.
+# Without that part, the phase does not exist or is not the peak.
 ONLY_WITH = {
     "backward of a layer": "reduced",
     "first block computed again": "recomputed",
@@ -70,7 +72,7 @@ MODES = tuple(PHASES)
 
 @dataclass(frozen=True)
 class Phase:
-    """A moment, and the bytes that are there."""
+    """A moment of a run, and the bytes in memory then."""
 
     phase: str
     bytes: int
@@ -78,25 +80,25 @@ class Phase:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a model takes, and of what it is made."""
+    """Memory that a model needs, with its parts."""
 
     source: str
     mode: str  # inference | training
     batch: int
     sequence: int
     lines: tuple[Line, ...]
-    per_token: int | None  # bytes that one more token adds to the cache; None in training
+    per_token: int | None  # bytes that one more token adds to the KV cache; None for training
     notes: tuple[str, ...]
     device: Device | None = None
 
     @property
     def fits(self) -> bool | None:
-        """Whether the device holds it; None where no device was named."""
+        """Whether the device has enough memory; None if no device was named."""
         return None if self.device is None else self.total <= self.device.room
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """Bytes at each moment that can be the fullest."""
+        """Bytes at each moment that can be the peak."""
         there = {line.part for line in self.lines}
         return tuple(
             Phase(phase, sum(line.bytes for line in self.lines if line.part in parts))
@@ -106,16 +108,16 @@ class Memory:
 
     @property
     def peak(self) -> Phase:
-        """The fullest moment."""
+        """The moment with the most memory."""
         return max(self.phases, key=lambda phase: phase.bytes)
 
     @property
     def total(self) -> int:
-        """Bytes at the fullest moment: what a device must hold."""
+        """Bytes at the peak: the memory that a device needs."""
         return self.peak.bytes
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick memory``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick memory``. Keys are a contract: added, never renamed."""
         sums = {part: sum(line.bytes for line in self.lines if line.part == part) for part in PARTS}
         return {
             "source": self.source,
@@ -156,34 +158,41 @@ def memory(
     device: Device | None = None,
     runtime: Runtime = TRANSFORMERS,
 ) -> Memory:
-    """What a model takes in memory.
+    """Return the memory needed for inference or training.
 
     Args:
-        ledger: of a config, a checkpoint or a module.
+        ledger: the model, from a config, a checkpoint or a module.
         mode: ``"inference"`` or ``"training"``.
-        dtype: of the weights; by default each tensor's own, and of packed ones the bytes that are stored, scales included.
-        batch: sequences at once.
-        sequence: tokens of each; by default as many as there are learned positions, or 4,096.
-        kv_dtype: of cached keys and values; by default that of the weights, float16 where these are packed.
+        dtype: of the weights; by default each tensor's own. Packed weights then count as stored,
+            with scales.
+        batch: sequences per pass.
+        sequence: tokens per sequence; default: the number of learned positions, or 4,096.
+        kv_dtype: of the KV cache; default: the dtype of the weights, or 16 bits if they are packed.
         optimizer: one of `OPTIMIZERS`.
-        precision: ``"pure"``, all in the weights' dtype; ``"mixed"``, weights in float32 and products in bfloat16, as
-            torch.autocast has it; ``"master"``, weights and gradients in 16 bits, and in the optimizer a float32 copy.
-        attention: ``"flash"``, a kernel that keeps no scores, or ``"eager"``.
-        recompute: which activations the backward pass computes again: ``"none"``, ``"selective"``, those of attention,
-            or ``"full"``, all but the inputs of layers.
-        loss: ``"full"``, from the logits of all tokens at once, or ``"chunked"``.
-        lora: the rank of adapters, which are then all that is trained; None trains the weights.
-        targets: the modules that get an adapter, such as ``q_proj``; none is every linear layer but the head.
-        dp: data parallel ranks, each with `batch` sequences of its own.
-        zero: what these share: 1 optimizer state, 2 gradients too, 3 weights too (FSDP).
+        precision: ``"pure"``, everything in the weights' dtype; ``"mixed"``, float32 weights and
+            bfloat16 products, as in torch.autocast; ``"master"``, 16-bit weights and gradients, and
+            a float32 copy in the optimizer.
+        attention: ``"flash"``, a kernel that saves no attention scores, or ``"eager"``.
+        recompute: activation checkpointing: ``"none"``, ``"selective"`` (of attention), or
+            ``"full"`` (all but the inputs of layers).
+        loss: ``"full"``, from all logits at the same time, or ``"chunked"``.
+        lora: rank of the adapters, the only trained weights; None trains all weights.
+        targets: modules that get an adapter, such as ``q_proj``; () is every linear layer but the
+            head.
+        dp: data parallel ranks, each with its own `batch` sequences.
+        zero: states that these ranks share: 1 optimizer, 2 also gradients, 3 also weights (FSDP).
         tp: tensor parallel ranks.
         pp: pipeline stages.
-        ep: ranks among which experts are spread, some of the data parallel ones.
-        device: what must hold it all, or what one rank of several holds; None is not asked.
-        runtime: what runs it.
+        ep: expert parallel ranks, a subset of the data parallel ones.
+        device: the device that must hold the memory of one rank; None skips this check.
+        runtime: the runtime that runs the model.
+
+    Returns:
+        The memory of one rank: with pipeline stages, of the busiest stage.
 
     Raises:
-        BadInput: for a word or a number that makes no sense, and for what the ledger does not tell.
+        BadInput: for an invalid word or number, for contradictory options, and for an unsupported
+            cache format.
     """
     _one_of("mode", mode, MODES)
     _one_of("optimizer", optimizer, OPTIMIZERS)
@@ -259,7 +268,7 @@ def memory(
 
 
 def _packed_notes(ledger: Ledger, form: str | None) -> list[str]:
-    """What a dtype means for weights that are packed already."""
+    """Return a note on how a requested dtype is applied to packed weights."""
     if form is None or not model_states.is_packed(ledger):
         return []
     how = f"as if they were unpacked and quantised anew in {form}" if form in PACKED else f"unpacked, in {form}"
@@ -278,7 +287,7 @@ def _one_of(what: str, word: str, known: Iterable[str]) -> None:
 
 
 def _own(ledger: Ledger) -> str:
-    """The dtype of most weights."""
+    """Return the dtype of most weights."""
     widths = ledger.by("dtype")
     return max(widths, key=lambda name: widths[name], default="float32")
 
@@ -315,7 +324,7 @@ def _adapter_notes(ledger: Ledger) -> list[str]:
 
 
 def _computed(ledger: Ledger, form: str | None) -> str:
-    """The dtype of products in inference: that of most weights, 16 bits where these are packed."""
+    """Return the dtype of products in inference: of most weights, or 16 bits if they are packed."""
     if form is None:
         own = _own(ledger)
         return own if own in model_states.TRAINED else _unpacked(ledger)
@@ -323,7 +332,7 @@ def _computed(ledger: Ledger, form: str | None) -> str:
 
 
 def _unpacked(ledger: Ledger) -> str:
-    """The 16 bits in which packed weights are multiplied: those of most elements that are not packed."""
+    """Return the 16-bit dtype of most unpacked elements, in which packed weights are multiplied."""
     sizes = ledger.by("dtype")
     return max(("float16", "bfloat16"), key=lambda name: sizes.get(name, 0))
 
@@ -355,7 +364,7 @@ def _cached(one: Cached, form: str, computed: str, batch: int) -> Line:
 
 
 def _states(ledger: Ledger, running: Running, form: str, batch: int) -> Iterator[Line]:
-    """What layers keep whatever the length, which nobody quantises."""
+    """Yield states of a fixed size, for any sequence length; no implementation quantises them."""
     for one in running.carried(ledger.model.recurring):
         for what, elements, dtype in (
             ("last inputs of convolutions", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
@@ -374,7 +383,7 @@ def _states(ledger: Ledger, running: Running, form: str, batch: int) -> Iterator
 
 
 def _per_token(ledger: Ledger, running: Running, form: str, computed: str) -> int | None:
-    """Bytes that one more token of one sequence adds while no window is full."""
+    """Return the bytes that one more token of one sequence adds, while no window is full."""
     model = ledger.model
     if not (model.attending or model.recurring):
         return None

@@ -1,6 +1,6 @@
-"""What training keeps of each parameter: weights, gradients, and what the optimizer needs.
+"""Model states: weights, gradients and optimizer state of each parameter.
 
-These are the model states of Rajbhandari et al. 2020, "ZeRO", section 3.1.
+See Rajbhandari et al. 2020, "ZeRO", section 3.1.
 """
 
 from __future__ import annotations
@@ -16,30 +16,33 @@ from tallystick.core.dtypes import BITS, size_in_bytes
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.errors import BadInput
 
-TRAINED = ("float16", "bfloat16", "float32", "float64")  # what autograd and torch's optimizers take
+TRAINED = ("float16", "bfloat16", "float32", "float64")  # dtypes that autograd and torch's optimizers accept
 ZERO = "Rajbhandari et al. 2020, ZeRO, section 3.1"
 
 
 class Precision(NamedTuple):
-    """In which dtypes a model trains; None is each tensor's own."""
+    """The dtypes of a training run; None keeps each tensor's own."""
 
     weights: str | None
-    products: str  # of matrix products, and so of most activations
-    moments: str | None  # of the optimizer
-    copy: bool = False  # the optimizer keeps the weights once more, in float32
+    products: str  # of matrix products, and thus of most activations
+    moments: str | None  # of the optimizer's moments
+    copy: bool = False  # the optimizer keeps a float32 copy of the weights
 
 
 PRECISIONS = ("pure", "mixed", "master")
 
 
 def precision_of(name: str, form: str | None, own: str, *, adapted: bool) -> Precision:
-    """The dtypes of a precision.
+    """Return the dtypes of a precision.
 
     Args:
         name: one of `PRECISIONS`.
-        form: what the user wants weights in; None is as they are.
+        form: dtype or packed format that the user wants for the weights; None keeps their own.
         own: the dtype of most weights.
-        adapted: LoRA: the weights are frozen, and kept in any format.
+        adapted: whether LoRA freezes the weights, which may then have any format.
+
+    Raises:
+        BadInput: for a format that contradicts the precision.
     """
     narrow = ("float16", "bfloat16")
     stated = form if form not in PACKED else None
@@ -65,9 +68,9 @@ def precision_of(name: str, form: str | None, own: str, *, adapted: bool) -> Pre
 
 
 def parameters_of(entries: Iterable[Entry], *, live: bool) -> list[Entry]:
-    """One entry for each Parameter object: what has a gradient and a state of its own.
+    """Return one entry per Parameter object, which has its own gradient and optimizer state.
 
-    In a live module, `aliased` Parameters share their values alone: each counts whole.
+    In a live module, `aliased` Parameters share only their values: each counts in full.
     """
     if not live:
         return [entry for entry in entries if entry.unique]
@@ -75,7 +78,7 @@ def parameters_of(entries: Iterable[Entry], *, live: bool) -> list[Entry]:
 
 
 def weights(entries: Sequence[Entry], form: str | None) -> list[Line]:
-    """The weights, each storage once, and the adapters beside them."""
+    """Return lines for the weights, each storage once, and for the adapters."""
     base = [entry for entry in entries if not is_adapter(entry)]
     adapters = [entry for entry in entries if is_adapter(entry)]
     lines = [_of_weights("weights", base, form)]
@@ -101,14 +104,14 @@ def _of_weights(what: str, entries: Sequence[Entry], form: str | None) -> Line:
 
 
 def is_packed(ledger: Ledger) -> bool:
-    """Whether some of the weights are packed."""
+    """Return whether some of the weights are packed."""
     return any(entry.packed is not None for entry in ledger.rolled)
 
 
 def quantisation(ledger: Ledger, form: str | None) -> list[Line]:
-    """What packed weights need beside them to be numbers, where they stay as they are stored."""
-    beside = (entry for entry in ledger.rolled if entry.buffer and entry.packed is not None)
-    found = [entry for entry in beside if form is None or is_kept(entry, form)]
+    """Return the scales, zero points and tables of weights that stay packed as stored."""
+    tables = (entry for entry in ledger.rolled if entry.buffer and entry.packed is not None)
+    found = [entry for entry in tables if form is None or is_kept(entry, form)]
     total = sum(entry.bytes * entry.copies for entry in found)
     if not total:
         return []
@@ -117,8 +120,8 @@ def quantisation(ledger: Ledger, form: str | None) -> list[Line]:
 
 
 def buffers(ledger: Ledger, form: str | None) -> list[Line]:
-    """Tensors of the state dict that are no parameters, such as a causal mask; a cast leaves integers as they are."""
-    if ledger.filed:  # of files, of which what is stored tells nothing: no loader need keep it
+    """Return the state dict's buffers, such as causal masks; a cast leaves integers as they are."""
+    if ledger.filed:  # a file's stored buffers say nothing: a loader need not keep them
         return []
     found = [entry for entry in ledger.rolled if entry.buffer and entry.packed is None]
     dtype = form if form not in PACKED else None
@@ -128,12 +131,16 @@ def buffers(ledger: Ledger, form: str | None) -> list[Line]:
     )
     if not total:
         return []
-    elements = sum(entry.unique * entry.copies for entry in found)  # one on a parameter's memory takes none
+    elements = sum(entry.unique * entry.copies for entry in found)  # a buffer on a parameter's storage takes no memory
     return [Line("weights", "buffers", total, f"{elements:,} elements, each in its dtype")]
 
 
 def trained(entries: Sequence[Entry], precision: Precision, source: str) -> list[tuple[Entry, str]]:
-    """The entries that are trained, with the dtypes of their gradients."""
+    """Return the trained entries, with the dtypes of their gradients.
+
+    Raises:
+        BadInput: for weights in a dtype that cannot be trained.
+    """
     found = [
         (entry, entry.dtype if is_adapter(entry) else precision.weights or entry.dtype)
         for entry in entries
@@ -150,7 +157,7 @@ def trained(entries: Sequence[Entry], precision: Precision, source: str) -> list
 
 
 def gradients(parameters: Sequence[tuple[Entry, str]]) -> Line:
-    """One number for each that is trained, in the dtype of its parameter."""
+    """Return the gradients: one number per trained element, in its parameter's dtype."""
     total = sum(size_in_bytes(entry.unique, dtype) * entry.copies for entry, dtype in parameters)
     dtypes = list(dict.fromkeys(dtype for _, dtype in parameters))
     formula = _times(_elements(entry for entry, _ in parameters), dtypes)
@@ -158,7 +165,7 @@ def gradients(parameters: Sequence[tuple[Entry, str]]) -> Line:
 
 
 def optimizer(parameters: Sequence[tuple[Entry, str]], name: str, precision: Precision) -> list[Line]:
-    """What the optimizer keeps, and what a step of it needs besides."""
+    """Return the optimizer's state, its master weights, and the buffers of one step."""
     how = optimizer_named(name)
     moments = [(entry, precision.moments or dtype) for entry, dtype in parameters]
     elements = _elements(entry for entry, _ in moments)
@@ -180,9 +187,10 @@ def optimizer(parameters: Sequence[tuple[Entry, str]], name: str, precision: Pre
 
 
 def backward_buffers(ledger: Ledger, parameters: Sequence[tuple[Entry, str]]) -> list[Line]:
-    """What a tie costs at the end of the backward pass.
+    """Return the memory that a tied matrix needs at the end of the backward pass.
 
-    The head's gradient waits from the start for that of the embedding, and autograd adds the two into a third.
+    The head's gradient waits for the embedding's gradient, and autograd writes their sum to a third
+    tensor.
     """
     held = {entry.name: dtype for entry, dtype in parameters}
     tied = [
@@ -211,8 +219,8 @@ def _elements(entries: Iterable[Entry]) -> int:
 
 
 def _times(elements: int, dtypes: Sequence[str]) -> str:
-    """`124,439,808 × 2 B`, where one width holds for all."""
-    widths = {size_in_bytes(256, dtype) / 32 for dtype in dtypes}  # in bits; 256 elements are whole blocks of any
+    """Return `124,439,808 × 2 B` if all dtypes have one width."""
+    widths = {size_in_bytes(256, dtype) / 32 for dtype in dtypes}  # in bits; 256 elements fill blocks of every format
     if len(widths) != 1:
         return f"{elements:,} elements, each in its dtype"
     bits = widths.pop()

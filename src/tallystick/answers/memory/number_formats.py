@@ -1,4 +1,4 @@
-"""How many bytes a tensor takes in a number format, scales included."""
+"""Bytes of a tensor in a number format, scales included."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tallystick.core.dtypes import BITS, size_in_bytes
 from tallystick.core.ledger import Entry
 from tallystick.errors import BadInput, nearest, quoted
 
-# What quantisers quantise: the matrices of the blocks. Embedding, head, norms and router stay as they are.
+# Quantisers quantise the matrices of the blocks, but not embedding, head, norms and router.
 QUANTISED_ROLES = ("attention", "mlp", "experts")
 
 
 class Packed(NamedTuple):
-    """A quantised format: elements of a row share a scale in groups."""
+    """A quantised format, in which groups of a row's elements share a scale."""
 
-    bits: int  # of an element
-    per_group: float  # bits beside each group: its scale, and its zero point where there is one
+    bits: int  # per element
+    per_group: float  # bits of a group's scale and, if any, its zero point
     group: int | None  # elements of a row in a group; None is the whole row
     source: str
 
@@ -32,7 +32,13 @@ PACKED = {
 
 
 def format_named(name: str) -> str:
-    """The format of a name, as torch calls it.
+    """Return torch's name of a number format.
+
+    Args:
+        name: a dtype's name, short or long, or a name in `PACKED`.
+
+    Raises:
+        BadInput: for an unknown name.
 
     >>> format_named("bf16"), format_named("torch.float16"), format_named("nf4")
     ('bfloat16', 'float16', 'nf4')
@@ -47,7 +53,7 @@ def format_named(name: str) -> str:
 
 
 def bytes_of(entry: Entry, form: str | None) -> int:
-    """Bytes of the elements that an entry holds, all its copies, in a format; None is the entry's own."""
+    """Return the bytes of an entry's elements, times its copies, in a format; None is its own."""
     if form is not None and form not in PACKED:
         return size_in_bytes(entry.unique, form) * entry.copies
     if form is None or is_kept(entry, form) or len(entry.shape) < 2 or not entry.unique:
@@ -58,15 +64,15 @@ def bytes_of(entry: Entry, form: str | None) -> int:
 
 
 def is_kept(entry: Entry, form: str) -> bool:
-    """Whether a format leaves tensors of such a role as they are."""
+    """Return whether a packed format leaves tensors of this role unquantised."""
     return form in PACKED and entry.role not in QUANTISED_ROLES
 
 
 class Cached(NamedTuple):
-    """A quantised format of cached keys and values."""
+    """A quantised format of the KV cache."""
 
     bits: int
-    group: int  # elements that share a scale and a zero point, both in the dtype of the model
+    group: int  # elements that share a scale and a zero point, both in the model's dtype
     source: str
 
 
@@ -75,7 +81,11 @@ CACHED = {"int8": Cached(8, 64, _KIVI), "int4": Cached(4, 64, _KIVI), "int2": Ca
 
 
 def cache_format_named(name: str) -> str:
-    """The format of cached keys and values; ``fp8`` is float8_e4m3fn."""
+    """Return the name of a KV-cache format; ``fp8`` is float8_e4m3fn.
+
+    Raises:
+        BadInput: for a format in which no cache is kept.
+    """
     short = {"fp8": "float8_e4m3fn"}
     if name in CACHED:
         return name
@@ -89,7 +99,7 @@ def cache_format_named(name: str) -> str:
 
 
 def cache_bytes(elements: int, form: str, computed: str) -> int:
-    """Bytes of so many cached elements, the scales of their groups included, in a model that computes in `computed`."""
+    """Return the bytes of cached elements with scales, for a model computing in `computed`."""
     if form not in CACHED:
         return size_in_bytes(elements, form)
     cached, width = CACHED[form], BITS[computed] // 8
@@ -97,5 +107,5 @@ def cache_bytes(elements: int, form: str, computed: str) -> int:
 
 
 def scales_of_tensors(tensors: int, form: str) -> int:
-    """Bytes of one float32 scale for each of so many cached tensors: those in 8-bit floats have it."""
+    """Return the bytes of one float32 scale per cached tensor, which 8-bit floats have."""
     return tensors * 4 if form.startswith("float8") else 0

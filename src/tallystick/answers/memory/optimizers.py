@@ -1,4 +1,4 @@
-"""What an optimizer keeps of each parameter between two steps, and what it needs during one."""
+"""Optimizers: state kept for each parameter between steps, and buffers needed during a step."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from tallystick.core.dtypes import BITS
 from tallystick.core.ledger import Entry
 from tallystick.errors import BadInput, nearest, quoted
 
-STEP = 4  # bytes: torch counts the steps of each tensor in a float32 of its own
-MUON_ROLES = ("attention", "mlp", "experts", "router", "ssm", "other")  # hidden matrices; the rest goes to AdamW
+STEP = 4  # bytes: torch keeps the step count of each tensor as a float32
+MUON_ROLES = ("attention", "mlp", "experts", "router", "ssm", "other")  # hidden matrices; AdamW updates the rest
 
-# Dettmers et al. 2021, "8-bit Optimizers via Block-wise Quantization", as torchao and bitsandbytes have it: tensors of
-# at least 4,096 elements, one scale for each block, and a table of the 256 values that a code can stand for.
+# Dettmers et al. 2021, "8-bit Optimizers via Block-wise Quantization", as in torchao and
+# bitsandbytes: for tensors of at least 4,096 elements, one scale per block, and a table with the
+# values of the 256 codes.
 SMALLEST_8BIT, BLOCK_8BIT, TABLE_8BIT = 4096, 256, 256 * 4
 
-Rule = Callable[[tuple[int, ...], int, str], int]  # bytes for a tensor of a shape, of elements so wide, with a role
+Rule = Callable[[tuple[int, ...], int, str], int]  # bytes of a tensor, from its shape, bytes per element, and role
 
 # -- kept between steps ---------------------------------------------------------------------------
 
@@ -60,7 +61,7 @@ def _muon(shape: tuple[int, ...], width: int, role: str) -> int:
 
 
 def _in_float32(times: int) -> Rule:
-    """So many float32 copies of a tensor."""
+    """Return a rule for `times` float32 copies of a tensor."""
     return lambda shape, width, role: times * math.prod(shape) * 4
 
 
@@ -73,13 +74,13 @@ def _one_of_muon(shape: tuple[int, ...], width: int, role: str) -> int:
 
 
 class Optimizer(NamedTuple):
-    """One way to step. The buffers of a step are those that torch makes on a CUDA device by default."""
+    """One optimizer. Step buffers are those that torch allocates on a CUDA device by default."""
 
     kept: Rule
     formula: str
     source: str
-    together: Rule = _nothing  # buffers of all tensors at once
-    alone: Rule = _nothing  # buffers of one tensor after the other, at most
+    together: Rule = _nothing  # buffers of all tensors at the same time
+    alone: Rule = _nothing  # buffers of one tensor at a time; the largest counts
 
 
 _TWO = "2 × {elements:,} × {width} B + {tensors:,} tensors × 4 B"
@@ -112,7 +113,7 @@ OPTIMIZERS = {
 
 
 def optimizer_named(name: str) -> Optimizer:
-    """The optimizer of a name, or `BadInput` with the nearest ones."""
+    """Return the optimizer with this name, or raise `BadInput` with the nearest names."""
     if name not in OPTIMIZERS:
         raise BadInput(
             f"no optimizer is called {quoted(name)}, expected one of {', '.join(OPTIMIZERS)}"
@@ -123,18 +124,24 @@ def optimizer_named(name: str) -> Optimizer:
 
 
 def state_bytes(entry: Entry, optimizer: str, dtype: str) -> int:
-    """Bytes that an optimizer keeps for an entry, all its copies, its moments in `dtype`; 0 for what another holds."""
+    """Return the bytes of optimizer state for an entry, times its copies; 0 without own storage.
+
+    Args:
+        entry: a trained tensor.
+        optimizer: one of `OPTIMIZERS`.
+        dtype: of the moments.
+    """
     return _apply(optimizer_named(optimizer).kept, entry, dtype) * entry.copies
 
 
 def step_bytes(moments: Iterable[tuple[Entry, str]], optimizer: str) -> int:
-    """Bytes that a step needs beside all that is kept, for entries with the dtypes of their moments."""
+    """Return the bytes of a step's buffers, for entries with the dtypes of their moments."""
     how, moments = optimizer_named(optimizer), list(moments)
     together = sum(_apply(how.together, entry, dtype) * entry.copies for entry, dtype in moments)
     return max(together, max((_apply(how.alone, entry, dtype) for entry, dtype in moments), default=0))
 
 
 def _apply(rule: Rule, entry: Entry, dtype: str) -> int:
-    if not entry.trainable or (entry.size and not entry.unique):  # of no elements, a shard has its step count yet
+    if not entry.trainable or (entry.size and not entry.unique):  # an empty shard still has its step count
         return 0
     return rule(tuple(int(dim) for dim in entry.shape), BITS[dtype] // 8, entry.role)

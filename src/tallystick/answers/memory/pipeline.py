@@ -1,4 +1,4 @@
-"""The stages of a pipeline: each has a part of the layers, and the first and last what stands before and after them."""
+"""Split a model into pipeline stages: layers on each, embedding and head on the ends."""
 
 from __future__ import annotations
 
@@ -16,35 +16,42 @@ Run = TypeVar("Run", Attending, Recurring, RunningPart)
 
 
 class Stage(NamedTuple):
-    """One of the stages."""
+    """One pipeline stage."""
 
     number: int = 0
     of: int = 1
-    layers: int = 0  # that each has
+    layers: int = 0  # of each stage
 
     @property
     def last(self) -> bool:
-        """Whether it has the head."""
+        """Whether the stage has the head."""
         return self.number == self.of - 1
 
     @property
     def waiting(self) -> int:
-        """Micro-batches whose activations are kept at once: those that later stages have not yet sent back.
+        """Micro-batches whose activations are kept until later stages return their gradients.
 
-        Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters", section 2.2.
+        Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters",
+        section 2.2.
         """
         return self.of - self.number
 
 
 def stages(ledger: Ledger, count: int) -> list[Stage]:
-    """The stages, those left out that hold what an earlier one holds, and keep less."""
+    """Return the stages that can be the busiest, without those that equal an earlier, busier stage.
+
+    Args:
+        ledger: the model.
+        count: number of stages.
+    """
     if count == 1:
         return [Stage()]
     size = layers_of(ledger.parameters) // count
     runs = [entry.axes[0] for entry in ledger.parameters if entry.axes]
-    # Where another run of layers begins is the last stage with some of the one before; the next one has it alone.
+    # The stage in which another run of layers begins still has layers of the previous run; the next
+    # stage has the new run alone.
     numbers = {0, count - 1, *(int(run.start) // size + more for run in runs for more in (0, 1))}
-    for one in ledger.model.attending:  # a pattern of windows meets the stages anew in each turn
+    for one in ledger.model.attending:  # a pattern of windows starts at another offset in each stage
         period = sum(int(layers) for _, layers in one.heads.windows)
         turns = period // gcd(period, size)
         numbers.update(int(one.start) // size + turn for turn in range(min(turns, count) + 1))
@@ -52,10 +59,14 @@ def stages(ledger: Ledger, count: int) -> list[Stage]:
 
 
 def on_stage(entries: Iterable[Entry], stage: Stage) -> list[Entry]:
-    """What of the entries, those of layers `stacked`, a stage holds: those of its layers, and of an end.
+    """Return the entries of one stage: of its layers, and of the model's start or end.
 
-    A tied matrix is on both ends: the first stage looks tokens up in it, the last multiplies by it, and their gradients
-    must be added across the two.
+    A tied matrix is on both ends: the first stage uses it for lookup, the last for the logits.
+    Their gradients must be added across the two stages.
+
+    Args:
+        entries: tensors with `stacked` layers.
+        stage: the stage.
     """
     if stage.of == 1:
         return list(entries)
@@ -71,7 +82,7 @@ def on_stage(entries: Iterable[Entry], stage: Stage) -> list[Entry]:
 
 
 def of_stage(ledger: Ledger, stage: Stage) -> Ledger:
-    """A model as one stage has it."""
+    """Return the model of one stage."""
     if stage.of == 1:
         return ledger
     parts = []
@@ -97,7 +108,7 @@ def of_stage(ledger: Ledger, stage: Stage) -> Ledger:
 
 
 def stacked(entry: Entry) -> Entry:
-    """A single tensor of a layer, as a live module has them, as a stack of one layer."""
+    """Return a layer's single tensor, as in a live module, as a stack of one layer."""
     name, numbers = template_of(entry.name)
     storage, others = template_of(entry.storage)
     if entry.axes or not numbers or numbers != others or entry.role in EMBEDDING_ROLES:
@@ -108,7 +119,7 @@ def stacked(entry: Entry) -> Entry:
 
 
 def layers_of(entries: Iterable[Entry]) -> int:
-    """How many layers the longest stack has."""
+    """Return the number of layers of the longest stack."""
     ends: dict[str, int] = {}
     for entry in entries:
         if entry.axes:
@@ -122,18 +133,18 @@ def _on_end(stage: Stage, *, first: bool) -> bool:
 
 
 def _layers_held(what: Run, start: int, stage: Stage) -> list[Run]:
-    """Layers that run alike, those of a stage: none or one such."""
+    """Return the layers of a uniform run that a stage has: a list of none or one."""
     numbers = within(Axis(start, what.layers), stage.number, stage.layers)
     return [what._replace(start=numbers.start, layers=numbers.length)] if numbers else []
 
 
 def within(numbers: Axis, share: int, size: int) -> Axis | None:
-    """Those of the numbers that a share of so many each holds."""
+    """Return the overlap of `numbers` with the range number `share` of length `size`, or None."""
     start = max(int(numbers.start), share * size)
     stop = min(int(numbers.start + numbers.length), (share + 1) * size)
     return Axis(start, stop - start) if start < stop else None
 
 
 def _alone(entry: Entry) -> Entry:
-    """An entry whose storage another stage has: here it has its own."""
+    """Return an entry with its own storage, because its storage is on another stage."""
     return entry._replace(storage=entry.name, identity="", unique=entry.size)

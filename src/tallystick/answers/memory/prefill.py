@@ -1,4 +1,4 @@
-"""What reading a prompt takes at once, without the weights and the cache."""
+"""Peak activations of prefill in inference, without weights and KV cache."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from tallystick.runtimes import Load, Running
 def prefill(
     ledger: Ledger, batch: int, sequence: int, *, dtype: str, attention: str = "flash", running: Running | None = None
 ) -> list[Line]:
-    """The largest set of tensors alive at once in one layer.
+    """Return the largest set of activations alive at the same time in one layer.
 
-    Counted is what transformers holds in inference: the tensors that go from layer to layer, and those of the MLP at
-    its product, of the experts at theirs, or of the attention, whichever is most. The cache is not.
+    This counts what transformers holds in inference: the residual stream between layers, plus the
+    largest of three sets: the MLP's, the experts' or the attention's tensors. The KV cache is not
+    included.
 
     Args:
-        ledger: one that tells how its model runs; of any other nothing is known, and there is no line.
-        batch: prompts at once.
-        sequence: tokens of each.
+        ledger: a model whose source describes how it runs; otherwise there are no lines.
+        batch: prompts per pass.
+        sequence: tokens per prompt.
         dtype: of the matrix products.
         attention: ``"flash"`` or ``"eager"``, as for `saved`.
         running: as for `saved`.
@@ -34,11 +35,11 @@ def prefill(
 
 
 def last_logits(ledger: Ledger, batch: int, *, dtype: str) -> list[Line]:
-    """The logits of the last position.
+    """Return the logits of the last position.
 
     Args:
-        ledger: one that tells how its model runs; of any other there is no line.
-        batch: prompts at once.
+        ledger: a model whose source describes how it runs; otherwise there are no lines.
+        batch: prompts per pass.
         dtype: of the matrix products.
     """
     head = head_of(ledger)

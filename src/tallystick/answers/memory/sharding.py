@@ -1,6 +1,6 @@
-"""What of a model one of many ranks holds: each tensor becomes the shard of a rank.
+"""Shard a model over ranks: replace each tensor by the shard of one rank.
 
-A shard is an entry as any other, only smaller, so that everything that counts bytes counts those of a rank.
+A shard is an ordinary entry with a smaller shape. So all code that counts bytes counts one rank's.
 """
 
 from __future__ import annotations
@@ -15,38 +15,48 @@ from tallystick.core.evidence import Evidence
 from tallystick.core.ledger import Entry, Ledger
 from tallystick.errors import BadInput, shown
 
-# Projections whose results are summed over tensor parallel ranks: cut by what they read, their biases whole; and waists
-# that are too narrow to cut (Shoeybi et al. 2019, "Megatron-LM", section 3; DeepSeek-AI 2024, "DeepSeek-V2", section 2.1).
+# Row-parallel projections, whose outputs are summed over tensor parallel ranks: sharded by input
+# features, with whole biases. And low-rank projections that are too narrow to shard (Shoeybi et al.
+# 2019, "Megatron-LM", section 3; DeepSeek-AI 2024, "DeepSeek-V2", section 2.1).
 _SUMMED = ("o_proj", "out_proj", "c_proj", "dense", "down_proj", "fc2", "fc_out", "dense_4h_to_h", "output")
 _WHOLE = ("q_a_proj", "kv_a_proj_with_mqa")
 _VOCABULARY = ("token_embedding", "head")
 
-# The stage of ZeRO from which on ranks share it (Rajbhandari et al. 2020, "ZeRO", section 5).
+# First ZeRO stage that shards each of these (Rajbhandari et al. 2020, "ZeRO", section 5).
 WHAT = {"optimizer": 1, "gradients": 2, "weights": 3}
 
 
 class Shards(NamedTuple):
-    """Over how many ranks a model is spread, in each way; they multiply."""
+    """Number of ranks in each kind of parallelism."""
 
-    dp: int = 1  # data parallel: each has its own sequences
-    zero: int = 0  # what these share: 1 optimizer state, 2 gradients too, 3 weights too (FSDP)
-    tp: int = 1  # tensor parallel: each holds a part of every matrix
-    pp: int = 1  # pipeline parallel: each holds a part of the layers
-    ep: int = 1  # expert parallel: each holds a part of the experts
+    dp: int = 1  # data parallel: each rank has its own sequences
+    zero: int = 0  # states that data parallel ranks share: 1 optimizer, 2 also gradients, 3 also weights (FSDP)
+    tp: int = 1  # tensor parallel: each rank holds a part of every matrix
+    pp: int = 1  # pipeline parallel: each rank holds a part of the layers
+    ep: int = 1  # expert parallel: each rank holds a part of the experts
 
     @property
     def data(self) -> int:
-        """Data parallel ranks: those that experts are spread over are some of them."""
+        """Size of the data parallel group; expert parallel ranks are a subset of it."""
         return max(self.dp, self.ep)
 
     @property
     def ranks(self) -> int:
-        """Ranks in all."""
+        """Total number of ranks."""
         return self.data * self.tp * self.pp
 
 
 def checked(shards: Shards, ledger: Ledger) -> Shards:
-    """The same, if the model can be spread so; `BadInput` in one line if not."""
+    """Return `shards` unchanged if the model can be sharded this way.
+
+    Args:
+        shards: the requested parallelism.
+        ledger: the whole model.
+
+    Raises:
+        BadInput: for an invalid number, and for heads, layers or experts that the ranks do not
+            divide.
+    """
     for what, number in shards._asdict().items():
         least, most = (0, 3) if what == "zero" else (1, 1_000_000)
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
@@ -92,29 +102,40 @@ def checked(shards: Shards, ledger: Ledger) -> Shards:
 
 
 def shard(entries: Iterable[Entry], shards: Shards, what: str, rank: int = 0) -> list[Entry]:
-    """What a data parallel rank holds of the ``weights``, ``gradients`` or ``optimizer`` of what `divided` gave.
+    """Return the shards that one data parallel rank holds.
 
-    Stages 1 and 2 of ZeRO share elements (Rajbhandari et al. 2020, "ZeRO", section 5); stage 3 is here `fully_shard`.
+    ZeRO stages 1 and 2 share elements (Rajbhandari et al. 2020, "ZeRO", section 5); stage 3 is
+    `fully_shard` here. `fully_shard` gives each rank the same number of rows of every tensor. If
+    the rows do not divide, weights and gradients are padded; the optimizer has no state for the
+    padding. So the first rank is the busiest.
 
-    It gives each rank the same number of rows of every tensor; where they do not come out even, the memory
-    of weights and gradients is padded to that, and the optimizer has no state of the padding: so the first is the fullest.
+    Args:
+        entries: tensors of one tensor and expert parallel rank, from `divided`.
+        shards: the parallelism.
+        what: ``weights``, ``gradients`` or ``optimizer``.
+        rank: the data parallel rank; it matters for the optimizer at stage 3.
     """
     if shards.zero < WHAT[what]:
         return list(entries)
-    if shards.zero < WHAT["weights"]:  # laid end to end, and cut into equal parts
+    if shards.zero < WHAT["weights"]:  # concatenated, and cut into equal parts
         return [_part(entry, sharing(entry, shards)) for entry in entries]
     return [_rows(entry, sharing(entry, shards), rank if what == "optimizer" else 0) for entry in entries]
 
 
 def sharing(entry: Entry, shards: Shards) -> int:
-    """How many data parallel ranks have the same entry: of an expert those alone that hold it."""
+    """Return the number of data parallel ranks that share an entry: fewer for experts."""
     return shards.data // shards.ep if entry.role == "experts" else shards.data
 
 
 def divided(ledger: Ledger, shards: Shards) -> Ledger:
-    """A model as one of its tensor and expert parallel ranks has it: its shard of each matrix, heads and experts.
+    """Return the model of one tensor and expert parallel rank: its matrices, heads and experts.
 
-    Layers are `stacked`.
+    Args:
+        ledger: the whole model.
+        shards: the parallelism.
+
+    Returns:
+        A ledger of one rank, with its layers `stacked`.
     """
     if shards == Shards():
         return ledger
@@ -137,7 +158,7 @@ def divided(ledger: Ledger, shards: Shards) -> Ledger:
 
 
 def rank_notes(ledger: Ledger, shards: Shards, *, training: bool) -> list[str]:
-    """What to know of a model that is spread."""
+    """Return the notes about a sharded model."""
     if shards == Shards():
         return []
     notes = [f"of one rank of {shards.ranks:,}, the fullest; batch is that of each data parallel rank"]
@@ -176,7 +197,7 @@ def rank_notes(ledger: Ledger, shards: Shards, *, training: bool) -> list[str]:
 
 
 def _rows(entry: Entry, ranks: int, rank: int) -> Entry:
-    """The rows of one of so many ranks; those of the first are as many as the last has with its padding."""
+    """Return one rank's rows: ceil(rows / ranks), or fewer for the last ranks."""
     if ranks == 1 or not entry.unique or not entry.shape:
         return entry
     first, *rest = entry.shape
@@ -185,7 +206,7 @@ def _rows(entry: Entry, ranks: int, rank: int) -> Entry:
 
 
 def _part(entry: Entry, ranks: int) -> Entry:
-    """One of so many equal parts of the elements, as a tensor of as many dimensions."""
+    """Return one of `ranks` equal parts of the elements, with the same number of dimensions."""
     if ranks == 1 or not entry.unique or not entry.shape:
         return entry
     return _over(entry, entry.shape.index(max(entry.shape)), ranks)
@@ -203,7 +224,7 @@ def _cut(entry: Entry, shape: tuple[int, ...]) -> Entry:
 def _tensor_parallel(entry: Entry, ranks: int) -> Entry:
     if ranks == 1:
         return entry
-    if entry.role in _VOCABULARY:  # the rows of the vocabulary, and with a tie the same ones for both uses
+    if entry.role in _VOCABULARY:  # rows of the vocabulary; a tied matrix has the same rows for both uses
         return _over(entry, 0, ranks)
     *_, module, word = ("", *entry.called.split("."))
     name = module if word in ("weight", "bias") else word.removesuffix("_bias")
@@ -213,7 +234,7 @@ def _tensor_parallel(entry: Entry, ranks: int) -> Entry:
     if last < 1 or word.endswith("bias"):
         return entry if name in _SUMMED else _over(entry, last, ranks)
     place, other = (last, last - 1) if name in _SUMMED else (last - 1, last)
-    # Where the matrix is transposed the other one is meant; to the size it is one, but for padding.
+    # For a transposed matrix the other axis is meant. The size is the same, up to padding.
     return _over(entry, other if int(entry.shape[place]) % ranks else place, ranks)
 
 
@@ -226,12 +247,15 @@ def _over(entry: Entry, place: int, ranks: int) -> Entry:
 
 
 def _fewer(heads: Heads, ranks: int) -> Heads:
-    """Each rank's heads; one latent vector serves all of them."""
+    """Return one rank's heads; every rank holds the whole latent vector."""
     return heads._replace(queries=int(heads.queries) // ranks, keys=int(heads.keys) // ranks)
 
 
 def _thinner(part: RunningPart, ranks: int) -> RunningPart:
-    """What runs on each rank: all of what is between blocks, a share of what is inside (Korthikanti et al. 2022, section 4.2)."""
+    """Return one rank's part: whole between blocks, sharded inside.
+
+    See Korthikanti et al. 2022, section 4.2.
+    """
     what = part.what
     if ranks == 1:
         return part
@@ -256,12 +280,12 @@ def _expert_parallel(entries: Sequence[Entry], ranks: int) -> Iterator[Entry]:
             yield entry
         elif len(entry.axes) < 2:
             yield _over(entry, 0, ranks)
-        elif numbers := within(entry.axes[-1], 0, each):  # experts held one by one
+        elif numbers := within(entry.axes[-1], 0, each):  # experts stored one by one
             yield entry._replace(axes=(*entry.axes[:-1], numbers))
 
 
 def _experts(entries: Iterable[Entry]) -> int:
-    """How many routed experts a layer has."""
+    """Return the number of routed experts of a layer."""
     counts = [
         int(sum(entry.axes[-1])) if len(entry.axes) > 1 else int(entry.shape[0])
         for entry in entries

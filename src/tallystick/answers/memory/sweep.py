@@ -1,4 +1,4 @@
-"""What a model takes in memory at several lengths of its sequences."""
+"""Memory needed at several sequence lengths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallystick.core.ledger import Ledger
 
 @dataclass(frozen=True)
 class Sweep:
-    """One answer for each length, all else equal."""
+    """One memory answer per sequence length, with equal options."""
 
     source: str
     mode: str
@@ -21,12 +21,15 @@ class Sweep:
 
     @property
     def parts(self) -> dict[str, tuple[int, ...]]:
-        """Bytes of each part at the fullest moment of each length, those that are nowhere left out: they sum to the totals."""
+        """Bytes of each part at each length's peak, without parts that are always 0.
+
+        The parts of one length sum to its total.
+        """
         found = {part: tuple(_at_peak(answer, part) for answer in self.answers) for part in PARTS}
         return {part: sizes for part, sizes in found.items() if any(sizes)}
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick memory`` of several lengths: keys are a contract, added to and never renamed."""
+        """Return the JSON for several lengths. Keys are a contract: added, never renamed."""
         return {
             "source": self.source,
             "mode": self.mode,
@@ -38,7 +41,7 @@ class Sweep:
 
 
 def sweep(ledger: Ledger, sequences: Sequence[int], **options: Any) -> Sweep:
-    """`memory` for each length of a sequence, in tokens; the other options are those of `memory`."""
+    """Compute `memory` for each sequence length, in tokens, with the same other options."""
     answers = tuple(memory(ledger, sequence=sequence, **options) for sequence in sequences)
     return Sweep(ledger.source, answers[0].mode, answers)
 

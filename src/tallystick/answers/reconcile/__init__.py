@@ -1,1 +1,1 @@
-"""Which way of counting makes a claimed count true."""
+"""Which counting convention makes a claimed count true."""

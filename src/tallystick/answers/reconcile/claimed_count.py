@@ -1,4 +1,4 @@
-"""A claimed count as people write it, and every count that it can stand for.
+"""Parse a claimed parameter count, with the range of counts that round to it.
 
 >>> claim = read_claim("124M")
 >>> claim.low, claim.high
@@ -14,9 +14,9 @@ from fractions import Fraction
 from tallystick.derivations.arithmetic import SCALES
 from tallystick.errors import BadInput, quoted, shown
 
-LONGEST = 40  # characters; 1.5 billion parameters has 22
-MOST = 10**18  # parameters; a million times more than any model has
-ROUND = 6  # an integer that ends in so many zeros is a rounded one: 124000000 is 124M
+LONGEST = 40  # characters; "1.5 billion parameters" has 22
+MOST = 10**18  # parameters; a million times the largest model
+ROUND = 6  # an integer that ends in this many zeros is rounded: 124000000 is 124M
 
 _NUMBER = re.compile(
     r"[~≈]?\s*(?P<whole>[0-9]{1,3}(?:(?P<comma>[,_' \u00a0\u2009\u202f])[0-9]{3})(?:(?P=comma)[0-9]{3})*|[0-9]+|(?=\.))"
@@ -28,26 +28,32 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class Claim:
-    """A claimed count, and the counts that round to it, `low` and `high` included."""
+    """A claimed count, and the range of counts that round to it, from `low` to `high` inclusive."""
 
     text: str  # as written
     value: int
     low: int
     high: int
-    unit: int  # what the last digit stands for; 1 where every digit is given
-    digits: int  # how many are given, zeros at the end of a whole number apart
-    scale: int  # the power of ten of its letter: 6 for M; 0 where it has none
+    unit: int  # the value of the last digit; 1 if every digit is given
+    digits: int  # significant digits, without the trailing zeros of an integer
+    scale: int  # the power of ten of its suffix: 6 for M; 0 without one
 
 
 def read_claim(claim: str | int) -> Claim:
-    """What a claim says: ``124M``, ``6.7B``, ``1.5e9``, ``0.5 billion``, ``123,550,272`` or an integer.
+    """Parse a claim: ``124M``, ``6.7B``, ``1.5e9``, ``0.5 billion``, ``123,550,272`` or an integer.
 
-    The last digit is taken as rounded, and a half as rounded either way. An integer without a letter is exact, unless
-    it ends in six zeros. Raises `BadInput` for what is no number of parameters.
+    The last digit counts as rounded, and a half as rounded either way. An integer without a suffix
+    is exact, unless it ends in six zeros.
+
+    Args:
+        claim: the claimed number of parameters.
+
+    Raises:
+        BadInput: for text that is not a number of parameters.
     """
     if isinstance(claim, bool) or not isinstance(claim, str | int):
         raise BadInput(f"cannot read {shown(claim)} as a claim: write it as text, or as an integer", code="bad-value")
-    if isinstance(claim, int) and abs(claim) > MOST:  # its digits can be too many to write out
+    if isinstance(claim, int) and abs(claim) > MOST:  # its digits may be too many to print
         raise BadInput(f"the claim {shown(claim)} is no number of parameters up to 10^18", code="bad-value")
     text = str(claim).strip() if isinstance(claim, str) else str(claim)
     match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
@@ -76,6 +82,6 @@ def read_claim(claim: str | int) -> Claim:
     exact = max(int(unit), 1)
     digits = str(int(value) // exact)
     if exact > 1 and not decimals:
-        digits = digits.rstrip("0")  # 350M may well be rounded to tens
+        digits = digits.rstrip("0")  # 350M may be rounded to tens
     half = exact // 2
     return Claim(text, int(value), int(value) - half, int(value) + half, exact, len(digits), scale)

@@ -1,7 +1,7 @@
-"""The ways in which people count parameters, each by what it leaves out of the unique count or adds to it.
+"""Conventions of counting parameters: what each leaves out of the unique count or adds.
 
-Each is data computed from a ledger alone. What a paper or a library counts is named only where its text or its code says
-so; the other conventions are named by what they do.
+Each convention is data computed from a ledger. A paper or library is named only if its text or code
+says that it counts so. The other conventions are named by what they do.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tallystick.errors import BadInput
 
 UNIQUE = "each tensor counted once, embeddings included (so do Hoffmann et al. 2022, appendix F)"
 
-# Figures that a paper printed and that no way of counting gives: a model's unique count, and what was printed. OpenAI's
-# README of GPT-2 says that they were wrong "due to an error".
+# Published figures that no convention gives: a model's unique count -> the figure. OpenAI's README
+# of GPT-2 says that they were wrong "due to an error".
 PUBLISHED = {
     124_439_808: 117_000_000,
     354_823_168: 345_000_000,
@@ -32,14 +32,14 @@ PUBLISHED = {
 PAPER = "the figure of GPT-2's paper (Radford et al. 2019, table 2), which OpenAI's README calls wrong"
 
 _VOCABULARY = frozenset({"token_embedding", "head"})
-_SCALED = frozenset({"attention", "mlp", "experts"})  # the weights that DeepSeek-V3's files hold in FP8
-_TILE = 128  # FP8 weights have one scale for each tile of so many rows and columns
-_PACKED = {"uint8": 2, "int32": 8}  # values of 4 bits in one element: bitsandbytes; GPTQ and AWQ
-_TOKENIZERS = {50257: "GPT-2's", 32000: "Llama's"}  # vocabularies that are padded in many models
+_SCALED = frozenset({"attention", "mlp", "experts"})  # roles whose weights DeepSeek-V3's files store in FP8
+_TILE = 128  # FP8 weights have one scale per tile of _TILE × _TILE
+_PACKED = {"uint8": 2, "int32": 8}  # 4-bit values per element: bitsandbytes; GPTQ and AWQ
+_TOKENIZERS = {50257: "GPT-2's", 32000: "Llama's"}  # vocabularies that many models pad
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
-_FEW = 16  # experts, of which each can be thought of as a model
-_RANKS = (8, 16, 32, 64, 4, 128, 256, 2, 1)  # the commonest first
-# Where adapters are put: everywhere, or where LoRA's paper and PEFT's defaults put them, by the modules' names.
+_FEW = 16  # at most this many experts can be counted as a model each
+_RANKS = (8, 16, 32, 64, 4, 128, 256, 2, 1)  # the most common ranks first
+# Modules that get adapters: all, or those of LoRA's paper and PEFT's defaults, by module name.
 _ADAPTED: dict[str, tuple[str, ...]] = {
     "all linear layers": (),
     "q_proj and v_proj": ("q_proj", "v_proj"),
@@ -55,26 +55,29 @@ class Convention(NamedTuple):
     """A way of counting that differs from counting each tensor once."""
 
     name: str
-    what: str  # "without the biases"
-    by: tuple[str, ...] = ()  # who counts so
+    what: str  # in words, such as "without the biases"
+    by: tuple[str, ...] = ()  # papers and libraries that count so
     leaves: frozenset[Tags] = frozenset()  # the cells that it leaves out
     adds: int = 0
-    of: frozenset[Tags] = frozenset()  # the cells that what it adds depends on: it is nothing without them
-    about: str = ""  # of two conventions about one thing, one at most can hold
+    of: frozenset[Tags] = frozenset()  # the cells that `adds` depends on: without them it adds nothing
+    about: str = ""  # its subject; only one convention per subject can apply
 
 
 class Reading(NamedTuple):
-    """A way in which a number was written down that is not that of its letter or its rounding."""
+    """A way of writing a number down, other than by its suffix and rounding."""
 
     name: str
     what: str
-    apply: Callable[[int], int]  # from the count to the number written
-    about: str = ""  # as of a convention
-    usual: bool = False  # commoner than any convention
+    apply: Callable[[int], int]  # from the count to the written number
+    about: str = ""  # its subject, as for a convention
+    usual: bool = False  # more common than any convention
 
 
 def conventions(ledger: Ledger) -> tuple[Convention, ...]:
-    """Every convention that changes this ledger's count, the commonest first; those that do the same are one."""
+    """Return the conventions that change this ledger's count, the most common first.
+
+    Conventions with the same effect are merged.
+    """
     counts = cells(ledger)
     found: dict[tuple[frozenset[Tags], int], Convention] = {}
     for one in (*_leaving(ledger, counts), *_adding(ledger, counts)):
@@ -86,7 +89,7 @@ def conventions(ledger: Ledger) -> tuple[Convention, ...]:
 
 
 def readings(claim: Claim) -> Iterator[Reading]:
-    """The ways in which a count can have been written down as this claim, the commonest first."""
+    """Yield the ways in which a count can be written as this claim, the most common first."""
     zeros = len(str(claim.value)) - len(str(claim.value).rstrip("0"))
     if 1 < claim.unit == 10**claim.scale < 10**zeros:  # 120B can be 117 billion; 120.0B cannot
         yield Reading("rounded-further", "with the zeros at its end rounded too", _rounded(10**zeros), usual=True)
@@ -118,7 +121,7 @@ def _scaled(times: int, over: int) -> Callable[[int], int]:
 
 def _leaving(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
     words = {"token_embedding": "token embedding", "position_embedding": "learned positions", "head": "head"}
-    present = {entry.role for entry in ledger.parameters}  # a tied head too: it goes with the embedding
+    present = {entry.role for entry in ledger.parameters}  # includes a tied head, which is left out with the embedding
 
     def leave(name: str, what: str, leaves: Callable[[Tags], object], *by: str) -> Convention:
         return Convention(name, what, by, frozenset(tags for tags in counts if leaves(tags)))
@@ -136,7 +139,7 @@ def _leaving(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
     yield leave("active", "without the experts that a token leaves out", _any("idle"))
     if any("idle" in tags for tags in counts) and any(
         head in tags for tags in counts
-    ):  # a tied one uses all of the embedding for each token
+    ):  # a tied embedding is multiplied in full for each token
         what = "without the experts that a token leaves out and the token embedding"
         yield leave("active-no-lookup", what, _any("idle", token), "gpt-oss' model card")
     what = "without the experts that a token leaves out and the shared ones"
@@ -173,7 +176,7 @@ def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
         yield Convention(
             "stored", what, ("the Hub",), adds=ledger.evidence.stored[0] - int(ledger.total), about="storage"
         )
-    # Scales of packed weights among them where they are stored, and not where a config alone speaks of them.
+    # Includes scales of packed weights if they are stored, but not if only a config describes them.
     held = (entry for entry in ledger.rolled if entry.buffer and (ledger.filed or entry.packed is None))
     buffers = sum(int(entry.size) * entry.copies for entry in held)
     yield Convention("buffers", "with the buffers that a state dict holds", adds=buffers, about="storage")
@@ -198,7 +201,7 @@ def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
 
 
 def _of_experts(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
-    """A few experts as if each were a model of its own: Mixtral's 8x7B is 46.7B, and 8 × 7B would be 56B."""
+    """Count a few experts as one model each: Mixtral's 8x7B is 46.7B, and 8 × 7B would be 56B."""
     symbols = ledger.model.symbols
     experts = next((int(symbols[key]) for key in _EXPERTS if key in symbols), 0)
     in_experts = sum(count for tags, count in counts.items() if "experts" in tags)
@@ -216,11 +219,17 @@ def _of_experts(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]
 
 
 def adapters(ledger: Ledger) -> Iterator[Convention]:
-    """Adapters of LoRA, of each usual rank and place: with the model, as PEFT's `all params`, and alone, as `trainable params`."""
+    """Yield LoRA adapters of each usual rank and target: with the model, and alone.
+
+    PEFT prints these counts as `all params` and `trainable params`.
+
+    Args:
+        ledger: the model.
+    """
     every = frozenset(cells(ledger))
     sizes = {}
     for where, targets in _ADAPTED.items():
-        with suppress(BadInput):  # no linear layer, or none of such a name
+        with suppress(BadInput):  # no linear layer, or none with such a name
             entries = with_adapters(ledger.as_described, 1, targets)
             sizes[where] = sum(int(entry.unique) * entry.copies for entry in entries if is_adapter(entry))
     for rank, (where, each) in product(_RANKS, sizes.items()):
@@ -231,14 +240,14 @@ def adapters(ledger: Ledger) -> Iterator[Convention]:
 
 
 def _of_vocabulary(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
-    """The head once more, or a vocabulary of another size."""
+    """Yield conventions that count the head again, or a vocabulary of another size."""
     of = frozenset(tags for tags in counts if tags & _VOCABULARY)
     matrices = [entry for entry in ledger.parameters if entry.role in _VOCABULARY]
     if any(entry.role == "head" for entry in matrices):
         twice = sum(int(entry.size - entry.unique) * entry.copies for entry in matrices)
         what, by = "with the tied head counted twice", ("summing a state dict", "torchinfo up to 1.8.0")
         yield Convention("head-twice", what, by, adds=twice, of=of, about="vocabulary")
-    else:  # it is tied, and stored under one name, or there is none
+    else:  # the head is tied and stored under one name, or there is no head
         own = sum(int(entry.unique) * entry.copies for entry in matrices)
         yield Convention("own-head", "with a head of its own", adds=own, of=of, about="vocabulary")
     rows = next((int(e.shape[0]) for e in matrices if e.role == "token_embedding" and len(e.shape) == 2), 0)
@@ -253,7 +262,7 @@ def _of_vocabulary(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Conventio
 
 
 def _of_deepseek(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
-    """What DeepSeek-V3's files hold beside the model that its config describes."""
+    """Yield what DeepSeek-V3's files hold in addition to the model that its config describes."""
     last = frozenset(tags for tags in counts if "last" in tags)
     matrices = [entry for entry in ledger.parameters if entry.role in _VOCABULARY]
     alone = mtp.parameters_of_one(ledger.parameters)
@@ -269,12 +278,12 @@ def _of_deepseek(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention
 
 
 def _tiles(shape: tuple[int, ...]) -> int:
-    """Tiles that cover a matrix; one that it fills in part counts whole."""
+    """Return the number of tiles that cover a matrix, partial tiles included."""
     return math.prod(-(-int(size) // _TILE) for size in shape)
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words as a sentence lists them.
+    """Join words as a list in a sentence.
 
     >>> listed(["token embedding", "learned positions", "head"])
     'token embedding, learned positions and head'

@@ -1,4 +1,4 @@
-"""Which ways of counting make a claimed count true: sums over a ledger's parts, the simplest first."""
+"""Search for the conventions that make a claimed count true, the simplest first."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from tallystick.answers.reconcile.conventions import (
 from tallystick.core.ledger import Ledger
 
 MOST_STEPS = 3
-NEAREST = 3  # shown where none reaches the claim
-STEP_WORTH = 10  # where none reaches it, a step must bring the count so many times nearer to be shown
-EXACT = 6  # digits of a claim, all given, that adapters may explain: of some rank, they explain any that is rounded
-FAR = 20  # a count that misses the claim by more than this part of it, a twentieth, explains nothing
-# How the conventions begin that explain a count which is met, but not one that is missed: who nearly gives a number has
-# not counted one block, the rows of another tokenizer, or in other units.
+NEAREST = 3  # explanations shown if none gives the claim
+STEP_WORTH = 10  # if none gives the claim, each further step must come 10 times nearer
+EXACT = 6  # digits of a claim that adapters may explain: at some rank they explain any rounded claim
+FAR = 20  # a count that misses the claim by more than 1/20 of the claim explains nothing
+# Prefixes of conventions that may explain an exact match, but not a near miss. A claim that is
+# nearly right does not count one block, another tokenizer's rows, or other units.
 UNLIKELY = ("one-block", "vocabulary-", "bytes-", "binary-", "cut-off", "rounded-")
 MOST_PRESETS = 3
 
 
 @dataclass(frozen=True)
 class Step:
-    """One convention, and what it takes from the count or adds to it after those before it."""
+    """One convention, and its effect on the count after the steps before it."""
 
     what: str
     parameters: int
-    convention: str  # its stable name
-    by: tuple[str, ...]  # who counts so
+    convention: str  # stable name of the convention
+    by: tuple[str, ...]  # papers and libraries that count so
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Steps that lead from the unique count to `value`, exactly.
+    """Steps that lead exactly from the unique count to `value`.
 
-    `residual` is what no step explains: 0 where `value` rounds to the claim, else what takes it to the nearest count that
-    does.
+    `residual` is the unexplained rest: 0 if `value` rounds to the claim, otherwise the distance to
+    the nearest count that does.
     """
 
     steps: tuple[Step, ...]
@@ -58,10 +58,10 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Preset:
-    """A model of the table that a claim fits, where it fits the one that was asked about in no way."""
+    """A preset that fits the claim, if no explanation for the requested model comes near."""
 
     name: str
-    what: str  # how it is counted; "" for each tensor once
+    what: str  # how it is counted; "" if each tensor is counted once
     value: int
 
     def __str__(self) -> str:
@@ -70,20 +70,20 @@ class Preset:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """A claimed count beside the one that a model has, in parameters.
+    """A claimed count, compared with a model's count, in parameters.
 
-    Where explanations reach the claim, those with the fewest steps are here, the commonest first; where none does, the
-    nearest, each with its residual.
+    If some explanations give the claim, those with the fewest steps are kept, the most common
+    first. If none does, the nearest are kept, each with its residual.
     """
 
     source: str
     claim: str  # as written
     low: int
-    high: int  # of the counts that round to the claim
+    high: int  # the counts from low to high round to the claim
     actual: int  # unique parameters
     explanations: tuple[Explanation, ...]
-    published: str | None = None  # whose figure the claim is, where it is known to be no count at all
-    presets: tuple[Preset, ...] = ()  # what the claim fits, where this model is far from it
+    published: str | None = None  # the publication, if the claim is its known wrong figure
+    presets: tuple[Preset, ...] = ()  # presets that fit the claim, if this model is far from it
 
     @property
     def explained(self) -> bool:
@@ -92,7 +92,7 @@ class Reconciliation:
 
     @property
     def answer(self) -> str:
-        """The whole in one sentence."""
+        """The answer in one sentence."""
         best = self.explanations[0]
         counted = listed([step.what for step in best.steps])
         if not self.explained:
@@ -112,7 +112,7 @@ class Reconciliation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick reconcile``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick reconcile``. Keys may be added, never renamed."""
         out = {**asdict(self), "answer": self.answer, "explained": self.explained}
         out["explanations"] = [
             {**item, "steps": [{**step, "by": list(step["by"])} for step in item["steps"]]}
@@ -122,10 +122,18 @@ class Reconciliation:
 
 
 def reconcile(ledger: Ledger, claim: str | int, presets: Callable[[], Iterable[Ledger]] = tuple) -> Reconciliation:
-    """Which conventions make `claim` true of a ledger; raises `BadInput` where it is no number of parameters.
+    """Find the conventions that make `claim` true of a ledger.
 
-    A claim of few digits fits much by chance: no explanation has more steps than the claim has digits, nor more than
-    three, and none with more steps is looked for where fewer do. `presets` are asked for where the claim is far off.
+    A claim with few digits matches much by chance. So an explanation has at most as many steps as
+    the claim has digits, and at most three. More steps are tried only if fewer do not suffice.
+
+    Args:
+        ledger: the model.
+        claim: the claimed count, as text or an integer.
+        presets: a function that returns the ledgers to try if the claim is far off.
+
+    Raises:
+        BadInput: for a claim that is not a number of parameters.
     """
     read = read_claim(claim)
     search = _Search(ledger, read)
@@ -147,7 +155,7 @@ def reconcile(ledger: Ledger, claim: str | int, presets: Callable[[], Iterable[L
 
 
 def _nearest(explanations: list[Explanation], claim: Claim) -> list[Explanation]:
-    """Those that nearly reach the claim and that somebody may have meant, or the count as it is."""
+    """Return the likely explanations that come near the claim, or only the count as it is."""
     as_it_is, *others = explanations
     shown = [as_it_is]
     likely = [one for one in others if not any(step.convention.startswith(UNLIKELY) for step in one.steps)]
@@ -164,7 +172,7 @@ def _distance(explanation: Explanation) -> int:
 
 
 def _fitting(ledgers: Iterable[Ledger], claim: Claim) -> tuple[Preset, ...]:
-    """The models that a claim fits as they are, or else with a tied head counted twice, as most tools do."""
+    """Return the presets that fit the claim as they are, or with a tied head counted twice."""
     once, twice = [], []
     for ledger in ledgers:
         total = int(ledger.total)
@@ -177,7 +185,7 @@ def _fitting(ledgers: Iterable[Ledger], claim: Claim) -> tuple[Preset, ...]:
 
 
 class _Search:
-    """All sums of so many steps over one ledger."""
+    """Search over all sums of a given number of steps for one ledger."""
 
     def __init__(self, ledger: Ledger, claim: Claim) -> None:
         self.claim = claim
@@ -190,10 +198,10 @@ class _Search:
         self.few = len(self.ways)
         if claim.unit == 1 and claim.digits >= EXACT:
             self.ways += tuple(adapters(ledger))
-        self.seen: set[tuple[object, ...]] = set()  # what simpler sums did already
+        self.seen: set[tuple[object, ...]] = set()  # effects of simpler sums
 
     def explanations(self, steps: int) -> list[Explanation]:
-        """Those of so many steps that do what none before them did, the commonest conventions first."""
+        """Return the explanations with this many steps and a new effect, the most common first."""
         found = []
         ways = len(self.ways) if steps < MOST_STEPS else self.few
         for chosen in combinations(range(ways), steps):
@@ -205,15 +213,13 @@ class _Search:
         return [explanation for *_, explanation in sorted(found, key=lambda one: one[:2])]
 
     def _steps(self, ways: list[Convention | Reading]) -> tuple[Step, ...] | None:
-        """The ways of counting as steps, each with what it changes after those before it; None where they clash."""
+        """Turn ways of counting into steps, each with its own effect; None if they conflict."""
         steps: list[Step] = []
         left: set[Tags] = set()
         read: list[str] = []
         about: list[str] = []
         value = self.total
-        for way in sorted(
-            ways, key=lambda way: isinstance(way, Reading)
-        ):  # a number is written down once it is counted
+        for way in sorted(ways, key=lambda way: isinstance(way, Reading)):  # apply conventions before readings
             about += [way.about] if way.about else []
             if isinstance(way, Reading):
                 read.append(way.name)

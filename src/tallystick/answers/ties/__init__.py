@@ -1,1 +1,1 @@
-"""Which tensors are tied, which should be, and which ties are lost."""
+"""Which tensors are tied, which should be, and which ties were lost."""

@@ -1,4 +1,4 @@
-"""What to do about a tie that a ledger shows to be lost."""
+"""Name the remedy for a lost tie: the call or command that restores it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tallystick.core.tie_call import LAZY, is_packed_away, one_shape_first, pack
 
 
 def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
-    """How to make names one Parameter of a live model; of a file, how to store them once.
+    """Return how to tie the names in a live model, or how to store them once in a file.
 
     Args:
-        ledger: the model's.
-        names: those of a group, the one that stays first.
-        choose: whether their values differ or may differ, so that somebody has to say which stay.
+        ledger: the model.
+        names: the names of one group; the first name's tensor is kept.
+        choose: whether the values differ or may differ, so that the user must choose which to keep.
     """
     if ledger.kind != "module":
         return "tie the model before it is saved, or set tie_word_embeddings in the config.json that is saved with it"
@@ -23,8 +23,8 @@ def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
         return packed_before(packed[0])
     shapes = [tuple(entry.shape) for entry in entries]
     unlike = len({(entry.dtype, entry.trainable) for entry in entries}) > 1 or len(set(shapes)) > 1
-    call = retie_call([] if _is_told(ledger, names) else names, names[0] if choose or unlike else "")
-    if len(entries) < len(names):  # a lazy parameter is no entry
+    call = retie_call([] if _is_known(ledger, names) else names, names[0] if choose or unlike else "")
+    if len(entries) < len(names):  # a lazy parameter has no entry
         return LAZY.format(call)
     if len(set(shapes)) > 1:
         return one_shape_first(shapes, call)
@@ -33,8 +33,8 @@ def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
     return f"{call} makes them one Parameter again"
 
 
-def _is_told(ledger: Ledger, names: Sequence[str]) -> bool:
-    """Whether `retie` finds these names itself: the one group that is meant, or else the one pair of embedding and head."""
+def _is_known(ledger: Ledger, names: Sequence[str]) -> bool:
+    """Return whether `retie` finds these names without arguments: they are the only known pair."""
     pairs = ledger.evidence.declared
     if pairs is None:
         pairs = tuple(map(tuple, ledger.evidence.values.duplicates())) if ledger.evidence.values is not None else ()

@@ -1,4 +1,4 @@
-"""What is shared, what should be, and what was lost: the relations of a ledger's tensors, and a verdict on them."""
+"""Find tied, aliased, copied and untied tensors, and give a verdict on a model's ties."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _SILENT = "nothing is shared, and nothing says whether anything was meant to be"
 
 @dataclass(frozen=True)
 class Group:
-    """Names that are one tensor, or were meant to be."""
+    """Names that share one tensor, or should share one."""
 
     names: tuple[str, ...]
     relation: str  # tied | aliased | copied | untied | unknown
-    expected: bool | None  # whether config or model mean them to be one; None where neither says
+    expected: bool | None  # whether config or model ties them; None if neither says
     parameters: int  # elements that tying saves, or would save
-    wasted_bytes: int  # bytes that equal values take twice
-    why: str | None = None  # why the relation is not known, or not to the last element
+    wasted_bytes: int  # bytes of duplicate values
+    why: str | None = None  # why the relation is unknown, or not verified to the last element
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What will go wrong, and when. `code` is a stable word, with a page in docs/problems."""
+    """A problem, its consequence and its remedy. `code` is stable; see docs/problems."""
 
     code: str
     names: tuple[str, ...]
@@ -39,17 +39,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Ties:
-    """Every group of a model, and whether config, checkpoint and live model agree on them."""
+    """All groups of a model, and whether config, checkpoint and live model agree on them."""
 
     source: str
     kind: str
     groups: tuple[Group, ...]
     verdict: str  # consistent | contradiction | lost | unknown
     problems: tuple[Problem, ...]
-    notes: tuple[str, ...] = ()  # why it is not certain what should be one
+    notes: tuple[str, ...] = ()  # why it is uncertain which tensors should be tied
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick ties``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick ties``. Keys are a contract: added, never renamed."""
         out = asdict(self)
         out["notes"] = list(self.notes)
         for part in ("groups", "problems"):
@@ -58,10 +58,11 @@ class Ties:
 
 
 def ties(ledger: Ledger) -> Ties:
-    """The groups of a ledger, and what is wrong with them.
+    """Return a ledger's groups of tied tensors, and the problems with them.
 
-    Values are read where separate memory leaves a relation open and the source can read them; elsewhere it is
-    ``unknown``. Ledgers of configs describe no memory: what they tie is tied.
+    Values are read only if separate memory leaves a relation open and the source can read them.
+    Otherwise the relation is ``unknown``. A config's ledger has no memory: tensors that the config
+    ties are tied.
     """
     ledger = ledger.in_full
     notes = list(ledger.evidence.doubts)
@@ -104,7 +105,7 @@ def ties(ledger: Ledger) -> Ties:
 def _shared(ledger: Ledger) -> list[Group]:
     groups = []
     for tie in ledger.ties:
-        if tie.relation == "unknown":  # both are stored, and only their values tell
+        if tie.relation == "unknown":  # both are stored, so their values decide
             groups.append(_group(ledger, tie.names, expected=_expected(ledger, tie.names)))
         else:
             groups.append(Group(tie.names, tie.relation, _expected(ledger, tie.names), tie.parameters, 0))
@@ -112,7 +113,7 @@ def _shared(ledger: Ledger) -> list[Group]:
 
 
 def _group(ledger: Ledger, names: Sequence[str], *, expected: bool | None) -> Group:
-    """Names in separate memory, at least in part; their values are compared."""
+    """Return a group of names in at least partly separate memory, with their values compared."""
     apart = _apart(ledger, names)
     relation, why = worst(_compared(ledger, apart))
     others = [entry for name in apart[1:] if (entry := ledger.tensors.get(name))]
@@ -122,18 +123,18 @@ def _group(ledger: Ledger, names: Sequence[str], *, expected: bool | None) -> Gr
 
 
 def _apart(ledger: Ledger, names: Sequence[str]) -> list[str]:
-    """One name for each separate memory among the names, that of the first name first."""
-    if ledger.kind != "module":  # a file's tensors lie apart, whatever the config makes of them
+    """Return one name for each separate memory, beginning with the first name's memory."""
+    if ledger.kind != "module":  # a file stores tensors separately, whatever the config ties
         return [name for name in names if ledger.evidence.values is None or ledger.evidence.values.holds(name)]
     first: dict[str, str] = {}
     for name in names:
-        entry = ledger.tensors.get(name)  # a lazy parameter is none: it has no shape yet
+        entry = ledger.tensors.get(name)  # a lazy parameter has no entry, because it has no shape yet
         first.setdefault(entry.storage if entry else name, name)
     return list(first.values())
 
 
 def _compared(ledger: Ledger, names: Sequence[str]) -> list[Compared]:
-    """Every pair of names compared."""
+    """Compare every pair of names."""
     pairs = list(combinations(names, 2))
     if ledger.evidence.values is None or not pairs:
         return [Compared("unknown", "no values are there to be compared")]
@@ -149,23 +150,23 @@ def _expected(ledger: Ledger, names: Sequence[str]) -> bool | None:
 
 
 def _says(ledger: Ledger) -> bool:
-    """Whether a config, or the model, says what is meant to be one."""
+    """Return whether a config or the model states which tensors are tied."""
     return ledger.kind in ("preset", "config") or ledger.evidence.declared is not None
 
 
 def _has_buffer(ledger: Ledger, names: Sequence[str]) -> bool:
-    """Whether a buffer is among the names: equal masks of equal layers are no ties."""
+    """Return whether a buffer is among the names: equal masks of equal layers are not ties."""
     return any(name in ledger.tensors and ledger.tensors[name].buffer for name in names)
 
 
 def _is_pair(ledger: Ledger, group: Group) -> bool:
-    """Whether an embedding of tokens or a head is among the names."""
+    """Return whether a token embedding or a head is among the names."""
     entries = [ledger.tensors[name] for name in group.names if name in ledger.tensors]
     return any(entry.role in ("token_embedding", "head") and len(entry.shape) > 1 for entry in entries)
 
 
 def _is_open(group: Group) -> bool:
-    """Whether two tensors differ of which nobody says that they should be one: trained apart, or a tie long lost."""
+    """Return whether the tensors differ, and nothing says that they should be tied."""
     return group.expected is None and group.relation == "untied"
 
 
@@ -173,7 +174,7 @@ def _is_open(group: Group) -> bool:
 
 
 def _problem(ledger: Ledger, group: Group) -> Problem | None:
-    # Between values that differ, or may, somebody has to choose: retie refuses to.
+    # If values differ or may differ, the user has to choose: retie refuses to guess.
     remedy = remedy_of(ledger, group.names, choose=group.relation == "untied" or group.why is not None)
     if group.relation == "aliased":
         first, others = group.names[0], " and ".join(group.names[1:])
@@ -192,7 +193,7 @@ def _problem(ledger: Ledger, group: Group) -> Problem | None:
 
 
 def _untied(ledger: Ledger, group: Group, remedy: str) -> Problem:
-    """The problem of a live model: separate memory for certain, even where no values tell how they compare."""
+    """Return the problem of a live model, whose memory is known to be separate."""
     first, strays = _parted(ledger, group)
     are, copied = "is" if len(strays) == 1 else "are", group.relation == "copied"
     still = "equal so far, and training moves them apart" if copied else "training moves them apart"
@@ -207,7 +208,7 @@ def _untied(ledger: Ledger, group: Group, remedy: str) -> Problem:
 
 
 def _stored_apart(ledger: Ledger, group: Group) -> Problem | None:
-    """The problem of a file that holds what its config ties."""
+    """Return the problem of a file that stores tensors separately although its config ties them."""
     if group.relation == "unknown":
         return None
     first, strays = _parted(ledger, group)
@@ -229,13 +230,13 @@ def _stored_apart(ledger: Ledger, group: Group) -> Problem | None:
 
 
 def _is_lost(ledger: Ledger, group: Group) -> bool:
-    """Whether an embedding and a head hold equal values, in separate memory or in another dtype: no accident."""
+    """Return whether embedding and head are equal, possibly rounded to another dtype."""
     rounded = group.relation == "untied" and (group.why or "").startswith(ROUNDED)
     return (group.relation == "copied" or rounded) and _is_pair(ledger, group)
 
 
 def _lost(ledger: Ledger, group: Group, remedy: str) -> Problem:
-    """The problem of equal matrices of which nobody says whether they are meant to be one."""
+    """Return the problem of equal matrices if nothing says whether they should be tied."""
     first, strays = _parted(ledger, group)
     others, are = " and ".join(strays), "is" if len(strays) == 1 else "are"
     equal = "equal to" if group.relation == "copied" else "but for the dtype equal to"
@@ -245,18 +246,24 @@ def _lost(ledger: Ledger, group: Group, remedy: str) -> Problem:
 
 
 def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
-    """The name that a group goes by, and the names that do not share its memory: those of most names stay."""
+    """Return the name that represents a group, and the names outside its memory.
+
+    In a live model, the memory with the most names represents the group.
+    """
     if ledger.kind != "module":
         first, *rest = _apart(ledger, group.names)
         return first, rest
     storages = [ledger.tensors[name].storage if name in ledger.tensors else name for name in group.names]
-    common = max(storages, key=storages.count)  # the first of equals
+    common = max(storages, key=storages.count)  # on a draw, the first one
     strays = [name for name, storage in zip(group.names, storages, strict=True) if storage != common]
     return group.names[storages.index(common)], strays
 
 
 def _not_stored(ledger: Ledger) -> Problem | str | None:
-    """An untied head, or embedding, that no file holds under its name; a line for the notes where it may be elsewhere."""
+    """Return the problem of an untied head or embedding that no file stores under its name.
+
+    Return a note instead if the tensor may be stored under another name.
+    """
     if ledger.evidence.stored is None or ledger.evidence.described is None:
         return None
     described = [entry for entry in ledger.evidence.described.entries if not entry.buffer]
@@ -287,7 +294,8 @@ def _not_stored(ledger: Ledger) -> Problem | str | None:
 
 def _verdict(groups: Sequence[Group], problems: Sequence[Problem], *, doubtful: bool) -> str:
     codes = {problem.code for problem in problems}
-    # A larger file, or no word at all, contradicts nobody; and where nobody says anything, there is nobody to contradict.
+    # Duplicate storage or an unread config contradicts nothing. Without any statement about ties,
+    # there is nothing to contradict.
     if codes - {"duplicate-in-file", "config-not-read", "lost-tie"}:
         return "contradiction"
     if "lost-tie" in codes:

@@ -1,1 +1,1 @@
-"""Pictures: bars, treemaps and curves."""
+"""Charts: bars, treemaps and training curves."""

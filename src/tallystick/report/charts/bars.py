@@ -1,4 +1,4 @@
-"""Rows of bars under their words: what is in memory at each moment, and how one count leads to another."""
+"""Draw bar charts: memory at each moment, and the steps from one count to another."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tallystick.report.charts.svg import LETTER, box, cut, element, picture, wor
 from tallystick.report.numbers import exact, in_giga, rough
 
 ROW, BAR, GAP = 38, 16, 12
-MOST_ROWS = 40  # of causes; what is beyond them is one row
-NARROW = 0.2  # where all that differs is so small a share of the whole, the axis does not begin at 0
+MOST_ROWS = 40  # of causes; further causes are one row
+NARROW = 0.2  # if the differences are a smaller share of the whole, the axis does not begin at 0
 
 
 class Segment(NamedTuple):
@@ -26,7 +26,7 @@ class Segment(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A bar under its name and its number."""
+    """A bar with its name and its number."""
 
     name: str
     number: str
@@ -34,7 +34,12 @@ class Row(NamedTuple):
 
 
 def draw_memory(answer: Memory, *, width: int = 960) -> str:
-    """What is there at each moment, part by part, as SVG."""
+    """Draw the parts in memory at each moment, as SVG.
+
+    Args:
+        answer: the memory answer.
+        width: pixels.
+    """
     rows = [Row(phase.phase, in_giga(phase.bytes), _parts(answer, phase.phase)) for phase in answer.phases]
     parts = dict.fromkeys(segment.kind for row in rows for segment in row.segments)
     ends = [segment.end for row in rows for segment in row.segments]
@@ -56,13 +61,24 @@ def _parts(answer: Memory, phase: str) -> list[Segment]:
 
 
 def draw_comparison(answer: Comparison, *, width: int = 960) -> str:
-    """The causes as steps from one count to the other, as SVG."""
+    """Draw the causes as steps from one count to the other, as SVG.
+
+    Args:
+        answer: the comparison.
+        width: pixels.
+    """
     steps = [(cause.what, cause.parameters) for cause in answer.causes]
     return _waterfall((answer.source_a, answer.total_a), steps, answer.source_b, width)
 
 
 def draw_explanation(answer: Reconciliation, explanation: Explanation, *, width: int = 960) -> str:
-    """The steps from a model's count to a claimed one, as SVG."""
+    """Draw the steps from a model's count to a claimed count, as SVG.
+
+    Args:
+        answer: the reconciliation.
+        explanation: the explanation to draw.
+        width: pixels.
+    """
     steps = [(step.what, step.parameters) for step in explanation.steps]
     ranges = answer.low < answer.high
     if explanation.residual:
@@ -72,7 +88,7 @@ def draw_explanation(answer: Reconciliation, explanation: Explanation, *, width:
 
 
 def _waterfall(start: tuple[str, int], steps: list[tuple[str, int]], end: str, width: int, *, ended: str = "") -> str:
-    """Each step begins where the one before it ended; `ended` is what the last bar says in place of its number."""
+    """Draw steps that each begin at the end of the one before; `ended` labels the last bar."""
     steps = [(what, number) for what, number in steps if number]
     if len(steps) > MOST_ROWS:
         rest = steps[MOST_ROWS:]

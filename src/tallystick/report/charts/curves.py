@@ -1,4 +1,4 @@
-"""The curves of a training run as a picture and as a page."""
+"""Draw the curves of a training run, as a PNG and an HTML page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ _HTML = """\
 
 
 def save_curves(log: list[dict[str, Any]], figures: dict[str, Any], out: Path) -> list[Path]:
-    """Write `report.png` and `report.html` into a run's folder; nothing where matplotlib is not installed.
+    """Write `report.png` and `report.html` to a run's folder; nothing without matplotlib.
 
     Args:
         log: the lines of the run's log.
-        figures: what else is to be said, a row each.
-        out: the folder.
+        figures: further facts for the page's table, one row each.
+        out: the run's folder.
+
+    Returns:
+        The files written.
     """
     try:
         import matplotlib

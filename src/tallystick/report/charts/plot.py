@@ -1,4 +1,4 @@
-"""A sweep as a picture: PNG, SVG, or a page that holds it. The one file that needs matplotlib."""
+"""Plot a memory sweep as PNG, SVG or an HTML page."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tallystick.report.numbers import in_bytes
 if TYPE_CHECKING:
     from tallystick.answers.memory.sweep import Sweep
 
-MOST_TICKS = 12  # of the lengths, where each has room for its own
-# A name may hold dollars, which are no formula; ids do not come from chance, so that the same sweep is the same bytes.
+MOST_TICKS = 12  # sequence lengths that each get a tick
+# A name may contain dollar signs, which are not formulas. A fixed hash salt makes equal sweeps
+# equal bytes.
 STYLE = {"text.parse_math": False, "svg.hashsalt": "tallystick"}
 KINDS = (".png", ".svg", ".html")
 PAGE = """\
@@ -27,7 +28,11 @@ PAGE = """\
 
 
 def kind_of(path: str) -> str:
-    """The kind of picture that a file's name asks for."""
+    """Return the picture format of a file name's suffix.
+
+    Raises:
+        BadInput: for another suffix.
+    """
     kind = Path(path).suffix.lower()
     if kind not in KINDS:
         raise BadInput(f"--plot {quoted(path)}: name a file that ends in {', '.join(KINDS)}", code="bad-value")
@@ -35,7 +40,7 @@ def kind_of(path: str) -> str:
 
 
 def save(answer: Sweep, path: str) -> None:
-    """Write the picture of the kind that its name asks for."""
+    """Write the sweep's picture in the format of the file name's suffix."""
     kind = kind_of(path)
     write_file(Path(path), _page(answer) if kind == ".html" else _drawn(answer, kind[1:]))
 
@@ -76,7 +81,7 @@ def _figure(answer: Sweep, kind: str) -> bytes:
 
 
 def _crowded(sequences: list[int]) -> bool:
-    """Whether most lengths would stand in the first quarter of an even axis, as those that double do."""
+    """Return whether most lengths are in the first quarter of a linear axis."""
     first, middle, last = sequences[0], sequences[len(sequences) // 2], sequences[-1]
     return middle - first < (last - first) / 4
 

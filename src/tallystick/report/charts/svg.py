@@ -1,7 +1,7 @@
-"""Elements of a picture as text.
+"""Build SVG elements as text.
 
-What they look like is in attributes, so that a picture saved alone looks the same; a page's style sheet goes over these,
-for the dark.
+Colours are in attributes, so that a picture saved alone looks the same. A page's style sheet
+overrides them in dark mode.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from html import escape
 
 from tallystick.errors import visible
 
-LETTER = 6.4  # pixels of a letter at this size, on average
+LETTER = 6.4  # average pixels of a letter at this font size
 INK = "#1c1e21"
 COLOURS = {
     # roles of tensors
@@ -21,30 +21,40 @@ COLOURS = {
     "weights": "#9fc3e6", "gradients": "#f2c48d", "buckets": "#dfc4a0", "optimizer": "#b4d6a6",
     "activations": "#d5bce4", "logits": "#b3afe6", "recomputed": "#e6bfd2", "kv_cache": "#cdd68c",
     "gathered": "#c4dbef", "reduced": "#dcdcdc", "backward_buffers": "#cbcbcb", "step_buffers": "#cbcbcb",
-    # from one count to another
+    # steps from one count to another
     "whole": "#b9c2cc", "more": "#f2c48d", "fewer": "#9fc3e6",
 }  # fmt: skip
 
 
 def element(name: str, content: str = "", **attributes: str | float) -> str:
-    """One element; `content` is markup already, an attribute's underscore a hyphen."""
+    """Return one element; `content` is markup; `_` in an attribute's name becomes `-`."""
     written = "".join(f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attributes.items())
     return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
 
 
 def box(kind: str, x: float, y: float, width: float, height: float, title: str = "", **more: str | float) -> str:
-    """A filled rectangle; `kind` is one of `COLOURS`, and its class."""
+    """Return a filled rectangle.
+
+    Args:
+        kind: a name in `COLOURS`, also used as the class.
+        x: left edge, in pixels.
+        y: top edge, in pixels.
+        width: pixels.
+        height: pixels.
+        title: tooltip.
+        more: further attributes.
+    """
     told = element("title", escape(visible(title))) if title else ""
     return element("rect", told, class_=kind, x=x, y=y, width=width, height=height, fill=COLOURS[kind], **more)
 
 
 def words(text: str, x: float, y: float, **more: str | float) -> str:
-    """A line of text with its left end at `x`, its foot at `y`."""
+    """Return a line of text with its left end at `x` and its baseline at `y`."""
     return element("text", escape(visible(text)), x=x, y=y, **more)
 
 
 def cut(text: str, width: float) -> str:
-    """As much of a text as so many pixels hold; nothing where that would be no word."""
+    """Cut a text to a width in pixels; "" if less than a word would remain."""
     most = int(width / LETTER)
     if len(text) <= most:
         return text
@@ -52,7 +62,7 @@ def cut(text: str, width: float) -> str:
 
 
 def picture(content: str, width: float, height: float, *, label: str, name: str) -> str:
-    """A whole picture; `label` is what it says to whoever cannot see it."""
+    """Return a whole picture; `label` describes it for screen readers."""
     return element(
         "svg",
         content,

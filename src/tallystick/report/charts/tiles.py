@@ -1,4 +1,4 @@
-"""Where the tiles of a picture go: areas or lengths in proportion to numbers."""
+"""Lay out tiles with areas or lengths in proportion to numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Place(NamedTuple):
     height: float
 
     def inside(self, margin: float, *, top: float = 0) -> Place:
-        """What is left within a margin, and a heading of so many pixels."""
+        """Return the rectangle inside a margin and below a heading of `top` pixels."""
         return Place(
             self.x + margin,
             self.y + margin + top,
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 def squarified(sizes: Sequence[int], place: Place) -> list[Place]:
-    """A place for each size, their areas in proportion, each as near to a square as this can (Bruls et al. 2000).
+    """Return a tile per size, with proportional areas and nearly square (Bruls et al. 2000).
 
     >>> squarified([6, 2, 2], Place(0, 0, 10, 10))[0]
     Place(x=0, y=0, width=6.0, height=10.0)
@@ -39,7 +39,7 @@ def squarified(sizes: Sequence[int], place: Place) -> list[Place]:
     start = 0
     while start < len(left):
         side = min(place.width, place.height)
-        if side <= 0:  # what rounding left over
+        if side <= 0:  # a remainder of rounding
             break
         end, area = start + 1, sizes[left[start]] * scale
         largest = area
@@ -54,12 +54,12 @@ def squarified(sizes: Sequence[int], place: Place) -> list[Place]:
 
 
 def _worst(largest: float, smallest: float, area: float, side: float) -> float:
-    """How far the least square rectangle of a strip is from a square."""
+    """Return the worst aspect ratio of a strip's rectangles."""
     return max(side * side * largest / (area * area), area * area / (side * side * smallest))
 
 
 def _filled(strip: Sequence[tuple[int, float]], area: float, place: Place, places: list[Place]) -> Place:
-    """Lay a strip along the shorter side, and return what is left of the place."""
+    """Place a strip along the shorter side, and return the remaining area."""
     x, y, width, height = place
     if width >= height:
         depth = area / height
@@ -75,7 +75,7 @@ def _filled(strip: Sequence[tuple[int, float]], area: float, place: Place, place
 
 
 def in_a_row(sizes: Sequence[int], place: Place) -> list[Place]:
-    """A place for each size from left to right, their widths in proportion."""
+    """Return a tile for each size from left to right, with proportional widths."""
     total, x, places = sum(sizes) or 1, place.x, []
     for size in sizes:
         width = place.width * size / total

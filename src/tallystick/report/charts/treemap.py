@@ -1,6 +1,7 @@
-"""Where the parameters go, drawn: a treemap or an icicle of a ledger's tensors, by role or by layer.
+"""Draw a treemap or an icicle of a ledger's tensors, by role or by layer.
 
-A tied tensor is drawn once, where it is counted, with a mark; its other names stand below with the same mark.
+A tied tensor is drawn once, where it is counted, with a mark. Its other names are listed below with
+the same mark.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from tallystick.report.charts.tiles import Place, in_a_row, squarified
 from tallystick.report.numbers import exact, percent, rough
 
 LAYOUTS = ("treemap", "icicle")
-MOST_TENSORS = 4000  # drawn one by one; of more, all layers of a stack are one tile
-MOST_TIES = 6  # marked
-SMALLEST = 2  # pixels of a side, below which its parent's colour stands for a tile
+MOST_TENSORS = 4000  # tensors drawn one by one; above that, all layers of a stack are one tile
+MOST_TIES = 6  # ties that get a mark
+SMALLEST = 2  # pixels per side; a smaller tile is not drawn, and shows its parent's colour
 HEADING, LINE, MARGIN, PADDING = 17, 22, 1.5, 3
 
 
 class Tile(NamedTuple):
-    """A tensor, or what several of them make up."""
+    """A tensor, or a group of tensors."""
 
     name: str
     role: str
@@ -34,13 +35,16 @@ class Tile(NamedTuple):
 
 
 def draw_tensors(ledger: Ledger, *, by: str = "role", layout: str = "treemap", width: int = 960) -> str:
-    """The picture as SVG.
+    """Draw a ledger's parameters as SVG.
 
     Args:
-        ledger: whose parameters.
-        by: what stands together: ``"role"``, ``"layer"``, or ``"tensor"`` for each on its own.
-        layout: ``"treemap"``: areas; or ``"icicle"``: a row for each level, in printing order.
+        ledger: the model.
+        by: grouping: ``"role"``, ``"layer"``, or ``"tensor"`` for single tensors.
+        layout: ``"treemap"``, areas; or ``"icicle"``, one row per level, in print order.
         width: pixels.
+
+    Raises:
+        BadInput: for an unknown layout.
     """
     if layout not in LAYOUTS:
         raise BadInput(f"cannot draw {layout!r}: choose {' or '.join(LAYOUTS)}", code="bad-value")
@@ -105,7 +109,7 @@ def _grouped(leaves: list[tuple[str, Tile]], total: int) -> tuple[Tile, ...]:
 
 
 def _group(name: str, inner: tuple[Tile, ...], total: int) -> Tile:
-    """Some tiles as one; a single one stands for itself, under the group's name where it has none inside."""
+    """Return some tiles as one; a single tile without inner tiles stays itself."""
     parameters = sum(tile.parameters for tile in inner)
     largest = max(inner, key=lambda tile: tile.parameters)
     told = f"{name}: {exact(parameters)} parameters ({percent(parameters / total)})"
@@ -120,7 +124,7 @@ def _spoken(tiles: tuple[Tile, ...]) -> str:
     return ", ".join(f"{tile.name} {exact(tile.parameters)}" for tile in most) + more
 
 
-# -- how ------------------------------------------------------------------------------------------
+# -- how it is drawn ------------------------------------------------------------------------------
 
 
 def _treemap(tiles: tuple[Tile, ...], place: Place, depth: int) -> Iterator[str]:
@@ -149,7 +153,7 @@ def _icicle(ledger: Ledger, tiles: tuple[Tile, ...], place: Place) -> Iterator[s
 
 def _row(tiles: tuple[Tile, ...], place: Place, levels: int) -> Iterator[str]:
     for tile, where in zip(tiles, in_a_row([tile.parameters for tile in tiles], place), strict=True):
-        # A tensor that stands for its whole group reaches to the foot.
+        # A tensor that is its whole group reaches down to the bottom.
         at = where._replace(height=where.height * (1 if tile.inner else levels)).inside(0.5)
         if at.width < 0.3:
             continue
@@ -163,7 +167,7 @@ def _depth(tiles: tuple[Tile, ...]) -> int:
 
 
 def _tile(tile: Tile, at: Place) -> str:
-    if tile.inner:  # lighter than what lies in it
+    if tile.inner:  # lighter than the tiles inside
         return box(tile.role, *at, tile.told, fill_opacity=0.45)
     if tile.mark:
         return box(tile.role, *at, tile.told, stroke=INK, stroke_width=1.5, data_tie=tile.mark)
@@ -171,7 +175,7 @@ def _tile(tile: Tile, at: Place) -> str:
 
 
 def _label(tile: Tile, at: Place) -> str:
-    """The name where it fits, with the count behind or below it where that fits too."""
+    """Return the name if it fits, with the count after or below it if that fits too."""
     if at.height < 14:
         return ""
     room, count = at.width - 2 * PADDING, rough(tile.parameters)
@@ -187,7 +191,7 @@ def _label(tile: Tile, at: Place) -> str:
 
 
 def _short(name: str, room: float) -> str:
-    """As much of a name's end as fits, which tells more than its start: h.0.mlp.c_fc.weight, c_fc.weight, c_fc; or nothing."""
+    """Return the longest of a name's ends that fits: h.0.mlp.c_fc.weight, c_fc.weight, c_fc."""
     parts = name.split(".")
     ends = (parts, parts[-2:], parts[-1:] if parts[-1].isdecimal() else parts[-2:-1])
     fitting = (".".join(end) for end in ends if end and len(".".join(end)) * LETTER <= room)
@@ -195,7 +199,7 @@ def _short(name: str, room: float) -> str:
 
 
 def _elsewhere(ledger: Ledger, mark: int, name: str, tie: Tie, y: float, width: int) -> str:
-    """The other place of a shared tensor: an empty tile."""
+    """Return an empty tile for another name of a shared tensor."""
     role = next((entry.role for entry in ledger.rolled if entry.name == name), "other")
     said = f"{mark} ⇄ {role.replace('_', ' ')}: {name} is {tie.names[0]} ({tie.relation}), drawn there, counted once"
     title = f"{said}; {exact(tie.parameters)} parameters are shared"

@@ -1,1 +1,1 @@
-"""A derivation as it was written, with marks: in a terminal and as HTML."""
+"""Show a checked derivation with marks on its lines, in a terminal and as HTML."""

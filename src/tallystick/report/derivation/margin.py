@@ -1,4 +1,4 @@
-"""The lines of a derivation in a terminal: numbered, with a mark in the margin, and under each what there is to learn."""
+"""Print a checked derivation in a terminal: numbered lines, marks and remarks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ from tallystick.legible import legible
 from tallystick.report.derivation.marks import Mark, Marked, marked, shown
 from tallystick.report.narrow import broken
 
-NARROWEST = 20  # characters of a text that is folded
-WIDEST = 64  # characters of a text up to which notes stand in a column of their own
-MOST_HEADING = 300  # characters of a heading that are read
-WIDEST_HEADING = 80  # that are shown
-MOST_UNREAD = 3  # lines in a row that are shown of those which are not judged
+NARROWEST = 20  # characters of the narrowest column that text is folded to
+WIDEST = 64  # characters of a line up to which its notes are in a separate column
+MOST_HEADING = 300  # characters of a heading that are searched
+WIDEST_HEADING = 80  # characters of a heading that are shown
+MOST_UNREAD = 3  # consecutive unjudged lines that are shown
 _COLOURS = {Mark.RIGHT: "green", Mark.WRONG: "bold red", Mark.CARRIED: "yellow", Mark.UNJUDGED: "dim"}
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$)")
 
 
 def show_lines(answer: Check, out: Console) -> None:
-    """Print every line that is judged, under its heading, and what of the others is not judged."""
+    """Print every judged line under its heading, and the first of consecutive unjudged lines.
+
+    Args:
+        answer: the checked derivation.
+        out: where to print.
+    """
     lines = marked(answer)
     margin = _Margin(lines, out)
     before = 0
@@ -41,7 +46,7 @@ def show_lines(answer: Check, out: Console) -> None:
 
 
 def _shown(lines: Sequence[Marked]) -> Iterator[tuple[Marked, int]]:
-    """Each line that is shown, and how many after it are not: lines in a row of which none is judged."""
+    """Yield each shown line, with the number of hidden unjudged lines after it."""
     place = 0
     while place < len(lines):
         end = place
@@ -54,7 +59,7 @@ def _shown(lines: Sequence[Marked]) -> Iterator[tuple[Marked, int]]:
 
 
 def _headings(lines: Sequence[str]) -> Iterator[str]:
-    """Of the lines above a statement the last heading, and the words that lead to it: those that end in a colon."""
+    """Yield the last heading above a statement, and the last line after it that ends in a colon."""
     heading = lead = ""
     for line in lines:
         text = line[:MOST_HEADING]
@@ -68,7 +73,7 @@ def _headings(lines: Sequence[str]) -> Iterator[str]:
 
 
 class _Margin:
-    """Numbers and marks in columns as wide as the longest of them, and the rest in what is left of the terminal."""
+    """Columns for line numbers and marks, and the remaining width for text."""
 
     def __init__(self, lines: Sequence[Marked], out: Console) -> None:
         self.out = out
@@ -81,12 +86,12 @@ class _Margin:
         self.column = max((wide for wide in texts if wide <= WIDEST), default=0)
 
     def heading(self, text: str) -> None:
-        """A heading on one line, so far as there is room."""
+        """Print a heading on one line, cut to the width."""
         first, *rest = _folded(self._legible(text), min(self.room - 1, WIDEST_HEADING))
         self._under(f"{first}…" if rest else first, "dim")
 
     def line(self, line: Marked, more: int) -> None:
-        """A statement with its number and mark, and below it what is said of it."""
+        """Print a statement with its number and mark, and its remarks below or at the side."""
         pieces = _folded(self._legible(line.plain), self.room)
         notes = self._legible("; ".join(line.notes))
         gap = max(self.column, cell_len(pieces[0])) + 3

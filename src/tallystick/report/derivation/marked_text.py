@@ -1,6 +1,6 @@
-"""A derivation as it is written, as HTML: marks in the margin, wrong numbers struck, and what there is to learn of each line.
+"""Draw a checked derivation as HTML: marks, corrected numbers, and remarks per line.
 
-The text is somebody else's: all of it is escaped, and each line keeps its own direction.
+The text is untrusted: all of it is escaped, and each line keeps its own text direction.
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ from tallystick.errors import visible
 from tallystick.report.derivation.marks import Mark, Marked, correction, marked, written
 from tallystick.report.derivation.number_spans import spotted
 
-TAB = 4  # blanks
-MOST_NARROW = 9999  # lines whose numbers the margin has room for, unless it is a wide one
+TAB = 4  # spaces
+MOST_NARROW = 9999  # lines up to which the margin for line numbers is narrow
 _BLANKS = str.maketrans({
     **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f\u3000", " "), **dict.fromkeys("\u200b\u2060\ufeff", "")
 })  # fmt: skip
-_KEPT = {"\u200c", "\u200d"}  # which join letters and pictures
+_KEPT = {"\u200c", "\u200d"}  # zero-width joiners, which join letters and emoji
 _KINDS = {Mark.RIGHT: "right", Mark.WRONG: "wrong", Mark.CARRIED: "carried", Mark.UNJUDGED: "unread"}
 
 
 def marked_text(answer: Check) -> str:
-    """The whole text; lines of which nothing is said stand together between those that are judged."""
+    """Return the whole text as HTML; lines without remarks are kept together between judged lines.
+
+    Args:
+        answer: the checked derivation.
+    """
     drawn, after = [], 0
     for block in _blocks(marked(answer)):
         drawn.append(_passed(answer.lines[after : block.first - 1]))
@@ -36,7 +40,7 @@ def marked_text(answer: Check) -> str:
 
 
 class _Block:
-    """Lines that are shown together, since statements overlap in them, or since none of them is judged."""
+    """Lines that are shown together: their statements overlap, or none of them is judged."""
 
     def __init__(self, line: Marked) -> None:
         self.first, self.last, self.parts = line.first, line.last, [line]
@@ -44,19 +48,19 @@ class _Block:
 
     @property
     def mark(self) -> Mark:
-        """The worst of its marks."""
+        """The worst mark of its parts."""
         marks = {part.mark for part in self.parts}
         return next(mark for mark in (Mark.WRONG, Mark.CARRIED, Mark.RIGHT, Mark.UNJUDGED) if mark in marks)
 
     def takes(self, line: Marked) -> bool:
-        """Whether a line overlaps the block, or follows on it and is not judged for the same reason."""
+        """Return whether a line overlaps the block, or follows it unjudged for the same reason."""
         if line.first <= self.last:
             return True
         unread = self.unread and line.mark is Mark.UNJUDGED and line.first == self.last + 1
         return unread and self.parts[-1].sentences == line.sentences
 
     def take(self, line: Marked) -> None:
-        """Add a line."""
+        """Add a line to the block."""
         self.last = max(self.last, line.last)
         self.unread = self.unread and line.mark is Mark.UNJUDGED
         self.parts.append(line)
@@ -73,7 +77,7 @@ def _blocks(lines: Iterable[Marked]) -> list[_Block]:
 
 
 def _passed(lines: Sequence[str]) -> str:
-    """Lines without arithmetic."""
+    """Return lines without arithmetic as HTML."""
     text = "\n".join(map(_tidy, dropwhile(_is_blank, lines))).rstrip()
     return f'<div class="passed" dir="auto">{escape(text)}\n</div>' if text else ""
 
@@ -83,13 +87,13 @@ def _is_blank(line: str) -> bool:
 
 
 def _judged(block: _Block, lines: Sequence[str]) -> str:
-    """Lines with their mark, and what is said of them at their side or below."""
+    """Return judged lines as HTML with their mark, and the remarks at the side or below."""
     kind = _KINDS[block.mark]
     sentences = dict.fromkeys(sentence for part in block.parts for sentence in part.sentences)
     notes = dict.fromkeys(note for part in block.parts for note in part.notes)
     text = "\n".join(map(_tidy, lines))
     plainly = "; ".join(dict.fromkeys(part.plain for part in block.parts)) if "\\" in text else ""
-    title = f' title="{escape(visible(plainly))}"' if plainly else ""  # of LaTeX what it says
+    title = f' title="{escape(visible(plainly))}"' if plainly else ""  # LaTeX in plain words
     said = [f"<p>{escape(visible(sentence))}</p>" for sentence in sentences]
     said += [f'<p class="note">{escape(visible(note))}</p>' for note in notes]
     mark = f'<span class="mark" role="img" aria-label="{block.mark.words}" title="{block.mark.words}">{block.mark.value}</span>'
@@ -100,7 +104,7 @@ def _judged(block: _Block, lines: Sequence[str]) -> str:
 
 
 def _corrected(block: _Block, text: str) -> str:
-    """The lines with what is wrong in them struck and what is right behind it, and carried numbers marked."""
+    """Return the lines as HTML: wrong numbers struck and corrected, carried numbers marked."""
     equations = [
         equation for part in block.parts for equation in part.equations if not equation.correct or equation.carried
     ]
@@ -121,7 +125,7 @@ def _corrected(block: _Block, text: str) -> str:
 
 
 def _tidy(line: str) -> str:
-    """A line with what cannot be seen in it escaped: no character of the text turns the page around."""
+    """Escape invisible characters of a line, such as bidirectional controls; expand tabs."""
     line = line.expandtabs(TAB).translate(_BLANKS)
     if line.isprintable():
         return line

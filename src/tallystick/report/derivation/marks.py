@@ -1,6 +1,6 @@
-"""What is said of each line of a derivation: the mark in its margin, and the sentence that teaches.
+"""Choose the mark and the remarks for each line of a checked derivation.
 
-Terminal and page draw these same marks.
+The terminal and the page show the same marks.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tallystick.derivations.markup import plain, readable
 from tallystick.derivations.statements import Unread
 from tallystick.report.derivation.number_spans import excerpt, spotted
 
-LONG = 300  # characters from which a statement's text was cut
+LONG = 300  # length at which a statement's text was cut
 _BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
 _DASH = re.compile(r"\A(?!.*(?:→|⇒|⟹|➜|\\to\b|\\[rR]ightarrow|\\implies)).*—", re.DOTALL)
-_EMPTY = re.compile(r"(?: \|){2,}")  # cells of a table with nothing in them
+_EMPTY = re.compile(r"(?: \|){2,}")  # empty cells of a table
 _POWER = re.compile(r"\^\(?(\d{1,2})\)?(?![\d.,(])")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Mark(Enum):
-    """How a line is judged, by its sign."""
+    """The verdict on a line, as a sign."""
 
     RIGHT = "✓"
     WRONG = "✗"
@@ -35,7 +35,7 @@ class Mark(Enum):
 
     @property
     def words(self) -> str:
-        """What the sign means."""
+        """The sign's meaning."""
         return _WORDS[self]
 
 
@@ -48,19 +48,23 @@ _WORDS = {
 
 
 class Marked(NamedTuple):
-    """Lines of a text that are one statement, or one unread line, with what is said of them."""
+    """One statement or unread line of a text, with its mark and remarks."""
 
     first: int
     last: int
     plain: str  # without markup
     mark: Mark
-    sentences: tuple[str, ...] = ()  # what is wrong or not judged, and what would be right
+    sentences: tuple[str, ...] = ()  # what is wrong or not judged, and the correction
     notes: tuple[str, ...] = ()  # what its numbers are in the model
     equations: tuple[Equation, ...] = ()
 
 
 def marked(answer: Check) -> list[Marked]:
-    """Every line that is judged or should have been, in the order of the text."""
+    """Return every line that is judged or should have been, in text order.
+
+    Args:
+        answer: the checked derivation.
+    """
     wrong = [equation for equation in answer.equations if equation.should_be not in (None, equation.right)]
     judged = groupby(answer.equations, key=lambda one: (one.line, one.last_line, one.plain))
     lines = [_statement(list(equations), wrong, answer.lines) for _, equations in judged]
@@ -98,19 +102,19 @@ def _statement(equations: list[Equation], wrong: list[Equation], lines: Sequence
 
 
 def _text(equations: list[Equation], lines: Sequence[str]) -> str:
-    """The lines of a statement without markup; of a long one what is wrong in it."""
+    """Return a statement's text without markup, or the wrong parts of a long statement."""
     text = equations[0].plain or equations[0].text
     if len(text) >= LONG:
         numbers = [equation.right for equation in equations if not equation.correct or equation.carried]
         whole = readable(" ".join(map(plain, lines)))
         text = excerpt(whole, numbers) or f"{text.rpartition(' ')[0]} …"
-    if _DASH.search("".join(lines)):  # which is read as an arrow
+    if _DASH.search("".join(lines)):  # the parser reads a dash as an arrow
         text = text.replace("→", "—")
     return shown(text)
 
 
 def _sentences(equation: Equation, wrong: list[Equation]) -> Iterator[str]:
-    """What a reader learns of an equation: what it should be, what its number is, what its label names."""
+    """Yield an equation's remarks: correction, source of an error, the label's meaning."""
     if equation.should_be is not None:
         yield f"{correction(equation)}{_in_model(equation)}"
         return
@@ -123,7 +127,7 @@ def _sentences(equation: Equation, wrong: list[Equation]) -> Iterator[str]:
 
 
 def _origin(equation: Equation, wrong: list[Equation]) -> str:
-    """The earlier line whose error is carried on, where there is one such."""
+    """Return the earlier line whose error is carried on, if only one fits."""
     earlier = [other for other in wrong if other.line < equation.line]
     as_large = [other for other in earlier if other.should_be == other.right - equation.carried]
     lines = {other.line for other in as_large or earlier}
@@ -131,7 +135,7 @@ def _origin(equation: Equation, wrong: list[Equation]) -> str:
 
 
 def correction(equation: Equation) -> str:
-    """What a wrong equation should be: "38,596,416 should be 38,597,376, off by -960"."""
+    """Return the correction of a wrong equation: "38,596,416 should be 38,597,376, off by -960"."""
     said = _as_written(equation)
     if equation.should_be is None or equation.should_be == equation.right:
         return f"the left side is {written(equation.left)}, not {said}"
@@ -140,13 +144,13 @@ def correction(equation: Equation) -> str:
 
 
 def _as_written(equation: Equation) -> str:
-    """The right side as the text has it, 38.4M, where it is one number."""
+    """Return the right side as written in the text, such as 38.4M, if it is one number."""
     (span,) = spotted(equation.plain, [equation.right])
     return equation.plain[slice(*span)] if span else written(equation.right)
 
 
 def _in_model(equation: Equation) -> str:
-    """What the corrected number is in the model, and what the label names where that is something else."""
+    """Return what the corrected number is in the model, and what the label names."""
     said = f"; in the model: {equation.matches}" if equation.matches else ""
     return f"{said}; but {equation.label_names}" if equation.label_names else said
 
@@ -164,11 +168,11 @@ def _once(said: Iterable[str]) -> tuple[str, ...]:
 
 
 def written(number: float, *, sign: str = "") -> str:
-    """A number with its digits in threes; a fraction without the noise of floats."""
+    """Format a number with thousands separators; a fraction without floating-point noise."""
     return format(number, f"{sign},") if isinstance(number, int) else format(number, f"{sign},.15g")
 
 
 def shown(text: str) -> str:
-    """A line without its bullet, powers raised: ``- W_q: 768^2`` is ``W_q: 768²``."""
+    """Return a line without bullet, with superscripts: ``- W_q: 768^2`` is ``W_q: 768²``."""
     text = _EMPTY.sub(" |", _BULLET.sub("", text)).rstrip("| ")
     return _POWER.sub(lambda power: power[1].translate(_SUPERSCRIPTS), text)

@@ -1,9 +1,9 @@
-r"""Where a number stands in a text as it is written: digits in threes, LaTeX's commas, 38.6M.
+r"""Find a number in a text as written: with separators, LaTeX commas, or a suffix (38.6M).
 
 >>> text = r"50257 \times 768 = 38{,}596{,}416, about 38.6M"
 >>> [text[slice(*span)] for span in spotted(text, [38_596_416, 38_600_000, 768])]
 ['38{,}596{,}416', '38.6M', '768']
->>> spotted("768 = 768", [768])  # what an equation comes to stands behind its sign
+>>> spotted("768 = 768", [768])  # the result of an equation is behind its sign
 [(6, 9)]
 """
 
@@ -19,19 +19,24 @@ from tallystick.errors import BadInput
 
 Span = tuple[int, int]
 
-_BETWEEN = r"\{[,. ]?\}|\\[,;:! ]|\\thinspace ?|~|[.,_'’]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d))"  # digits of one number
+_BETWEEN = r"\{[,. ]?\}|\\[,;:! ]|\\thinspace ?|~|[.,_'’]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d))"  # between two digits
 _DIGITS = re.compile(rf"(?<![\w.])\d+(?:(?:{_BETWEEN})\d+)*")
 _SCALE = re.compile(
     r"\s?\$?(?:\\[,;: ]|\s)*(?:\\(?:text|mathrm|,)\s*\{?\s*)?(?:[KMBTkmb](?![^\W\d_])|(?i:thousand|million|billion|trillion)|[万萬亿億억만])"
 )
 _RELATION = re.compile(r"(?:[=≈≃~|:]|\\approx|\\sim|\\simeq)[\s&$*_`\\(]*$")
-NEAR = 20  # characters before a number in which its relation stands
-AROUND = 80  # characters before a number that an excerpt shows, and half as many behind it
+NEAR = 20  # characters before a number in which its relation sign is sought
+AROUND = 80  # characters before a number in an excerpt; half of them after it
 MOST_EXCERPTS = 8
 
 
 def spotted(text: str, wanted: Sequence[float]) -> list[Span | None]:
-    """Where each of some numbers stands, each occurrence given once: what follows a relation first; None where it does not."""
+    """Return the span of each number, or None; numbers behind a relation sign are preferred.
+
+    Args:
+        text: the text to search.
+        wanted: the numbers; each occurrence in the text is used for one of them only.
+    """
     sought = {_significant(f"{number:.15g}" if isinstance(number, float) else str(number)) for number in wanted}
     found = list(_numbers(text, sought))
     spans: list[Span | None] = []
@@ -46,7 +51,7 @@ def spotted(text: str, wanted: Sequence[float]) -> list[Span | None]:
 
 
 def excerpt(text: str, numbers: Sequence[float]) -> str:
-    """The words around each of the first of some numbers; none where they do not stand in the text.
+    """Return the words around the first of some numbers; "" if none of them is in the text.
 
     >>> excerpt("2 × 3 = 7 " + "and so on " * 9, [7])
     '2 × 3 = 7 and so on and so on and so on and so …'
@@ -64,14 +69,14 @@ def excerpt(text: str, numbers: Sequence[float]) -> str:
 
 
 def _words(text: str, begin: int, end: int) -> str:
-    """A piece of a text without the words that its ends cut."""
+    """Return a piece of a text without partial words at its ends."""
     piece = text[begin:end]
     piece = piece.partition(" ")[2] if begin else piece
     return piece.rpartition(" ")[0] if end < len(text) else piece
 
 
 def _numbers(text: str, sought: set[str]) -> Iterator[tuple[Span, Fraction]]:
-    """The numbers of a text whose digits are sought, with and without the scale behind them."""
+    """Yield the numbers whose digits are sought, both with and without a following scale."""
     dots = writes_dots(text)
     for match in _DIGITS.finditer(text):
         if _significant(match[0]) not in sought:
@@ -84,7 +89,7 @@ def _numbers(text: str, sought: set[str]) -> Iterator[tuple[Span, Fraction]]:
 
 
 def _value(written: str, *, dots: bool) -> Fraction | None:
-    """What a number is worth, read as the derivation is."""
+    """Return a number's value, parsed as in a derivation."""
     try:
         read = tokens(plain(written), dots=dots)
     except BadInput:
@@ -93,5 +98,5 @@ def _value(written: str, *, dots: bool) -> Fraction | None:
 
 
 def _significant(digits: str) -> str:
-    """The digits by which numbers of any scale can be equal: 384 of 38.4M and of 38,400,000."""
+    """Return the significant digits: 384 for both 38.4M and 38,400,000."""
     return re.sub(r"\D", "", digits).strip("0")

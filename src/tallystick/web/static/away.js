@@ -1,8 +1,8 @@
-// What can be taken away: files that the browser makes of what it shows, and lines that give the same elsewhere.
+// Downloads of the shown answers, and the command lines that give the same answers.
 
 import { element } from "./controls.js";
 
-const SCALE = 2; // pixels of a PNG for each of the picture's
+const SCALE = 2; // PNG pixels per pixel of the picture
 
 export function download(name, type, content) {
   const link = element("a", { download: name, href: URL.createObjectURL(new Blob([content], { type })) });
@@ -26,7 +26,7 @@ async function pngOf(picture) {
   return new Promise((done) => { canvas.toBlob(done, "image/png"); });
 }
 
-// `answers` holds what the server last said, `csv` asks it for the table.
+// `answers` holds the server's last answers; `csv` requests the table.
 export function showAway(place, names, answers, csv, copy) {
   place.replaceChildren(...names.filter((name) => answers[name]?.command).map((name) => {
     const answer = answers[name];

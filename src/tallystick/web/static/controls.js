@@ -1,6 +1,6 @@
-// Sliders for what the config has, and fields for how the model is run. Which there are, and where they can go, the server says.
+// Sliders for config keys, and fields for run options. The server defines the sliders and their ranges.
 
-const RUN = [ // key, words, and the mode that it belongs to
+const RUN = [ // key, label, and the only mode that has it
   ["mode", "mode"], ["dtype", "weights in"], ["batch", "batch"], ["sequence", "sequence"],
   ["kv_dtype", "cache in", "inference"], ["attention", "attention"],
   ["optimizer", "optimizer", "training"], ["precision", "precision", "training"], ["recompute", "recompute", "training"],
@@ -16,7 +16,7 @@ export function element(name, attributes = {}, ...inner) {
   return made;
 }
 
-// Rows are kept while the model has the same keys, so that the slider in hand stays in hand.
+// Rows are kept while the model has the same keys, so that a dragged slider is not replaced.
 export function showSizes(place, controls, change) {
   const keys = controls.map((one) => one.key).join();
   if (place.dataset.keys !== keys) {
@@ -50,13 +50,13 @@ function row(control, change) {
   made.append(exact, slider);
   made.update = (now) => {
     if (document.activeElement !== exact) exact.value = now.value;
-    if (document.activeElement === slider) return; // its own stops stay while it moves
+    if (document.activeElement === slider) return; // keep its stops while it is dragged
     stops = now.stops;
     slider.max = stops.length - 1;
     slider.value = stops.indexOf(now.value);
     slider.setAttribute("aria-valuetext", now.value);
   };
-  slider.addEventListener("blur", () => change(control.key, null)); // take the new stops
+  slider.addEventListener("blur", () => change(control.key, null)); // set the new stops
   return made;
 }
 
@@ -83,7 +83,7 @@ export function showRun(place, choices, run, change) {
   toMode(place, run);
 }
 
-// What the other mode alone has is not said.
+// Options of the other mode are left out.
 function toMode(place, run) {
   const now = run.mode ?? "inference";
   for (const one of place.children) {

@@ -1,4 +1,4 @@
-// The page: it asks the server and shows what comes. No number is made here.
+// The page: sends requests to the server and shows the answers. It computes no numbers.
 
 import { showAway } from "./away.js";
 import { showRun, showSizes } from "./controls.js";
@@ -58,7 +58,7 @@ function sentence(words) {
   return made;
 }
 
-// Markup of the server's, in which every name is escaped; what could run in it the page's policy forbids.
+// The server's markup, with all names escaped; the content security policy forbids scripts in it.
 function swap(place, html) {
   const tops = [...place.querySelectorAll(".scroll")].map((one) => one.scrollTop);
   place.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
@@ -97,11 +97,11 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     at("said").textContent = "Copied.";
   } catch {
-    at("said").textContent = text; // where the browser does not allow it, to be copied by hand
+    at("said").textContent = text; // the clipboard is blocked: show the text for copying by hand
   }
 }
 
-// What stands in the fields is what the state says.
+// Set the fields from the state.
 function fill() {
   at("name").value = state.model.name ?? state.model.file ?? "";
   at("other").value = state.other ? state.other.name ?? state.other.file : "";

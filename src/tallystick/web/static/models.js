@@ -1,4 +1,4 @@
-// A model named, pasted or dropped. Of a safetensors file the header alone is read, never the weights.
+// Models by name, pasted or dropped. Only the header of a safetensors file is read, never the weights.
 
 const LENGTH_BYTES = 8;
 

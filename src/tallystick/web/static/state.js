@@ -1,12 +1,12 @@
-// What the page shows, and the link that restores it. The fragment of an address is never sent anywhere.
+// The page's state, and the link that restores it. A URL's fragment is never sent to a server.
 
 export const state = {
-  model: { name: "" }, set: {}, // what `count` takes
-  other: null, other_set: {}, claim: "", text: "", // what it is set beside
-  by: "role", layout: "treemap", run: {}, // how it is drawn and run
+  model: { name: "" }, set: {}, // arguments of `count`
+  other: null, other_set: {}, claim: "", text: "", // compared with
+  by: "role", layout: "treemap", run: {}, // drawing and run options
 };
-const LONGEST_HEADER = 50_000; // characters of a dropped header in a link; the file itself can be dropped again
-const LONGEST_TEXT = 50_000; // and of a derivation
+const LONGEST_HEADER = 50_000; // characters of a dropped header in a link; a larger file must be dropped again
+const LONGEST_TEXT = 50_000; // characters of a derivation in a link
 
 export function restore(fragment) {
   if (fragment.length < 2) return false;
@@ -33,11 +33,11 @@ export function fragment() {
 
 let waiting;
 export function remember() {
-  clearTimeout(waiting); // browsers refuse an address that changes at every move of a slider
+  clearTimeout(waiting); // browsers reject address changes at every slider movement
   waiting = setTimeout(() => history.replaceState(null, "", fragment()), 200);
 }
 
-// One request is under way at a time: while a slider moves, the states in between are skipped.
+// One request at a time: states in between are skipped while a slider moves.
 export async function ask(wanted, width) {
   const body = JSON.stringify({ ...state, other: state.other ?? {}, wanted, width });
   let reply;
