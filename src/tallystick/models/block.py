@@ -1,4 +1,4 @@
-"""One layer: attention and an MLP, each adding to what passes by."""
+"""One decoder layer: attention and an MLP around the residual stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallystick.models.rotary import Rotation
 
 
 class Block(nn.Module):
-    """Attention, then the MLP; or both side by side, behind one norm (PaLM, section 2)."""
+    """Attention, then the MLP; or both in parallel after one norm (PaLM, section 2)."""
 
     def __init__(self, c: DecoderConfig, layer: int) -> None:
         super().__init__()
