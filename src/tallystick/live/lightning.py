@@ -14,7 +14,7 @@ except ImportError:
         from pytorch_lightning import Callback
 
 
-class KeepTied(Callback):  # mypy does not follow Lightning
+class KeepTied(Callback):  # type: ignore[misc]  # mypy does not follow Lightning
     """Stops a run whose model loses a tie: checks at the start, before each save, and at the end.
 
     Needs lightning or pytorch_lightning.

@@ -12,7 +12,7 @@ with needing("tallystick.live.trainer"):
     from transformers import TrainerCallback
 
 
-class KeepTied(TrainerCallback):  # mypy does not follow transformers
+class KeepTied(TrainerCallback):  # type: ignore[misc]  # mypy does not follow transformers
     """Stops a run whose model loses a tie.
 
     Checks at the start, after each save (the model and the saved files), and at the end. Needs
