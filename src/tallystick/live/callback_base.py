@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def check_model(model: nn.Module | None, when: str) -> None:
-    """Raise `NotTied` if declared ties of the model are broken; `when` is for the message."""
+    """Raise `NotTied` if ties that the model declares are broken.
+
+    Args:
+        model: a module, wrapped or not; None is skipped.
+        when: point of the run, for the message.
+    """
     if model is None:
         return
     try:
@@ -25,7 +30,12 @@ def check_model(model: nn.Module | None, when: str) -> None:
 
 
 def check_folder(folder: Path, when: str) -> None:
-    """Raise `NotTied` if a saved checkpoint contradicts its config."""
+    """Raise `NotTied` if a saved checkpoint contradicts its config.
+
+    Args:
+        folder: folder of the checkpoint; skipped without a config.json.
+        when: point of the run, for the message.
+    """
     if not (folder / "config.json").exists():
         return
     from tallystick.answers.ties.ties import ties

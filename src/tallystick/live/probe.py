@@ -45,7 +45,16 @@ def look(model: nn.Module, before: Sequence[str], embedding: str, head: str) -> 
 
 
 def values(model: nn.Module, name: str, before: torch.Tensor) -> str:
-    """Return "same" or "other" for a tensor's values in its new dtype, without added rows."""
+    """Compare a tensor's values with those before, in its new dtype and without added rows.
+
+    Args:
+        model: a module, wrapped or not.
+        name: current name of the tensor.
+        before: its original values, (V, d).
+
+    Returns:
+        "same" or "other"; "" on the meta device.
+    """
     tensor = places_of(model)[name].tensor
     if tensor.is_meta:
         return ""
@@ -56,10 +65,18 @@ def values(model: nn.Module, name: str, before: torch.Tensor) -> str:
 
 
 def gradients(model: nn.Module, embedding: str, head: str) -> tuple[str, str]:
-    """Return which tensors one backward pass through both uses reaches, and the error if it failed.
+    """Run one backward pass through both uses, and find the tensors that get a gradient.
 
     The loss is the sum of logits of ids that are not in the input. So the embedding's use has
     gradient in the input ids' rows, and the head's use in the scored ids' rows.
+
+    Args:
+        model: a module, wrapped or not.
+        embedding: current name of the embedding.
+        head: current name of the head.
+
+    Returns:
+        A description, such as "one tensor" or "two tensors"; the error if the pass failed, or "".
     """
     import torch
 

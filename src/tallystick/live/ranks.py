@@ -57,7 +57,7 @@ class Ranks(NamedTuple):
             return False
         said = (self.folder / f"said.{rank}").read_text(encoding="utf-8", errors="replace").split("\n")
         last = next((line for line in reversed(said) if line.strip()), "")
-        last = last.removeprefix(f"[rank{rank}]:").strip()  # torch's
+        last = last.removeprefix(f"[rank{rank}]:").strip()  # prefix that torch adds
         raise RanksFailed(f"rank {rank} ended with {code}: {last}".rstrip(": "))
 
 

@@ -38,7 +38,10 @@ def relation_of(first: NamedParameter, second: NamedParameter) -> str:
 
 
 def compared(first: NamedParameter, second: NamedParameter) -> Compared:
-    """Return the relation of two parameters, with the reason if it is not fully known."""
+    """Return the relation of two parameters, with the reason if it is not fully known.
+
+    Identity is compared first, then memory, then values.
+    """
     if same(first, second):
         return Compared("tied")
     if _overlap(first.tensor, second.tensor):
@@ -75,7 +78,14 @@ def worst(relations: list[str]) -> str:
 
 
 def sharing(places: NamedParameters) -> dict[tuple[str, str], str]:
-    """Return every pair of tied or aliased names, declared or not, with its relation."""
+    """Return all pairs of names that are tied or aliased, declared or not.
+
+    Args:
+        places: the named parameters of a model.
+
+    Returns:
+        "tied" or "aliased" for each pair.
+    """
     storages, groups = Storages(), dict[str, list[str]]()
     for name, place in places.items():
         groups.setdefault(storages.take(name, place.tensor)[0], []).append(name)

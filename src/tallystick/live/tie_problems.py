@@ -28,7 +28,14 @@ def cost(places: NamedParameters, names: Sequence[str], relation: str) -> str:
 
 
 def remedy(model: nn.Module, places: NamedParameters, names: Sequence[str], relation: str) -> str:
-    """Return the call that ties the names again, and what must be done before it."""
+    """Return the call that ties the names again, and what must be done before it.
+
+    Args:
+        model: the module that has them.
+        places: its named parameters.
+        names: names that should share one Parameter.
+        relation: their current relation.
+    """
     meant: list[tuple[str, ...]] = []
     with suppress(BadInput):
         meant = meant_groups(model, places)

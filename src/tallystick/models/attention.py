@@ -81,6 +81,15 @@ class Attention(nn.Module):
     def forward(
         self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int | Tensor = 0
     ) -> Tensor:
+        """Attend within each sequence: (B, T, d) -> (B, T, d).
+
+        Args:
+            x: hidden states, (B, T, d).
+            turn: the rotation of queries and keys; None without RoPE.
+            sees: which keys each query may attend to.
+            cache: the layer's KV cache; the new keys and values are appended.
+            start: position of the first of the T tokens in the cache.
+        """
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)  # (B, T, d) -> (B, T, H or K times h)
         if self.qk_norm == "all":
             q, k = self.q_norm(q), self.k_norm(k)
@@ -97,7 +106,17 @@ class Attention(nn.Module):
         return self.o_proj(y.transpose(1, 2).flatten(2))  # (B, H, T, h) -> (B, T, d)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, sees: Sight) -> Tensor:
-        """Attend: queries (B, H, T, h), keys and values (B, K, S, h) -> (B, H, T, h)."""
+        """Attend with SDPA, or with capped scores.
+
+        Args:
+            q: queries, (B, H, T, h).
+            k: keys, (B, K, S, h).
+            v: values, (B, K, S, h).
+            sees: which keys each query may attend to.
+
+        Returns:
+            (B, H, T, h).
+        """
         dropout = self.dropout if self.training else 0.0
         if self.cap is not None:
             return _capped(q, k, v, sees, scale=self.scale, cap=self.cap, dropout=dropout)

@@ -31,6 +31,15 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int | Tensor = 0
     ) -> Tensor:
+        """Add attention and MLP to the residual stream: (B, T, d) -> (B, T, d).
+
+        Args:
+            x: hidden states, (B, T, d).
+            turn: the rotation of queries and keys; None without RoPE.
+            sees: which keys each query may attend to.
+            cache: the layer's KV cache.
+            start: position of the first of the T tokens in the cache.
+        """
         if self.norm is not None:
             y = self.norm(x)
             return x + self.dropout(self.attention(y, turn, sees, cache, start) + self.mlp(y))

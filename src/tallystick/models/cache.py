@@ -20,9 +20,18 @@ class LayerCache:
         self.values = torch.zeros_like(self.keys)
 
     def extend(self, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append T tokens from position `start`; return the keys and values that they may see."""
+        """Append T tokens, and return the keys and values that they may see.
+
+        Args:
+            start: position of the first token.
+            keys: (B, K, T, h).
+            values: (B, K, T, h).
+
+        Returns:
+            Keys and values, each (B, K, S, h), at the positions that `positions` returns.
+        """
         end = start + keys.shape[2]
-        if end <= self.room:  # nothing rolls yet
+        if end <= self.room:  # no token is overwritten yet
             self.keys[:, :, start:end], self.values[:, :, start:end] = keys, values
             return self.keys[:, :, :end], self.values[:, :, :end]
         if end - start == 1:
@@ -39,7 +48,15 @@ class LayerCache:
         return seen
 
     def positions(self, start: int, count: int) -> Tensor:
-        """Return the positions of the keys that `extend` returns, in the same order."""
+        """Return the positions of the keys that `extend` returns, in the same order.
+
+        Args:
+            start: position of the first of the new tokens.
+            count: number of new tokens.
+
+        Returns:
+            (S,), on the CPU.
+        """
         end = start + count
         if count == 1 and end > self.room:
             slots = torch.arange(self.room)

@@ -89,7 +89,7 @@ def viewed(stored: Stored, tensor: Tensor, ours: Mapping[str, Tensor]) -> dict[s
 
 
 def drawn(stored: Stored, out_of: Mapping[str, Tensor]) -> Tensor:
-    """Return a stored tensor built from the decoder's tensors; a view if it is one of them."""
+    """Return a stored tensor built from decoder tensors; a view if it is one of them unchanged."""
     pieces = [part.of(out_of).detach() for part in stored.parts]
     tensor = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=stored.along)
     return (tensor.T if stored.transposed else tensor).contiguous()

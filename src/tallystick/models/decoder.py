@@ -225,7 +225,12 @@ class Decoder(nn.Module):
         return logits if c.logit_cap is None else torch.tanh(logits / c.logit_cap) * c.logit_cap
 
     def cache(self, batch: int, length: int) -> Cache:
-        """Return an empty KV cache for `batch` sequences of up to `length` tokens."""
+        """Return an empty KV cache in the decoder's dtype and on its device.
+
+        Args:
+            batch: number of sequences.
+            length: most tokens per sequence.
+        """
         weight = self.embedding.weight
         return Cache(self.config, batch, length, dtype=weight.dtype, device=weight.device)
 

@@ -39,7 +39,21 @@ def generate(
     seed: int | None = None,
     compiled: bool = False,
 ) -> list[list[int]]:
-    """Return the tokens generated after each prompt; see `stream`. Stop tokens are left out."""
+    """Return the tokens generated after each prompt, without stop tokens.
+
+    Args:
+        decoder: used in its own dtype and on its own device; dropout is off meanwhile.
+        prompts: token ids; lengths may differ.
+        tokens: most tokens to generate per prompt.
+        sampling: how a token is chosen; greedy by default.
+        stop: tokens that end a sequence.
+        vocabulary: size of the tokenizer's vocabulary, see `stream`.
+        seed: seed of the draws, 0 or more.
+        compiled: whether to compile the one-token step, see `stream`.
+
+    Raises:
+        BadInput: as in `stream`.
+    """
     written: list[list[int]] = [[] for _ in prompts]
     for step in stream(
         decoder,

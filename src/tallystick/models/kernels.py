@@ -49,7 +49,12 @@ def _measured(inputs: int, threads: int) -> str:
 
 
 def fastest(ways: Mapping[str, Callable[[], object]], clock: Callable[[], float] = time.perf_counter) -> str:
-    """Return the fastest kernel's name, or PLAIN if none is clearly faster; they take turns."""
+    """Return the name of the fastest kernel, or PLAIN if none is clearly faster.
+
+    Args:
+        ways: functions to time, by name; they take turns.
+        clock: returns the time in seconds.
+    """
     seconds = dict.fromkeys(ways, math.inf)
     for turn in range(ROUNDS + 1):
         for name, way in ways.items():

@@ -72,7 +72,17 @@ def mapping(path: Path) -> Tensor:
 
 
 def in_file(path: Path, mapped: Tensor, one: StoredTensor, start: int) -> Held:
-    """Return the tensor at byte `start` of a mapped file."""
+    """Return the tensor at a byte of a mapped file.
+
+    Args:
+        path: path of the file, from which blocks of rows are read.
+        mapped: the file's bytes, see `mapping`.
+        one: name, dtype, shape and byte range of the tensor.
+        start: byte of the file at which its data begins.
+
+    Raises:
+        BadInput: if this torch does not have the dtype.
+    """
     dtype = getattr(torch, one.dtype, None)
     if dtype is None:
         raise BadInput(

@@ -15,12 +15,10 @@ class Linear(nn.Linear):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """Project: (…, inputs) -> (…, outputs)."""
+        """Apply the layer: (…, inputs) -> (…, outputs)."""
         weight = self.weight
         alone = x.numel() == weight.shape[1] and x.dtype == torch.bfloat16 == weight.dtype and x.device.type == "cpu"
         plain = type(weight) is nn.Parameter  # quantised and sharded weights support F.linear, but not always mv
-        if (
-            not (alone and plain) or torch.compiler.is_compiling()
-        ):  # what the compiler makes of mv is slower than either
+        if not (alone and plain) or torch.compiler.is_compiling():  # compiled mv is slower than either kernel
             return super().forward(x)
         return kernel_for(weight)(x, weight, self.bias)

@@ -21,7 +21,11 @@ from tallystick.models.lazy_tensors import Held, in_memory, made, mapping
 
 
 def read(path: Path) -> tuple[DecoderConfig, dict[str, Held]]:
-    """Return a file's config and tensors as a Llama's; `BadInput` if its size does not match."""
+    """Return a file's config, as a Llama's, and its tensors.
+
+    Raises:
+        BadInput: if the file's size does not match its header.
+    """
     with opened(path) as file:
         layout = layout_of(file)
     held: dict[str, Held] = {}

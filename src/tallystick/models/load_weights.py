@@ -210,6 +210,6 @@ def _filled(
             pour(layout[name], rows, values, start)
     if decoder.config.tied:
         values[_HEAD.ours] = values[_EMBEDDING.ours]
-    elif values[_HEAD.ours].data_ptr() == values[_EMBEDDING.ours].data_ptr():  # one stored tensor for both
+    elif values[_HEAD.ours].data_ptr() == values[_EMBEDDING.ours].data_ptr():  # both from one stored tensor, but untied
         values[_HEAD.ours] = values[_EMBEDDING.ours].clone()
     return values

@@ -44,7 +44,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # by the name in Hugging
 
 
 def activation(word: str) -> Callable[[Tensor], Tensor]:
-    """Return the activation function with this name in Hugging Face configs."""
+    """Return the activation function with this name in Hugging Face configs.
+
+    Raises:
+        BadInput: if the name is unknown.
+    """
     if word not in ACTIVATIONS:
         raise BadInput(f"activation {quoted(word)} is not known{nearest(word, list(ACTIVATIONS))}", code="unsupported")
     return ACTIVATIONS[word]
@@ -116,10 +120,19 @@ class Experts(nn.Module):
         self.activation = act
 
     def forward(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
-        """Run tokens (N, d) through their `chosen` experts, with `weights` (N, used) -> (N, d)."""
+        """Run each token through its experts and sum their weighted outputs.
+
+        Args:
+            tokens: hidden states, (N, d).
+            weights: router weights of the chosen experts, (N, used).
+            chosen: indexes of the chosen experts, (N, used).
+
+        Returns:
+            (N, d).
+        """
         device = tokens.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else tokens.dtype
-        if product := self._product(dtype):  # autocast does not know grouped products
+        if product := self._product(dtype):  # autocast does not cover grouped products
             gate, up, down = (stack.to(dtype) for stack in (self.gate_proj, self.up_proj, self.down_proj))
             return self._grouped(product, tokens.to(dtype), weights, chosen, gate, up, down).to(tokens.dtype)
         return self._each(tokens, weights, chosen)

@@ -1,4 +1,4 @@
-"""Rotary position embeddings (RoPE), with every scaling that Hugging Face configs name."""
+"""Rotary position embeddings (RoPE) and their scalings for longer contexts."""
 
 from __future__ import annotations
 

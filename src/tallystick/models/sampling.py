@@ -63,15 +63,24 @@ class Sampling:
 
 
 def top_k(logits: Tensor, count: int) -> Tensor:
-    """Keep the `count` most probable tokens, and ties with the last of them."""
+    """Keep the `count` most probable tokens, and any as probable as the last of these.
+
+    Args:
+        logits: (B, V).
+        count: number of tokens to keep, 1 or more.
+    """
     least = logits.topk(min(count, logits.shape[-1])).values[:, -1:]
     return logits.masked_fill(logits < least, -math.inf)
 
 
 def top_p(logits: Tensor, share: float) -> Tensor:
-    """Keep the fewest tokens whose probabilities sum to `share`.
+    """Keep the fewest tokens whose probabilities reach `share` (nucleus sampling).
 
-    Holtzman et al. 2020, section 3.1 (nucleus sampling).
+    Holtzman et al. 2020, section 3.1.
+
+    Args:
+        logits: (B, V).
+        share: share of the probability, above 0 and up to 1.
     """
     ordered, order = logits.sort(descending=True, stable=True)
     probabilities = ordered.softmax(-1)
@@ -85,6 +94,10 @@ def min_p(logits: Tensor, share: float) -> Tensor:
     """Keep tokens at least `share` times as probable as the most probable one.
 
     Nguyen et al. 2024, section 3.
+
+    Args:
+        logits: (B, V).
+        share: fraction of the highest probability, above 0 and up to 1.
     """
     return logits.masked_fill(logits < logits.amax(-1, keepdim=True) + math.log(share), -math.inf)
 
@@ -93,5 +106,10 @@ def penalised(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
     """Make tokens already seen less likely (Keskar et al. 2019, section 4.1).
 
     Positive logits are divided by the penalty, others multiplied.
+
+    Args:
+        logits: (B, V).
+        seen: (B, V), whether the sequence has the token already.
+        penalty: above 1 makes repetition less likely, 1 changes nothing.
     """
     return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)

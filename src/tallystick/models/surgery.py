@@ -18,7 +18,15 @@ _STRETCHED = ("dynamic", "yarn", "longrope")  # RoPE scalings that depend on the
 
 
 def set_dropout(decoder: Decoder, rate: float) -> None:
-    """Set the rate (0 to 1) of every dropout in a decoder, including attention's."""
+    """Set the rate of every dropout in a decoder, including attention's.
+
+    Args:
+        decoder: changed in place.
+        rate: 0 to 1.
+
+    Raises:
+        BadInput: if the rate is out of range.
+    """
     if not 0 <= rate <= 1:
         raise BadInput(f"dropout is {shown(rate)}, expected a rate from 0 to 1", code="bad-value")
     decoder.config = changed(decoder.config, **dict.fromkeys(DROPOUTS, rate))
@@ -35,6 +43,9 @@ def crop_positions(decoder: Decoder, context: int) -> None:
     Args:
         decoder: with learned positions, whose table is cut, or with RoPE, which has no table.
         context: number of positions to keep, from 1 to the current number.
+
+    Raises:
+        BadInput: if `context` is out of range, or RoPE's scaling depends on the context.
     """
     config = decoder.config
     if not 1 <= context <= config.context:
@@ -60,6 +71,9 @@ def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: i
         decoder: tied or untied.
         rows: least number of rows; None is the current number.
         multiple_of: pads the number of rows to a multiple, such as 64.
+
+    Raises:
+        BadInput: if `rows` is below the current number, or `multiple_of` below 1.
     """
     config = decoder.config
     rows = config.vocab_size if rows is None else rows

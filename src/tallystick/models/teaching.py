@@ -94,7 +94,13 @@ class FeedForwardLM(nn.Module):
 def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Return causal attention: means of the values up to each position, weighted by the scores.
 
-    Arguments and result are (..., T, h).
+    Args:
+        query: (..., T, h).
+        key: (..., T, h).
+        value: (..., T, h).
+
+    Returns:
+        (..., T, h).
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., T, T)
     future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)

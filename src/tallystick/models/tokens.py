@@ -83,7 +83,15 @@ class Tokenizer:
 
     @classmethod
     def trained(cls, texts: Iterable[str], size: int) -> Tokenizer:
-        """Train a byte-level BPE of `size` tokens with END (Radford et al. 2019, section 2.2)."""
+        """Train a byte-level BPE (Radford et al. 2019, section 2.2).
+
+        Args:
+            texts: texts to train on.
+            size: vocabulary size, with the 256 bytes and END: 257 or more.
+
+        Raises:
+            BadInput: if `size` is too small.
+        """
         library = _library()
         if size < 257:
             raise BadInput(f"a BPE of {size} entries cannot hold the 256 bytes and the end of a text", code="bad-value")
@@ -129,11 +137,15 @@ class Tokenizer:
         return [found.ids for found in self._plainly(texts)]
 
     def encode_counting(self, text: str) -> tuple[list[int], int]:
-        """Return the ids as `encode_all` does, and the first token's length in UTF-8 bytes."""
+        """Return the ids as `encode_all` does, and the length of the first token.
+
+        Returns:
+            Token ids; bytes of UTF-8 in the first token.
+        """
         (found,) = self._plainly([text])
         if not found.ids:
             return [], 0
-        if isinstance(self._tokenizer.decoder, _library().decoders.ByteLevel):  # there a character stands for a byte
+        if isinstance(self._tokenizer.decoder, _library().decoders.ByteLevel):  # one character per byte
             return found.ids, len(found.tokens[0])
         return found.ids, len(text[: found.offsets[0][1]].encode())
 

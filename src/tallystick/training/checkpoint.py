@@ -1,4 +1,4 @@
-"""Checkpoints of a run: written atomically, verified by digests, independent of the rank count.
+"""Checkpoints of a run: written atomically, verified by digests, for any number of ranks.
 
     run/checkpoints/step-00000200/
         state/                   decoder tensors and optimizer state, in slices per rank
@@ -54,6 +54,9 @@ _TORCH = (OSError, RuntimeError, ValueError, SafetensorError)
 
 def save(run: Run) -> Path:
     """Write a checkpoint of a run, and remove old ones beyond the newest `keep`.
+
+    Returns:
+        The checkpoint's folder.
 
     Raises:
         BadInput: if the disk is full or not writable; existing checkpoints stay.
@@ -206,6 +209,10 @@ def is_whole(path: Path) -> bool:
 
 def restore(run: Run, path: Path) -> None:
     """Restore weights, optimizer state, random state and step from a checkpoint.
+
+    Args:
+        run: a prepared run, changed in place.
+        path: folder of a complete checkpoint.
 
     Raises:
         BadInput: if the tensors are not this run's, before memory is allocated for them.

@@ -28,6 +28,13 @@ def optimizers_of(config: TrainConfig, model: nn.Module) -> tuple[list[torch.opt
 
     Muon (Jordan et al. 2024) orthogonalises updates. Stacked expert weights are 3-D, not
     matrices, so AdamW updates them.
+
+    Args:
+        config: config of the run.
+        model: the decoder, before the first step.
+
+    Raises:
+        BadInput: if two Parameters share memory.
     """
     groups = optimizer_groups(model, config.weight_decay, decay_embedding=config.decay_embedding)
     lists, found = groups.lists(), list[torch.optim.Optimizer]()

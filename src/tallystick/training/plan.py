@@ -75,7 +75,16 @@ def plan_of(run: Run) -> Plan:
 
 
 def predicted_memory(config: TrainConfig, ledger: Ledger, *, ranks: int = 1) -> Memory:
-    """Predict one rank's training memory for a ledger; `BadInput` if it cannot be predicted."""
+    """Predict the training memory of one rank.
+
+    Args:
+        config: config of the run.
+        ledger: ledger of the model.
+        ranks: number of ranks.
+
+    Raises:
+        BadInput: if the memory of this model cannot be predicted.
+    """
     return memory(
         ledger,
         mode="training",
@@ -92,7 +101,13 @@ def predicted_memory(config: TrainConfig, ledger: Ledger, *, ranks: int = 1) -> 
 
 
 def peak_flops(device: torch.device, dtype: torch.dtype, size: int = 2048) -> float:
-    """Measure the FLOPs per second of a square matrix product, the best of a few."""
+    """Measure the FLOPs per second of a product of two square matrices, the best of a few.
+
+    Args:
+        device: where to compute.
+        dtype: dtype of the matrices.
+        size: their number of rows.
+    """
     one = torch.randn(size, size, device=device).to(dtype)
     best = math.inf
     for _ in range(4):

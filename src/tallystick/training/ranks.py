@@ -82,7 +82,12 @@ class Ranks:
                 pass
 
     def wrapped(self, decoder: Decoder, sharding: str) -> nn.Module:
-        """Return the decoder wrapped for training on all ranks; ``sharding`` is "ddp" or "fsdp"."""
+        """Return the decoder wrapped for training on all ranks.
+
+        Args:
+            decoder: changed in place by FSDP.
+            sharding: ``"ddp"`` or ``"fsdp"``.
+        """
         if self.count == 1:
             return decoder
         if sharding == "ddp":
@@ -145,7 +150,11 @@ def ranks_of(device: str, *, batch: int) -> Ranks:
 
 
 def device_of(word: str) -> torch.device:
-    """Return a device by name; ``auto`` is CUDA if available, else the CPU."""
+    """Return a device by name; ``auto`` is CUDA if available, else the CPU.
+
+    Raises:
+        BadInput: if PyTorch does not have the device here.
+    """
     if word == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

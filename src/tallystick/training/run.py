@@ -86,7 +86,7 @@ class Run:
     _asked_to_stop: bool = False
 
     def close(self) -> None:
-        """Release the folder for other processes; also happens once the run is garbage-collected."""
+        """Release the folder for other processes; garbage collection of the run does so too."""
         self.held.close()
 
     def events(self) -> Iterator[Event]:

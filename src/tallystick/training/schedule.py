@@ -1,4 +1,4 @@
-"""The learning rate of each step."""
+"""The learning rate schedules: warm-up, then cosine, linear, WSD or constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify that a checkpoint's folder holds exactly the files that were written to it.
+"""Seal a checkpoint's files with digests, and verify them before they are read.
 
 `whole.json` names each file with its digest. It may be damaged or malicious, so no path is built
 from it: the folder is listed, and the names found are looked up. Links, pipes and devices are

@@ -1,4 +1,4 @@
-"""Operations on tied models that `survive` runs, one small function each, with real libraries.
+"""Operations of real libraries on tied models, one function each, for `survive`.
 
 An operation gets a tied model and a workspace, and returns the model that its user goes on with.
 """

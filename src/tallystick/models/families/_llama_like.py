@@ -12,7 +12,7 @@ from tallystick.core.config import Config, optional
 from tallystick.models.config import DecoderConfig, Rope
 from tallystick.models.names import Rule
 
-# Read by all of them, beyond the keys that shape tensors. Older configs split the RoPE keys.
+# Keys that all read beyond the blueprint's. Older configs have rope_theta and rope_scaling apart.
 KEYS: dict[str, Any] = {
     "max_position_embeddings": 2048,
     "rms_norm_eps": 1e-6,

@@ -1,4 +1,4 @@
-"""GPT-2."""
+"""GPT-2: learned positions, LayerNorm, and weights stored transposed (Conv1D)."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
