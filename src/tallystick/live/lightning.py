@@ -15,9 +15,9 @@ except ImportError:
 
 
 class KeepTied(Callback):  # type: ignore[misc]  # mypy does not follow Lightning
-    """Stops a run whose model loses a tie: checks at the start, before each save, and at the end.
+    """A callback that stops a run whose model loses a tie.
 
-    Needs lightning or pytorch_lightning.
+    Checks at the start, before each save, and at the end. Needs lightning or pytorch_lightning.
     """
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: D102

@@ -13,7 +13,7 @@ with needing("tallystick.live.trainer"):
 
 
 class KeepTied(TrainerCallback):  # type: ignore[misc]  # mypy does not follow transformers
-    """Stops a run whose model loses a tie.
+    """A callback that stops a run whose model loses a tie.
 
     Checks at the start, after each save (the model and the saved files), and at the end. Needs
     transformers.

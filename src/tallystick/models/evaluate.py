@@ -36,7 +36,7 @@ class Score:
 
     @property
     def perplexity(self) -> float:
-        """E to the power of the loss; infinite if that overflows."""
+        """Exponential of the loss; infinite if it overflows."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
     @property

@@ -68,7 +68,7 @@ def assembled(
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """Skip initialisation: on the meta device it is useless and imports half the compiler."""
+    """A mode without initialisation, which on the meta device only imports half the compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         return None if getattr(func, "__module__", "") == nn.init.__name__ else func(*args, **(kwargs or {}))

@@ -66,7 +66,7 @@ def _product_dtype(x: Tensor) -> torch.dtype:
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Compute the gradients with the loss: a separate backward would need all logits again."""
+    """The loss with gradients made in the forward pass: a backward would need all logits again."""
 
     @staticmethod
     def forward(

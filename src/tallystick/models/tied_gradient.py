@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 
 
 def one_gradient(embedding: nn.Module, head: nn.Module) -> bool:
-    """Return whether both share one trained Parameter, and are plain modules without hooks.
+    """Return whether both share one trained Parameter, and the embedding is plain, without hooks.
 
     If they are wrapped, hooked or sharded on their own, they must be called, and autograd adds.
     """

@@ -192,7 +192,7 @@ def _split(name: str, share: float) -> str:
 
 
 class _Writer:
-    """Writes the tokens of one split to files of about `SHARD` tokens."""
+    """A writer of one split's tokens, in files of about `SHARD` tokens."""
 
     def __init__(self, folder: Path, split: str, dtype: str) -> None:
         self._folder, self._split, self._dtype = folder, split, numpy.dtype(dtype)

@@ -1,6 +1,6 @@
 """Lock a run's folder for one process, with an operating system lock.
 
-    run/.lock       process, host and start time of the holder
+    run/.lock       process and host of the holder, time of the lock
 
 The kernel releases the lock when the process ends, also after `kill -9`. The file alone locks
 nothing: a file left by a killed run is taken over. Commands that only read take no lock.

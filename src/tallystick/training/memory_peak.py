@@ -27,7 +27,7 @@ class Peak:
 
     @property
     def bytes(self) -> int | None:
-        """Peak memory in bytes since creation, less what was in use then; None if unknown."""
+        """Peak in bytes since creation; of a process, less what it held then. None if unknown."""
         if self._device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(self._device))
         return None if self._before < 0 else _kilobytes("VmHWM") * 1024 - self._before

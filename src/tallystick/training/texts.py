@@ -25,7 +25,7 @@ def texts_of(data: str) -> dict[str, Any]:
 
 
 def refuse_changed(data: str, said: Mapping[str, Any] | None, folder: Path) -> None:
-    """Raise BadInput if data changed since its tokens were made. Missing data is no error.
+    """Raise BadInput if data changed since its tokens were made. Missing data is allowed.
 
     Args:
         data: see `documents`; Python's own library is not checked.

@@ -35,7 +35,7 @@ def refuse_torn(folder: Path, *needed: str) -> None:
         needed: names of files that must be there.
 
     Raises:
-        BadInput: if a file is missing, changed, not regular, or newer than the seal.
+        BadInput: if a file is missing, changed, not regular, or was added after the seal.
     """
     try:
         found = _files(folder)
