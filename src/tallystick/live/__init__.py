@@ -1,4 +1,4 @@
-"""Ties of live PyTorch modules: checked, watched and made again. Importing this imports no torch."""
+"""Check, watch and restore weight tying in live PyTorch modules. Imports no torch itself."""
 
 from tallystick.live.check import NotTied, assert_tied
 from tallystick.live.optimizer import Finding, check_optimizer

@@ -1,4 +1,4 @@
-"""What the callbacks of trainers have in common: the same check at each of a run's turns."""
+"""The checks that the trainers' callbacks share: a live model, and a saved folder."""
 
 from __future__ import annotations
 
@@ -13,19 +13,29 @@ if TYPE_CHECKING:
 
 
 def check_model(model: nn.Module | None, when: str) -> None:
-    """Raise `NotTied` where tensors that the model means to be one are not; a model that means none passes."""
+    """Raise `NotTied` if ties that the model declares are broken.
+
+    Args:
+        model: a module, wrapped or not; None is skipped.
+        when: point of the run, for the message.
+    """
     if model is None:
         return
     try:
         assert_tied(model)
     except BadInput:
-        return  # it does not tell which tensors are meant, so none can be missed
+        return  # nothing is declared as tied, so nothing can be broken
     except NotTied as error:
         raise NotTied(f"{when}: {error}") from None
 
 
 def check_folder(folder: Path, when: str) -> None:
-    """Raise `NotTied` where a saved checkpoint contradicts its config."""
+    """Raise `NotTied` if a saved checkpoint contradicts its config.
+
+    Args:
+        folder: folder of the checkpoint; skipped without a config.json.
+        when: point of the run, for the message.
+    """
     if not (folder / "config.json").exists():
         return
     from tallystick.answers.ties.ties import ties
@@ -34,6 +44,6 @@ def check_folder(folder: Path, when: str) -> None:
     try:
         answer = ties(read(folder, {}, keep=True))
     except BadInput:
-        return  # weights in a format that is not read
+        return  # the weights' format cannot be read
     if answer.verdict == "contradiction":
         raise NotTied(f"{when}, {folder}: {'. '.join(problem.message for problem in answer.problems)}")

@@ -1,4 +1,4 @@
-"""What libraries say about ties while something runs."""
+"""Capture what libraries warn and log about weight tying."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ MOST_SAID = 200  # characters
 
 @contextmanager
 def listening() -> Iterator[list[str]]:
-    """What is warned and logged about ties inside; nothing is printed, and the loggers are put back."""
+    """Collect warnings and logs about ties in the block; print nothing, restore the loggers.
+
+    Yields:
+        A list that is filled when the block ends.
+    """
     from transformers.utils import logging as its
 
-    getattr(its.warning_once, "cache_clear", lambda: None)()  # so that what it said before does not matter
+    getattr(its.warning_once, "cache_clear", lambda: None)()  # so that earlier warnings come again
     heard: list[str] = []
     handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
     loggers = [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
     before = [(logger, logger.handlers) for logger in (logging.root, *loggers) if logger.handlers]
-    told: list[str] = []
+    messages: list[str] = []
     verbosity = its.get_verbosity()
     try:
-        its.set_verbosity_warning()  # whatever it was told to keep to itself
+        its.set_verbosity_warning()  # whatever the verbosity was
         for logger, _ in before:
             logger.handlers = [handler]
         logging.root.handlers = [handler]
@@ -37,23 +41,23 @@ def listening() -> Iterator[list[str]]:
             redirect_stderr(io.StringIO()),
         ):
             warnings.simplefilter("always")
-            yield told
+            yield messages
     finally:
         its.set_verbosity(verbosity)
         logging.root.handlers = []
         for logger, handlers in before:
             logger.handlers = handlers
         texts = [*heard, *(str(one.message) for one in warned)]
-        told.extend(text for text in dict.fromkeys(texts) if ABOUT_TIES.search(text))
+        messages.extend(text for text in dict.fromkeys(texts) if ABOUT_TIES.search(text))
 
 
 def first_sentence(text: str) -> str:
-    """One line, without what changes from run to run.
+    """Return a message's first sentence, without parts that change from run to run.
 
     >>> first_sentence("ValueError: two  values: [{'b', 'a'}]. And more")
     'ValueError: two values'
     """
-    text = re.sub(r"\[\{.*?\}\]", "", text)  # a set of names, in any order
+    text = re.sub(r"\[\{.*?\}\]", "", text)  # a set of names, in arbitrary order
     line = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(text.split()))
     line = re.split(r"[.!] (?=[A-Z])", line)[0].rstrip(".: ")
     return line if len(line) <= MOST_SAID else line[: MOST_SAID - 1] + "…"

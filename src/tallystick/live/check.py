@@ -1,4 +1,4 @@
-"""One line that fails when tensors that should be one are not."""
+"""`assert_tied`: fail if parameters that should be tied are not."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ if TYPE_CHECKING:
 
 
 class NotTied(AssertionError):
-    """Tensors that should be one Parameter are not."""
+    """Tensors that should share one Parameter do not."""
 
 
 def assert_tied(model: nn.Module, *names: str) -> None:
-    """Fail unless names are one Parameter; without names, everything that the model means to be one.
+    """Fail unless the named tensors share one Parameter.
+
+    Without names, check every group of tensors that the model declares as tied.
 
     Args:
         model: a module, wrapped or not.
-        *names: two or more names of its state dict.
+        *names: two or more names of the model's state dict.
 
     Raises:
-        NotTied: with the relation, its cost and the call that ties them again, in one line.
-        BadInput: for a name that the model does not have, or where it does not tell what is meant.
+        NotTied: with the relation, its cost, and the call that ties the tensors again.
+        BadInput: if the model has no such name, or does not declare what should be tied.
     """
     places = places_of(model)
     if len(names) == 1:

@@ -1,4 +1,4 @@
-"""Which parameters of a live model are meant to be one: as transformers says it, or as the roles of its tensors do."""
+"""Which parameters of a live model should be tied, by transformers' declaration or by role."""
 
 from __future__ import annotations
 
@@ -17,20 +17,27 @@ if TYPE_CHECKING:
 def meant_groups(
     model: nn.Module, places: NamedParameters, keep: str | None = None, *, resized: bool = False
 ) -> list[tuple[str, ...]]:
-    """Groups of names that should be one Parameter, the one that stays by default first.
+    """Return groups of names that should share one Parameter; the default to keep is first.
 
-    Empty where the model's config says that nothing is tied. With `resized`, an embedding and a head of which one has
-    more rows are a group too, though they cannot be one as they are.
+    Args:
+        model: a module, wrapped or not.
+        places: its named parameters.
+        keep: the name to keep; selects one of several possible embeddings.
+        resized: whether an embedding and a head with different numbers of rows are a group too,
+            although they cannot be tied as they are.
+
+    Returns:
+        The groups; empty if the model's config ties nothing.
 
     Raises:
-        BadInput: where the model does not tell which tensors are meant.
+        BadInput: if it is unclear which tensors should be tied.
     """
-    told = told_groups(model, places)
-    return [_by_role(model, places, keep, resized=resized)] if told is None else told
+    declared = told_groups(model, places)
+    return [_by_role(model, places, keep, resized=resized)] if declared is None else declared
 
 
 def _by_role(model: nn.Module, places: NamedParameters, keep: str | None, *, resized: bool) -> tuple[str, ...]:
-    """The token embedding and the head of its shape, as everything else finds them."""
+    """Return the token embedding and the head with its shape, found by role as in the ledger."""
     entries = [entry for entry in ledger_from_module(model).entries if entry.name in places]
     pairs = tied_pairs(entries)
     if resized and not pairs:

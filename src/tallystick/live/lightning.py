@@ -1,4 +1,4 @@
-"""For Lightning: ``Trainer(callbacks=[KeepTied()])``. Needs lightning or pytorch_lightning."""
+"""A callback for Lightning that checks ties: ``callbacks=[KeepTied()]``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ except ImportError:
         from pytorch_lightning import Callback
 
 
-class KeepTied(Callback):  # type: ignore[misc]  # neither is looked into by the type checker
-    """Stops a run whose model loses a tie: at its start, before each save, and at its end."""
+class KeepTied(Callback):  # type: ignore[misc]  # mypy does not follow Lightning
+    """A callback that stops a run whose model loses a tie.
+
+    Checks at the start, before each save, and at the end. Needs lightning or pytorch_lightning.
+    """
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: D102
         check_model(pl_module, "at the start of the fit")

@@ -1,4 +1,4 @@
-"""Names found again where a wrapper put something before them, or took it away."""
+"""Map parameter names across a wrapper that adds or removes a prefix."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tallystick.sources.checkpoint.match import WRAPPERS, best_prefix
 
 
 def renamed(before: Iterable[str], after: Container[str]) -> Callable[[str], str]:
-    """From an old name to the new one, by the one prefix under which most old names are found again.
+    """Return a function from old names to new ones, using the prefix that matches most names.
 
-    >>> renamed(["wte.weight", "head.weight"], {"module.wte.weight", "module.head.weight"})("wte.weight")
-    'module.wte.weight'
+    >>> renamed(["wte", "head"], {"module.wte", "module.head"})("wte")
+    'module.wte'
     """
     candidates = [("", ""), *((wrapper, "") for wrapper in WRAPPERS), *(("", wrapper) for wrapper in WRAPPERS)]
     taken, put = best_prefix(candidates, list(before), after)

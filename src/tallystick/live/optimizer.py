@@ -1,4 +1,4 @@
-"""An optimizer beside its model: each trainable Parameter once, no memory twice."""
+"""Check an optimizer against its model: each trainable Parameter exactly once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """What an optimizer will do that nobody expects, or, where `problem` is false, what is good to know."""
+    """A problem between optimizer and model; a mere note if `problem` is false."""
 
     code: str
     names: tuple[str, ...]
@@ -25,14 +25,19 @@ class Finding:
 
 
 def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Finding]:
-    """What is wrong between a model and its optimizer, and which weight decay its tied matrices get.
+    """Find problems between a model and its optimizer, and the weight decay of tied matrices.
 
-    Codes: `listed-twice`, `in-two-groups`, `not-in-optimizer`, `not-in-model`, `aliased-parameters`, and `tied-decay`,
-    which is no problem.
+    Args:
+        model: a module, wrapped or not.
+        optimizer: the optimizer that steps it.
+
+    Returns:
+        Findings with the codes `listed-twice`, `in-two-groups`, `not-in-optimizer`,
+        `not-in-model`, `aliased-parameters`, and `tied-decay`, which is only a note.
     """
     places = places_of(model, flat=True)
     groups: list[dict[str, Any]] = optimizer.param_groups
-    listed: dict[int, list[int]] = {}  # a Parameter -> the group of each place where it is listed
+    listed: dict[int, list[int]] = {}  # id of a Parameter -> the group of each of its listings
     for number, group in enumerate(groups):
         for tensor in group["params"]:
             listed.setdefault(id(tensor), []).append(number)
@@ -122,7 +127,7 @@ def _aliased(places: NamedParameters, listed: dict[int, list[int]]) -> list[Find
 def _decay(
     places: NamedParameters, groups: list[dict[str, Any]], listed: dict[int, list[int]], names: dict[int, list[str]]
 ) -> list[Finding]:
-    """An embedding is seldom decayed and a matmul weight is: of a tied matrix, somebody should know which it got."""
+    """Note the weight decay of tied matrices: a linear weight has it, an embedding rarely."""
     findings = []
     for key, called in names.items():
         if len(called) == 1 or key not in listed or len(places[called[0]].shape) != 2:

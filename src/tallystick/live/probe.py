@@ -1,4 +1,4 @@
-"""Looking at embedding and head: their relation, their values, and where the gradients of both uses arrive."""
+"""Inspect embedding and head: their relation, values, and where both uses' gradients arrive."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-# The tokens that are read, and those whose logits are the loss: each use has rows of its own in the gradient.
+# Input ids, and ids whose logits form the loss: each use has its own rows in the gradient.
 READ, SCORED = (5, 6, 7), (11, 12, 13)
 
 
 class Seen(NamedTuple):
-    """Embedding and head as they are now."""
+    """The current names of embedding and head, and their relation."""
 
     embedding: str
     head: str
@@ -26,13 +26,13 @@ class Seen(NamedTuple):
 
 
 def look(model: nn.Module, before: Sequence[str], embedding: str, head: str) -> Seen:
-    """Under which names two tensors of old are now, and their relation.
+    """Find two tensors under their current names, and return their relation.
 
     Args:
         model: a module, wrapped or not.
-        before: all the names that it had.
-        embedding: one of them.
-        head: one of them.
+        before: all parameter names before the operation.
+        embedding: the embedding's name before the operation.
+        head: the head's name before the operation.
     """
     places = places_of(model)
     now = renamed(before, places)
@@ -45,21 +45,38 @@ def look(model: nn.Module, before: Sequence[str], embedding: str, head: str) -> 
 
 
 def values(model: nn.Module, name: str, before: torch.Tensor) -> str:
-    """Whether a tensor's values are what they were, in the dtype that they have now; added rows are not asked."""
+    """Compare a tensor's values with those before, in its new dtype and without added rows.
+
+    Args:
+        model: a module, wrapped or not.
+        name: current name of the tensor.
+        before: its original values, (V, d).
+
+    Returns:
+        "same" or "other"; "" on the meta device.
+    """
     tensor = places_of(model)[name].tensor
     if tensor.is_meta:
         return ""
     now = _whole(tensor.detach())
     rows = min(now.shape[-2], len(before))
-    # Stacked ones have a dimension more, and are each compared.
+    # stacked tensors have one more dimension; each is compared
     return "same" if bool((now[..., :rows, :] == before.detach()[:rows].to(now.dtype)).all()) else "other"
 
 
 def gradients(model: nn.Module, embedding: str, head: str) -> tuple[str, str]:
-    """What one backward through both uses reaches, and what was said where it did not run.
+    """Run one backward pass through both uses, and find the tensors that get a gradient.
 
-    The loss is made of the logits of tokens that are not read. So the embedding's use gives a gradient to the rows that
-    are read, the head's use to those that are scored, and the sum of the two has both and no others.
+    The loss is the sum of logits of ids that are not in the input. So the embedding's use has
+    gradient in the input ids' rows, and the head's use in the scored ids' rows.
+
+    Args:
+        model: a module, wrapped or not.
+        embedding: current name of the embedding.
+        head: current name of the head.
+
+    Returns:
+        A description, such as "one tensor" or "two tensors"; the error if the pass failed, or "".
     """
     import torch
 
@@ -72,7 +89,7 @@ def gradients(model: nn.Module, embedding: str, head: str) -> tuple[str, str]:
     model.zero_grad()
     try:
         logits_of(model(torch.tensor([READ])))[..., list(SCORED)].float().sum().backward()
-    except Exception as error:  # some refuse only here
+    except Exception as error:  # some models fail only here
         return "refused", f"{type(error).__name__}: {error}"
     used, scored = _rows(first), _rows(second)
     if first is second:
@@ -82,13 +99,13 @@ def gradients(model: nn.Module, embedding: str, head: str) -> tuple[str, str]:
 
 
 def logits_of(answer: Any) -> torch.Tensor:
-    """The logits in what a model answers: an object that has them, a tuple that begins with them, or they alone."""
+    """Return the logits of a model's output: an object, a tuple, or the tensor itself."""
     logits: torch.Tensor = getattr(answer, "logits", answer)
     return logits[0] if isinstance(logits, tuple) else logits
 
 
 def _rows(parameter: Any) -> set[int]:
-    """The rows of the vocabulary that got a gradient."""
+    """Return the rows of the vocabulary whose gradient is not zero."""
     gradient = parameter.grad
     if gradient is None:
         return set()
@@ -97,4 +114,4 @@ def _rows(parameter: Any) -> set[int]:
 
 
 def _whole(tensor: Any) -> Any:
-    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # of a sharded one
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # a sharded DTensor

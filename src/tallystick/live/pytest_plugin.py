@@ -1,4 +1,8 @@
-"""A fixture for the tests of whoever builds models: ``def test_the_head_is_tied(assert_tied): assert_tied(build())``."""
+"""The pytest fixture `assert_tied`.
+
+def test_the_head_is_tied(assert_tied):
+    assert_tied(build())
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import pytest
 
 @pytest.fixture(name="assert_tied")
 def _assert_tied() -> Callable[..., None]:
-    """``assert_tied(model, *names)``: fails with one line, without a traceback of ours."""
+    """Return ``assert_tied(model, *names)``, which fails with one line and no traceback."""
 
     def check(model: Any, *names: str) -> None:
         __tracebackhide__ = True
@@ -21,6 +25,6 @@ def _assert_tied() -> Callable[..., None]:
             return
         except NotTied as error:
             line = str(error)
-        pytest.fail(line, pytrace=False)  # out here, or pytest would show the line twice
+        pytest.fail(line, pytrace=False)  # outside except, or pytest would show the line twice
 
     return check

@@ -1,6 +1,7 @@
-"""Processes that run one function together, as the ranks of one gloo group; they end, however they end.
+"""Run one function in several processes, the ranks of one gloo group, with a time limit.
 
-`python -m tallystick.live.ranks FOLDER` is one of them: the folder holds the task, meets the ranks, takes the results.
+`python -m tallystick.live.ranks FOLDER` is one rank. The folder holds the task, the group's
+store and the results.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LONGEST = 300  # seconds, from the start of the ranks to the end of the last
+LONGEST = 300  # seconds from the start of the ranks until all must have ended
 LONGEST_WAIT = 120  # seconds that one rank waits for another
-_LOOK = 0.05  # seconds between two looks at whether a rank has ended
+_LOOK = 0.05  # seconds between two checks whether a rank has ended
 
 
 class RanksFailed(Exception):
-    """A rank ended badly, or not in time."""
+    """A rank failed or timed out."""
 
 
 class Ranks(NamedTuple):
-    """Processes that run one function."""
+    """The running processes, one per rank."""
 
     processes: Sequence[subprocess.Popen[bytes]]
     folder: Path
@@ -36,10 +37,10 @@ class Ranks(NamedTuple):
     started: float
 
     def results(self) -> list[Any]:
-        """What the function returned in each rank.
+        """Wait for all ranks, and return what the function returned in each.
 
         Raises:
-            RanksFailed: as soon as one of them ended badly, or when their time is over.
+            RanksFailed: as soon as a rank fails, or when the time limit is reached.
         """
         while running := [str(rank) for rank in range(len(self.processes)) if not self._done(rank)]:
             if time.monotonic() > self.started + self.longest:
@@ -48,15 +49,15 @@ class Ranks(NamedTuple):
         return [json.loads(_result(self.folder, rank).read_bytes()) for rank in range(len(self.processes))]
 
     def _done(self, rank: int) -> bool:
-        """Whether a rank has answered; how it ended then is torch's affair, whose threads may abort it at its exit."""
-        code = self.processes[rank].poll()  # asked first: it may answer and end between two questions
+        """Return whether a rank has its result; a later crash in torch's exit does not matter."""
+        code = self.processes[rank].poll()  # polled first: the rank may write and end between two calls
         if _result(self.folder, rank).exists():
             return True
         if code is None:
             return False
         said = (self.folder / f"said.{rank}").read_text(encoding="utf-8", errors="replace").split("\n")
         last = next((line for line in reversed(said) if line.strip()), "")
-        last = last.removeprefix(f"[rank{rank}]:").strip()  # torch's
+        last = last.removeprefix(f"[rank{rank}]:").strip()  # prefix that torch adds
         raise RanksFailed(f"rank {rank} ended with {code}: {last}".rstrip(": "))
 
 
@@ -66,20 +67,20 @@ def _result(folder: Path, rank: int) -> Path:
 
 @contextmanager
 def ranks(count: int, function: str, arguments: Sequence[Any], longest: float = LONGEST) -> Iterator[Ranks]:
-    """Start ranks that run one function; none is left when this is left.
+    """Start ranks that run one function; kill those still running when the block ends.
 
     Args:
-        count: how many.
+        count: number of ranks.
         function: as ``package.module:function``.
-        arguments: what it is called with in each rank; JSON, as what it returns must be.
-        longest: seconds after which ranks that still run have failed.
+        arguments: its arguments in each rank; they and the result must be JSON.
+        longest: time limit in seconds for all ranks.
     """
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         folder, processes = Path(name), list[subprocess.Popen[bytes]]()
         task = {"count": count, "function": function, "arguments": arguments}
         (folder / "task").write_text(json.dumps(task), encoding="utf-8")
-        # What is importable here is there, the user's own modules among it, and no folder more (-P). Each has one thread,
-        # as torchrun has it.
+        # Ranks can import what this process can, including the user's modules; -P adds no further
+        # folder. Each rank has one thread, as under torchrun.
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": paths}
         for rank in range(count):
@@ -112,8 +113,8 @@ def _main(folder: Path) -> None:
     result = getattr(import_module(module), name)(*task["arguments"])
     written = folder / f"writing.{rank}"
     written.write_text(json.dumps(result), encoding="utf-8")
-    written.rename(_result(folder, rank))  # whole, as soon as it is seen
-    distributed.barrier()  # nobody leaves while another still needs it
+    written.rename(_result(folder, rank))  # atomic, so that a result is complete once it exists
+    distributed.barrier()  # no rank leaves while another still needs it
     distributed.destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""How two live tensors belong together: tied, aliased, copied, untied or unknown."""
+"""The relation of two live tensors: tied, aliased, copied, untied or unknown."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MEANING = {
     "unknown": "separate memory, no values to compare",
     "gone": "no such tensor any more",
 }
-# From one relation to which others something is lost. What cannot be compared is never called lost, but
-# separate memory is told without values: from tied or aliased, unknown is a loss.
+# For each relation, the relations that are a loss. A copy that can no longer be compared is not a
+# loss. Separate memory is visible without values: from tied or aliased, unknown is a loss.
 WORSE = {
     "tied": frozenset({"aliased", "copied", "untied", "unknown", "gone"}),
     "aliased": frozenset({"copied", "untied", "unknown", "gone"}),
@@ -33,12 +33,15 @@ WORSE = {
 
 
 def relation_of(first: NamedParameter, second: NamedParameter) -> str:
-    """The relation of two parameters, by object, then memory, then values."""
+    """Return the relation of two parameters: by identity, then memory, then values."""
     return compared(first, second).relation
 
 
 def compared(first: NamedParameter, second: NamedParameter) -> Compared:
-    """The relation of two parameters, and why it is not known, or not to the last element."""
+    """Return the relation of two parameters, with the reason if it is not fully known.
+
+    Identity is compared first, then memory, then values.
+    """
     if same(first, second):
         return Compared("tied")
     if _overlap(first.tensor, second.tensor):
@@ -47,19 +50,19 @@ def compared(first: NamedParameter, second: NamedParameter) -> Compared:
 
 
 def same(first: NamedParameter, second: NamedParameter) -> bool:
-    """Whether two names hold one Parameter."""
+    """Return whether two names hold the same Parameter."""
     return identity_of(first.tensor) == identity_of(second.tensor)
 
 
 def meaning(found: Compared) -> str:
-    """A relation in words."""
+    """Return a relation in words."""
     if found.relation == "untied" and found.why:
         return found.why
     return f"separate memory: {found.why}" if found.relation == "unknown" and found.why else MEANING[found.relation]
 
 
 def differences(first: NamedParameter, second: NamedParameter) -> list[tuple[str, object, object]]:
-    """In what two tensors differ beside their values, so that somebody has to choose which of them stays."""
+    """Return differences other than values: dtype, device, requires_grad."""
     one, other = first.tensor, second.tensor
     facts = (
         ("dtypes", one.dtype, other.dtype),
@@ -70,12 +73,19 @@ def differences(first: NamedParameter, second: NamedParameter) -> list[tuple[str
 
 
 def worst(relations: list[str]) -> str:
-    """The relation that is furthest from tied."""
+    """Return the relation furthest from tied."""
     return evidence.worst(map(Compared, relations)).relation
 
 
 def sharing(places: NamedParameters) -> dict[tuple[str, str], str]:
-    """Every pair of names that are tied or aliased, whoever meant them to be."""
+    """Return all pairs of names that are tied or aliased, declared or not.
+
+    Args:
+        places: the named parameters of a model.
+
+    Returns:
+        "tied" or "aliased" for each pair.
+    """
     storages, groups = Storages(), dict[str, list[str]]()
     for name, place in places.items():
         groups.setdefault(storages.take(name, place.tensor)[0], []).append(name)
@@ -83,7 +93,7 @@ def sharing(places: NamedParameters) -> dict[tuple[str, str], str]:
     for group in groups.values():
         for first, second in combinations(group, 2):
             one, other = places[first], places[second]
-            # Two slices of one storage may each overlap a third and not each other.
+            # Two slices of one storage may each overlap a third, but not each other.
             if same(one, other) or _overlap(one.tensor, other.tensor):
                 pairs[first, second] = "tied" if same(one, other) else "aliased"
     return pairs

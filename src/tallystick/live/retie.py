@@ -1,4 +1,4 @@
-"""Tying again what should be one: one Parameter object under every name, and once in the optimizer."""
+"""`retie`: put one Parameter under every tied name, and once into the optimizer."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Retied:
-    """What `retie` did to one group of names."""
+    """What `retie` changed in one group of names."""
 
     names: tuple[str, ...]
-    kept: str  # whose Parameter all of them hold now
-    was: str  # aliased | copied | untied | unknown
-    parameters: int  # elements of the Parameters that are no more
+    kept: str  # the name whose Parameter all names hold now
+    was: str  # relation before: aliased | copied | untied | unknown
+    parameters: int  # elements of the dropped Parameters
 
 
 def retie(
     model: nn.Module, *names: str, keep: str | None = None, optimizer: torch.optim.Optimizer | None = None
 ) -> list[Retied]:
-    """Tie the token embedding and the head again, and whatever else the model means to be one.
+    """Tie the token embedding and the LM head again, and all else that the model declares.
 
-    All names get the embedding's Parameter. Its gradient is then the sum of those of all uses.
+    All names get the embedding's Parameter. Its gradient is then the sum over all uses.
 
     Args:
         model: a module, wrapped or not.
-        *names: the tensors that should be one, where the model does not tell.
-        keep: the name whose values stay, needed where values differ.
-        optimizer: the Parameters that are no more leave its groups and its state.
+        *names: the tensors to tie, if the model does not declare them.
+        keep: the name whose values are kept; required if the values differ.
+        optimizer: dropped Parameters are removed from its groups and its state.
 
     Returns:
-        What was done; empty where everything was tied already.
+        What changed in each group; empty if everything was tied already.
 
     Raises:
-        BadInput: where values differ and `keep` was not given, or shapes differ; nothing is changed then.
+        BadInput: if values differ and `keep` is not given, or shapes differ. Nothing is
+            changed then.
     """
     places = places_of(model)
     keep = known_name(places, keep) if keep is not None else None
@@ -68,13 +69,13 @@ def retie(
             f"{keep} is none of the tensors to be tied: {'; '.join(', '.join(group) for group in groups)}",
             code="bad-value",
         )
-    done = [(_planned(places, group, keep), group) for group in groups]  # all are checked before one is changed
+    done = [(_planned(places, group, keep), group) for group in groups]  # all are checked before any is changed
     if any(plan is not None for plan, _ in done):
         _refuse_registered(model)
     for plan, group in done:
         kept = places[plan.kept if plan else group[0]].tensor
         old = {id(places[name].tensor): places[name].tensor for name in group}
-        for name, place in places.items():  # names beyond the group that held a dropped Parameter go along
+        for name, place in places.items():  # other names of a dropped Parameter change too
             if id(place.tensor) in old and place.tensor is not kept:
                 assign(places, name, kept)
         if optimizer is not None:
@@ -134,13 +135,13 @@ def _refuse_registered(model: nn.Module) -> None:
 
 
 def _move_optimizer(optimizer: torch.optim.Optimizer, kept: torch.Tensor, dropped: list[torch.Tensor]) -> None:
-    """The kept Parameter exactly once, in its first place or that of the first one dropped; its state untouched."""
+    """List the kept Parameter once, at its own or the first dropped one's place; keep its state."""
     gone = {id(tensor) for tensor in dropped}
     groups: list[dict[str, Any]] = optimizer.param_groups
     listed = any(tensor is kept for group in groups for tensor in group["params"])
     seen = False
     for group in groups:
-        stay = []  # positions, since param_names runs beside params
+        stay = []  # positions, since param_names runs parallel to params
         for position, tensor in enumerate(group["params"]):
             if id(tensor) in gone and not listed:
                 group["params"][position] = tensor = kept  # noqa: PLW2901

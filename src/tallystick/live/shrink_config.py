@@ -1,4 +1,4 @@
-"""A small model of any type that transformers knows: a config with its sizes cut, and its flags as they are."""
+"""Shrink a config's sizes and build a small model of any type that transformers knows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 VOCABULARY, LAYERS = 96, 2
 
-# What a size is cut to, by its key: the first rule that knows the key decides, and nothing is made larger. Heads of
-# 8 for a width of 32, of which the state space models make 64.
+# The size that a key is cut to: the first matching rule decides, and no size grows. A head_dim of
+# 8 suits a width of 32, which state space models expand to 64.
 _SIZES = tuple(
     (re.compile(rf"(?:{keys})$"), size)
     for keys, size in (
@@ -37,12 +37,12 @@ _SIZES = tuple(
         (r"(max_|n_)\w*(position\w*|ctx)|context_length|max_seq_len", 64),
     )
 )  # fmt: skip
-# What the rules cannot know: sizes that must fit each other.
+# Exceptions to the rules: sizes that must fit each other.
 _MORE: dict[str, dict[str, Any]] = {
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "dots3_note_audio_encoder": {"adapter_input_size": 32},
     "dots3_note_text": {"head_dim": 16},
-    "gpt_neo": {"attention_types": [[["global", "local"], 2]]},  # from which older transformers lists its layers
+    "gpt_neo": {"attention_types": [[["global", "local"], 2]]},  # from which older transformers derives the layers
     "hunyuan_v1_dense": {"head_dim": 8},
     "hunyuan_v1_moe": {"head_dim": 8},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
@@ -63,15 +63,15 @@ _LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "deco
 
 
 def small_model(config: Any, overrides: Mapping[str, Any], *, source: str) -> Callable[[], nn.Module]:
-    """What builds a small model of a config's type, with random weights.
+    """Return a builder of a small model of a config's type, with random weights.
 
     Args:
-        config: as it stands in a config.json.
-        overrides: keys to set over it.
+        config: the content of a config.json.
+        overrides: config keys that override its values.
         source: what the user named, for messages.
 
     Raises:
-        BadInput: where transformers cannot build the model that the config describes, or a small one of its type.
+        BadInput: if transformers cannot build the config's model, or a small one of its type.
     """
     if not isinstance(config, Mapping):
         raise BadInput(f"{source} is no model config: it holds no object", code="not-a-config")
@@ -89,7 +89,7 @@ def small_model(config: Any, overrides: Mapping[str, Any], *, source: str) -> Ca
 
     try:
         build()
-    except (Exception, Refused) as error:  # sizes that do not fit each other, as transformers says it
+    except (Exception, Refused) as error:  # sizes that do not fit each other, in transformers' words
         said = " ".join(str(error).split())[:200]
         raise BadInput(
             f"{source}: no small {whole.facts.class_name} could be made of its config ({type(error).__name__}: {said}):"
@@ -100,37 +100,41 @@ def small_model(config: Any, overrides: Mapping[str, Any], *, source: str) -> Ca
 
 
 def cut(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config with its sizes cut: two layers, or where it lists them, as many of the first as have each kind twice.
+    """Return a config with its sizes cut and its flags unchanged.
 
-    >>> cut({"hidden_size": 4096, "tie_word_embeddings": True, "layer_types": list("aabab"), "num_hidden_layers": 5})
-    {'hidden_size': 32, 'tie_word_embeddings': True, 'layer_types': ['a', 'a', 'b', 'a', 'b'], 'num_hidden_layers': 5}
+    Two layers are kept; if layer kinds are listed, enough leading layers to have each kind twice.
+
+    >>> cut({"hidden_size": 4096, "tie_word_embeddings": True, "num_hidden_layers": 80})
+    {'hidden_size': 32, 'tie_word_embeddings': True, 'num_hidden_layers': 2}
+    >>> cut({"layer_types": list("aaabab"), "num_hidden_layers": 6})["layer_types"]
+    ['a', 'a', 'a', 'b', 'a', 'b']
     """
     count = next((config[key] for key in _LAYER_COUNTS if isinstance(config.get(key), int)), 0)
     lists = [value for value in config.values() if isinstance(value, list) and len(value) == count]
     layers = min(count, max([LAYERS, *map(_with_each, lists)]))
     out = {key: _cut(key, value, count, layers) for key, value in config.items()}
     if "num_key_value_heads" in out and config["num_key_value_heads"] == config.get("num_attention_heads"):
-        out["num_key_value_heads"] = out["num_attention_heads"]  # as many as there are heads stay as many
+        out["num_key_value_heads"] = out["num_attention_heads"]  # stay equal: no grouped queries
     return {**out, **_MORE.get(str(config.get("model_type")), {})}
 
 
 def _cut(key: str, value: Any, count: int, layers: int) -> Any:
     if isinstance(value, Mapping):
         numbered = key == "per_layer_config"
-        return cut({name: told for name, told in value.items() if not numbered or int(name) < layers})
+        return cut({name: one for name, one in value.items() if not numbered or int(name) < layers})
     if isinstance(value, list):
         return [_cut(key, item, count, layers) for item in (value[:layers] if len(value) == count else value)]
     if key in _LAYER_COUNTS and value == count:
         return layers
     if not isinstance(value, int) or isinstance(value, bool):
-        return False if key == "use_cache" else value  # an export cannot return a cache
+        return False if key == "use_cache" else value  # export cannot return a cache
     if _TOKEN.match(key):
-        return value % 4  # among the first, which the probe does not read
+        return value % 4  # below the ids that the probe reads
     return next((min(value, size) for rule, size in _SIZES if rule.match(key)), value)
 
 
 def _with_each(kinds: list[Any]) -> int:
-    """How many of the first items hold every kind twice, or once where it comes but once; none where they are no kinds."""
+    """Return how many leading items contain each kind twice, or once if it occurs once; else 0."""
     if not all(isinstance(kind, str) for kind in kinds):
         return 0
     places = [[place for place, other in enumerate(kinds) if other == kind] for kind in set(kinds)]

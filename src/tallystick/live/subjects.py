@@ -1,4 +1,4 @@
-"""The small tied models that operations are run on."""
+"""The small tied models that `survive` runs operations on."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from torch import nn
 
 VOCABULARY, WIDTH = 64, 8
-MOST_PARAMETERS = 20_000_000  # of a factory's model
+MOST_PARAMETERS = 20_000_000  # limit for a factory's model
 
 
 class Subject(NamedTuple):
-    """A model that can be built again and again, the same each time, and the two names of its tied tensor."""
+    """A model that can be rebuilt identically, and the two names of its tied tensor."""
 
     source: str
     build: Callable[[], nn.Module]
     embedding: str
     head: str
-    unprobed: str = ""  # why it cannot be told where the gradients of both go
+    unprobed: str = ""  # why the gradients of both uses cannot be traced; "" if they can
 
     @property
     def embedding_module(self) -> str:
-        """The name of the module that holds the token embedding."""
+        """Name of the module that holds the token embedding."""
         return self.embedding.rpartition(".")[0]
 
     @property
     def head_module(self) -> str:
-        """The name of the module that holds the head."""
+        """Name of the module that holds the LM head."""
         return self.head.rpartition(".")[0]
 
 
 def gpt2() -> nn.Module:
-    """A GPT-2 of two layers; its head is its embedding. Without a cache, which an export cannot return."""
+    """Return a two-layer GPT-2 with a tied head, and no cache, which export cannot return."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     sizes = {"vocab_size": VOCABULARY, "n_positions": 8, "n_embd": WIDTH, "n_layer": 2, "n_head": 2}
@@ -57,7 +57,7 @@ def gpt2() -> nn.Module:
 
 
 def llama() -> nn.Module:
-    """A Llama of two layers, whose head is its embedding; all its other matrices are those of nn.Linear modules."""
+    """Return a two-layer Llama with a tied head; all other matrices are in nn.Linear modules."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     sizes = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_hidden_layers": 2}
@@ -66,7 +66,7 @@ def llama() -> nn.Module:
 
 
 def seeded(build: Callable[[], Any]) -> Any:
-    """What is built with the same random numbers each time, without dropout; those of others go on undisturbed."""
+    """Return `build()` in eval mode with seed 0; the caller's random state is unchanged."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -85,15 +85,15 @@ SUBJECTS = {
 
 
 def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
-    """The subject that a user named.
+    """Return the subject for the source that a user named.
 
     Args:
-        source: a preset, a config or a folder with one: a small model of its type is built, its flags as they are.
-            Or ``package.module:factory``, whose model is taken as it is.
-        settings: keys to set over the config, or arguments of the factory.
+        source: a preset, a config or a folder with one; a small model of its type is built,
+            with its flags unchanged. Or ``package.module:factory``, whose model is used unchanged.
+        settings: config keys that override the source's, or arguments of the factory.
 
     Raises:
-        BadInput: where no such model can be built, it is too large, or nothing is tied in it.
+        BadInput: if the model cannot be built, is too large, or ties nothing.
     """
     if is_weights(Path(source).name):
         raise BadInput(f"{source} holds weights alone: name the folder with its {CONFIG}", code="not-a-config")
@@ -123,7 +123,7 @@ def _from_factory(source: str, settings: Mapping[str, Any]) -> Callable[[], nn.M
     def build() -> nn.Module:
         model: nn.Module = seeded(lambda: factory.build(source, factory.find(source), settings))
         size = sum(parameter.numel() for parameter in model.parameters())
-        if size > MOST_PARAMETERS:  # it is built some two hundred times
+        if size > MOST_PARAMETERS:  # survive builds the model some two hundred times
             raise BadInput(
                 f"{source} builds {size:,} parameters: name one that builds at most {MOST_PARAMETERS:,}",
                 code="too-large",
@@ -140,15 +140,15 @@ def _from_config(values: Any, settings: Mapping[str, Any], source: str) -> Calla
 
 
 def _tied_pair(model: nn.Module, source: str) -> tuple[str, str]:
-    """The names of the token embedding and of the head that is one with it."""
+    """Return the names of the token embedding and of the head tied to it."""
     places = places_of(model)
     roles = {entry.name: entry.role for entry in ledger_from_module(model).entries}
     pairs: list[tuple[str, str]] = []
-    with suppress(BadInput):  # it does not tell which tensors are meant
+    with suppress(BadInput):  # the model does not declare its ties
         pairs = [(first, other) for first, *others in meant_groups(model, places) for other in others]
     for embedding, head in sorted(pairs, key=lambda pair: roles[pair[1]] != "head"):
-        told = (roles[embedding], roles[head], len(places[embedding].shape))
-        if told[0] == "token_embedding" != told[1] and places[embedding].tensor is places[head].tensor:
+        found = (roles[embedding], roles[head], len(places[embedding].shape))
+        if found[0] == "token_embedding" != found[1] and places[embedding].tensor is places[head].tensor:
             return embedding, head
     raise BadInput(
         f"{source} has no head that is tied to its token embedding: there is no tie that an operation could lose",

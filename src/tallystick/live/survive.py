@@ -1,4 +1,4 @@
-"""Which operations keep embedding and head one Parameter: each is run on a small tied model, and the model looked at."""
+"""Run library operations on a small tied model and report which of them keep the tie."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tallystick.sources.torch_module.named_parameters import places_of
 if TYPE_CHECKING:
     from torch import nn
 
-LIBRARIES = ("torch", "transformers", "safetensors", "accelerate", "peft", "torchao")  # those whose versions matter
-CODES = {  # of docs/problems
+LIBRARIES = ("torch", "transformers", "safetensors", "accelerate", "peft", "torchao")  # whose versions are reported
+CODES = {  # page of docs/problems by relation
     "aliased": "aliased-parameters",
     "copied": "copied-parameters",
     "untied": "untied-head",
-    "unknown": "untied-head",  # in separate memory for certain
+    "unknown": "untied-head",  # separate memory for certain
 }
 UNPROBED = "where the gradients go is not told: a forward of three token ids and its backward gave {}"
 
@@ -44,30 +44,30 @@ class Survived:
     operation: str
     library: str
     what: str
-    outcome: str  # kept | lost | refused | not applicable | not installed | failed: nothing can be said of it
-    before: str = ""  # the relations of the word list
+    outcome: str  # kept | lost | refused | not applicable | not installed | failed (no result)
+    before: str = ""  # relations as in `live.relation`
     after: str = ""
-    parameters: int | None = None  # unique ones more than before
-    values: str = ""  # of the embedding: same | other, where there are any
-    gradients: str = ""  # which tensors a backward through both uses reaches
-    said: str = ""  # by the library, about ties; or why there is nothing to say
-    code: str = ""  # of docs/problems, where the tie was lost
+    parameters: int | None = None  # unique parameters added
+    values: str = ""  # same | other: the embedding's values, if it has any
+    gradients: str = ""  # which tensors a backward pass through both uses reaches
+    said: str = ""  # the library's message about ties, or why there is no result
+    code: str = ""  # page of docs/problems, if the tie was lost
     remedy: str = ""
-    mended: str = ""  # the relation after the remedy
+    mended: str = ""  # relation after the remedy
     mended_gradients: str = ""
 
 
 @dataclass(frozen=True)
 class Survival:
-    """All operations, and the versions that they were run with."""
+    """The results of all operations, with the versions of the libraries."""
 
     versions: dict[str, str]
     rows: tuple[Survived, ...]
-    source: str = ""  # the user's, where there is one
+    source: str = ""  # given by the user, or ""
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick survive``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick survive``: keys are only ever added, never renamed."""
         out = asdict(self)
         out["rows"] = [_to_json(row) for row in self.rows]
         out["source"] = self.source or None
@@ -91,17 +91,17 @@ def survive(
 ) -> Survival:
     """Run operations, by default all, on a small tied model.
 
-    Nothing is left behind: files go to folders that are removed, random numbers and loggers are as before.
+    Files go to temporary folders; random state and loggers are restored.
 
     Args:
-        source: a preset, a config or a folder with one, of whose type a small model is built; or
-            ``package.module:factory``, whose model is taken as it is. By default a GPT-2, and a Llama where GPT-2
-            has no such layers.
-        settings: keys to set over the source's config, or arguments of the factory.
-        operations: those to run.
+        source: a preset, a config or a folder with one; a small model of its type is built.
+            Or ``package.module:factory``, whose model is used unchanged. The default is a
+            GPT-2, or a Llama for operations that need its kinds of layers.
+        settings: config keys that override the source's, or arguments of the factory.
+        operations: the operations to run.
 
     Raises:
-        BadInput: where torch or transformers is not installed, or nothing is tied in the source's model.
+        BadInput: if torch or transformers is not installed, or the model ties nothing.
     """
     for library in ("torch", "transformers"):
         needed(library, "survive", "survive")
@@ -111,7 +111,7 @@ def survive(
     alone = [operation for operation in chosen if operation.processes == 1]
     together = [operation for operation in chosen if operation.processes > 1]
     with ExitStack() as stack:
-        if together:  # they start first, and run beside the others
+        if together:  # started first: the ranks run in parallel with the rest
             names, count = [operation.name for operation in together], together[0].processes
             started = ranks(count, f"{__name__}:rows_of_rank", [names, source, dict(settings or {})])
             running = stack.enter_context(started)
@@ -134,7 +134,7 @@ def _version(library: str) -> str | None:
 
 
 def _row(operation: Operation, subject: Subject | None) -> Survived:
-    """The row of an operation on the user's model, or on the one that the operation names."""
+    """Run an operation on the user's model, or on the operation's default model."""
     import torch
 
     row = _empty(operation)
@@ -148,9 +148,9 @@ def _row(operation: Operation, subject: Subject | None) -> Survived:
         torch.manual_seed(0)
         try:
             row = _run(operation, row, workspace)
-        except BadInput as error:  # what came out of it cannot be counted
+        except BadInput as error:  # the resulting model cannot be counted
             row = replace(row, outcome="failed", said=str(error))
-    # What the library refused with, then what it warned of.
+    # The library's error comes first, its warnings after.
     said = [text for text in (row.said, *said) if text]
     return replace(row, said=first_sentence(said[0]) if said else "")
 
@@ -171,7 +171,7 @@ def _run(operation: Operation, row: Survived, workspace: Workspace) -> Survived:
         model = operation.run(model, workspace)
     except NotApplicable as error:
         return replace(row, outcome="not applicable", said=str(error))
-    except Exception as error:  # a refusal may be of any kind, and is what we want to see
+    except Exception as error:  # libraries refuse with any exception; it is the result to report
         advice = f"instead: {operation.instead}" if operation.instead else ""
         return replace(row, outcome="refused", said=f"{type(error).__name__}: {error}", remedy=advice)
     return _after(operation, row, model, workspace, look, size)
@@ -185,7 +185,7 @@ def _after(
     look: Callable[[nn.Module], probe.Seen],
     size: int,
 ) -> Survived:
-    """What became of the model, and what mends it."""
+    """Inspect the model after the operation, then apply and check the remedy."""
     subject = workspace.subject
     embedding, head, after = look(model)
     if after == "gone":
@@ -220,13 +220,13 @@ def _gradients(model: nn.Module, embedding: str, head: str, subject: Subject) ->
 
 
 def _follow(advice: str, model: nn.Module, embedding: str, head: str) -> None:
-    """Do what `remedy` advised."""
-    told = (embedding, head) if f'"{embedding}", ' in advice else ()
-    retie(model, *told, keep=embedding if "keep=" in advice else None)
+    """Apply the call that `remedy` advised."""
+    names = (embedding, head) if f'"{embedding}", ' in advice else ()
+    retie(model, *names, keep=embedding if "keep=" in advice else None)
 
 
 def _with_instead(rows: Sequence[Survived]) -> Iterator[Survived]:
-    """Where the remedy is to do another thing, what came of that; one that lost the tie too is none."""
+    """Fill in results of remedies that are another operation; drop those that lose the tie too."""
     others = {f"instead: {row.operation}": row for row in rows}
     for row in rows:
         other = others.get(row.remedy)
@@ -242,14 +242,14 @@ def _with_instead(rows: Sequence[Survived]) -> Iterator[Survived]:
 
 
 def rows_of_rank(names: Sequence[str], source: str | None, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What one of several ranks sees of operations that all of them do together."""
+    """Return one rank's rows of operations that all ranks run together."""
     subject = None if source is None else subject_of(source, settings)
     known = {operation.name: operation for operation in OPERATIONS}
     return [_to_json(_row(known[name], subject)) for name in names]
 
 
 def _agreed(operations: Sequence[Operation], running: Ranks) -> list[Survived]:
-    """What all ranks saw; a row that they saw otherwise has failed, and so have all where a rank did not end well."""
+    """Return the rows on which all ranks agree; others failed, as do all if a rank crashed."""
     try:
         results = running.results()
     except RanksFailed as error:

@@ -1,4 +1,4 @@
-"""What is wrong between tensors that are not tied, and how to tie them, in one line."""
+"""Words for broken ties: their cost, and the call that ties the tensors again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def cost(places: NamedParameters, names: Sequence[str], relation: str) -> str:
-    """What not being one costs."""
+    """Return the cost of a broken tie in parameters."""
     objects = {id(places[name].tensor): math.prod(places[name].shape) for name in names}
     extra = f"{sum(objects.values()) - max(objects.values()):,}"
     if relation == "aliased":
@@ -28,7 +28,14 @@ def cost(places: NamedParameters, names: Sequence[str], relation: str) -> str:
 
 
 def remedy(model: nn.Module, places: NamedParameters, names: Sequence[str], relation: str) -> str:
-    """The call that ties names again, after what has to be done first."""
+    """Return the call that ties the names again, and what must be done before it.
+
+    Args:
+        model: the module that has them.
+        places: its named parameters.
+        names: names that should share one Parameter.
+        relation: their current relation.
+    """
     meant: list[tuple[str, ...]] = []
     with suppress(BadInput):
         meant = meant_groups(model, places)
@@ -38,7 +45,7 @@ def remedy(model: nn.Module, places: NamedParameters, names: Sequence[str], rela
     unseen = not all(places[name].tensor.is_meta for name in names) and any(
         compared(places[names[0]], places[name]).why for name in names[1:]
     )
-    # Somebody has to choose which of them stays.
+    # If values, dtypes or shapes may differ, the user has to choose which tensor is kept.
     choose = relation == "untied" or differ or unseen or len(set(shapes)) > 1
     call = retie_call([] if alone else names, names[0] if choose else "")
     if any(is_lazy(places[name].tensor) for name in names):

@@ -1,4 +1,4 @@
-"""For `transformers.Trainer`: ``Trainer(..., callbacks=[KeepTied()])``. Needs transformers."""
+"""A callback for `transformers.Trainer` that checks ties: ``callbacks=[KeepTied()]``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ with needing("tallystick.live.trainer"):
     from transformers import TrainerCallback
 
 
-class KeepTied(TrainerCallback):  # type: ignore[misc]  # transformers is not looked into by the type checker
-    """Stops a run whose model loses a tie: at its start, after each save (model and files), and at its end."""
+class KeepTied(TrainerCallback):  # type: ignore[misc]  # mypy does not follow transformers
+    """A callback that stops a run whose model loses a tie.
+
+    Checks at the start, after each save (the model and the saved files), and at the end. Needs
+    transformers.
+    """
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: D102
         check_model(kwargs.get("model"), "at the start of training")

@@ -1,4 +1,4 @@
-"""Watching an operation for the ties that it loses."""
+"""Detect ties that an operation on a model loses."""
 
 from __future__ import annotations
 
@@ -23,49 +23,60 @@ MOST_NAMED = 3  # losses in one message
 
 
 class TieLost(AssertionError):
-    """An operation made the relation of two tensors worse: tied, aliased, copied, untied, in this order."""
+    """An operation weakened a relation, in the order tied, aliased, copied, untied."""
 
 
 class _Memory(NamedTuple):
-    """What a model was, without holding any of its tensors."""
+    """A model's parameter names and relations, without references to its tensors."""
 
     names: tuple[str, ...]
     pairs: dict[tuple[str, str], str]
 
 
 class Watch:
-    """What `watch` yields; tell it the object that the operation returned, where it returns a new one."""
+    """What `watch` yields. Pass it the object that the operation returned, if that is a new one."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
     def returned(self, model: nn.Module) -> None:
-        """Compare with this object, not with the one that went in."""
+        """Compare with this object instead of the original model."""
         self.model = model
 
 
 @contextmanager
 def watch(model: nn.Module, *, warn: bool = False) -> Iterator[Watch]:
-    """Fail, or warn, when what happens inside loses a tie.
+    """Fail, or warn, if the block loses a tie.
 
-    Watched are all tensors that share memory when it begins, and those that the model means to be one. An exception
-    from inside passes through untouched.
+    Watched are all tensors that share memory at the start, and those that the model declares as
+    tied. An exception raised in the block passes through.
 
     Args:
         model: a module, wrapped or not.
-        warn: warn, where otherwise `TieLost` is raised.
+        warn: whether to warn instead of raising `TieLost`.
+
+    Raises:
+        TieLost: if a tie was lost and `warn` is false.
     """
     memory = _remember(model)
     watched = Watch(model)
     yield watched
-    _tell(_losses(memory, watched.model), warn=warn, level=4)  # _tell, watch, contextlib, the user
+    _tell(_losses(memory, watched.model), warn=warn, level=4)  # stack levels: _tell, watch, contextlib, the user's code
 
 
 def assert_kept(before: nn.Module, after: nn.Module, *, warn: bool = False) -> None:
-    """Fail, or warn, when a new object (wrapped, quantised, merged, reloaded) lost a tie that the old one still has.
+    """Fail, or warn, if a new object (wrapped, quantised, merged, reloaded) lost a tie.
 
-    Names are those of the state dicts; the prefixes of wrappers may differ. For an operation that changes the old
-    object too, use `watch` and tell it what was `returned`.
+    Tensors are matched by state dict name; prefixes of wrappers may differ. If the operation
+    changes the old object too, use `watch` and its `returned`.
+
+    Args:
+        before: the model before the operation, unchanged.
+        after: the operation's result.
+        warn: whether to warn instead of raising `TieLost`.
+
+    Raises:
+        TieLost: if a tie was lost and `warn` is false.
     """
     _tell(_losses(_remember(before), after), warn=warn, level=3)
 
@@ -73,7 +84,7 @@ def assert_kept(before: nn.Module, after: nn.Module, *, warn: bool = False) -> N
 def _remember(model: nn.Module) -> _Memory:
     places = places_of(model)
     pairs = sharing(places)
-    with suppress(BadInput):  # a model that does not tell what it means: only what is shared can be lost
+    with suppress(BadInput):  # a model that declares nothing can lose only what it shares
         for group in meant_groups(model, places):
             for first, second in combinations(group, 2):
                 if (second, first) not in pairs:

@@ -1,9 +1,9 @@
-"""PyTorch models: decoders that read and write Hugging Face's weights, and those of a first course."""
+"""PyTorch models: decoders that load and save Hugging Face weights, and teaching models."""
 
 from tallystick.extras import needing
 from tallystick.versions import require
 
-require("torch", to="to run models")  # before the imports that an older one fails
+require("torch", to="to run models")  # before the imports below, which fail under an older torch
 with needing("tallystick.models", "models"):
     from tallystick.models.checkpoint import load_pretrained
     from tallystick.models.config import DecoderConfig

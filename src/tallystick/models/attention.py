@@ -1,7 +1,7 @@
-"""Attention: what each position takes from those before it.
+"""Causal self-attention: multi-head, grouped-query, sliding-window or with capped scores.
 
-In the comments on shapes: B sequences of T tokens, S positions that they may see, d the width of the model,
-H heads of queries and K of keys and values, each of h channels.
+Letters in shapes: B sequences of T tokens, S key positions, d the width of the model,
+H query heads and K key-value heads, h channels per head.
 """
 
 from __future__ import annotations
@@ -21,25 +21,28 @@ from tallystick.models.rotary import Rotation, rotate
 
 
 class Sight(NamedTuple):
-    """Which positions may be seen: a mask (B or 1, 1, T, S); without one, all before, or all there are."""
+    """What each query may attend to: a mask, the causal pattern, or every key.
+
+    The mask is boolean, (B or 1, 1, T, S). Without a mask, `causal` hides later keys.
+    """
 
     mask: Tensor | None
     causal: bool = False
 
 
 def sight(positions: Tensor, seen: Tensor, window: int | None, padding: Tensor | None, *, gaps: bool = False) -> Sight:
-    """What T tokens at `positions` see of S tokens at `seen`.
+    """Return which of S keys each of T queries may attend to.
 
     Args:
-        positions: (T,), one after the other.
-        seen: (S,), in the order of the keys.
-        window: how far a token sees, itself included.
-        padding: (B,), tokens at the left of each sequence that stand for nothing.
-        gaps: whether some keys may stand for nothing, at positions below 0.
+        positions: (T,), positions of the queries, consecutive.
+        seen: (S,), positions of the keys, in their order.
+        window: sliding window in tokens, the query's own included; None is no limit.
+        padding: (B,), the number of padding tokens at the left of each sequence.
+        gaps: whether some key slots may be empty; their positions are below 0.
     """
     count, start = len(positions), len(seen) - len(positions)
     if padding is None and not gaps:
-        if count == 1:  # the keys are those that it sees
+        if count == 1:  # a single query attends to every key
             return Sight(None)
         if start == 0 and (window is None or count <= window):
             return Sight(None, causal=True)
@@ -50,13 +53,13 @@ def sight(positions: Tensor, seen: Tensor, window: int | None, padding: Tensor |
     if gaps:
         mask = mask & (keys >= 0)
     mask = mask[None, None]  # (1, 1, T, S)
-    if padding is not None:  # padding sees itself: a softmax over nothing is no number
+    if padding is not None:  # a padding token attends to itself: a softmax over no keys is NaN
         mask = mask & ((keys >= padding[:, None, None, None]) | (keys == queries))
     return Sight(mask)
 
 
 class Attention(nn.Module):
-    """Queries, keys and values of each position; grouped where there are fewer keys than queries (Ainslie et al. 2023)."""
+    """Self-attention; grouped-query if there are fewer key-value heads (Ainslie et al. 2023)."""
 
     def __init__(self, c: DecoderConfig) -> None:
         super().__init__()
@@ -78,6 +81,15 @@ class Attention(nn.Module):
     def forward(
         self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int | Tensor = 0
     ) -> Tensor:
+        """Attend within each sequence: (B, T, d) -> (B, T, d).
+
+        Args:
+            x: hidden states, (B, T, d).
+            turn: the rotation of queries and keys; None without RoPE.
+            sees: which keys each query may attend to.
+            cache: the layer's KV cache; the new keys and values are appended.
+            start: position of the first of the T tokens in the cache.
+        """
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)  # (B, T, d) -> (B, T, H or K times h)
         if self.qk_norm == "all":
             q, k = self.q_norm(q), self.k_norm(k)
@@ -94,13 +106,23 @@ class Attention(nn.Module):
         return self.o_proj(y.transpose(1, 2).flatten(2))  # (B, H, T, h) -> (B, T, d)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, sees: Sight) -> Tensor:
-        """(B, H, T, h) and twice (B, K, S, h) -> (B, H, T, h)."""
+        """Attend with SDPA, or with capped scores.
+
+        Args:
+            q: queries, (B, H, T, h).
+            k: keys, (B, K, S, h).
+            v: values, (B, K, S, h).
+            sees: which keys each query may attend to.
+
+        Returns:
+            (B, H, T, h).
+        """
         dropout = self.dropout if self.training else 0.0
         if self.cap is not None:
             return _capped(q, k, v, sees, scale=self.scale, cap=self.cap, dropout=dropout)
         batch, heads, count, size = q.shape
         groups = heads // k.shape[1]
-        if count == 1 and groups > 1:  # the queries of a group see the same keys, as so many tokens would
+        if count == 1 and groups > 1:  # one token: the queries of a group become the queries of one head
             y = F.scaled_dot_product_attention(
                 q.view(batch, -1, groups, size), k, v, attn_mask=sees.mask, dropout_p=dropout, scale=self.scale
             )
@@ -118,7 +140,7 @@ class Attention(nn.Module):
 
 
 def _capped(q: Tensor, k: Tensor, v: Tensor, sees: Sight, *, scale: float, cap: float, dropout: float) -> Tensor:
-    """Attention written out: no kernel squashes the scores (Gemma 2)."""
+    """Attend with capped scores in plain PyTorch: SDPA kernels cannot cap scores (Gemma 2)."""
     groups = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     scores = q @ k.mT * scale  # (B, H, T, S)

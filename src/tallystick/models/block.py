@@ -1,4 +1,4 @@
-"""One layer: attention and an MLP, each adding to what passes by."""
+"""One decoder layer: attention and an MLP around the residual stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallystick.models.rotary import Rotation
 
 
 class Block(nn.Module):
-    """Attention, then the MLP; or both side by side, behind one norm (PaLM, section 2)."""
+    """Attention, then the MLP; or both in parallel after one norm (PaLM, section 2)."""
 
     def __init__(self, c: DecoderConfig, layer: int) -> None:
         super().__init__()
@@ -31,6 +31,15 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, turn: Rotation | None, sees: Sight, cache: LayerCache | None = None, start: int | Tensor = 0
     ) -> Tensor:
+        """Add attention and MLP to the residual stream: (B, T, d) -> (B, T, d).
+
+        Args:
+            x: hidden states, (B, T, d).
+            turn: the rotation of queries and keys; None without RoPE.
+            sees: which keys each query may attend to.
+            cache: the layer's KV cache.
+            start: position of the first of the T tokens in the cache.
+        """
         if self.norm is not None:
             y = self.norm(x)
             return x + self.dropout(self.attention(y, turn, sees, cache, start) + self.mlp(y))

@@ -1,4 +1,4 @@
-"""Keys and values of the tokens that were read, kept so that the next token costs one step and not all of them."""
+"""The KV cache: keys and values of earlier tokens, with rolling slots for sliding windows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tallystick.models.config import DecoderConfig
 
 
 class LayerCache:
-    """Of one layer: as many tokens as it will ever see at once. The next takes the place of the oldest.
+    """Keys and values of one layer; with a sliding window the oldest token is overwritten.
 
-    The token at position p lies at ``p % room``; a layer without a window has room for all, and nothing rolls.
+    The token at position p is in slot ``p % room``. Without a window there is room for all tokens.
     """
 
     def __init__(self, shape: tuple[int, int, int, int], dtype: torch.dtype, device: torch.device | str) -> None:
@@ -20,9 +20,18 @@ class LayerCache:
         self.values = torch.zeros_like(self.keys)
 
     def extend(self, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Take in T tokens from position `start` on; returns all that they may see, as `positions` lists them."""
+        """Append T tokens, and return the keys and values that they may see.
+
+        Args:
+            start: position of the first token.
+            keys: (B, K, T, h).
+            values: (B, K, T, h).
+
+        Returns:
+            Keys and values, each (B, K, S, h), at the positions that `positions` returns.
+        """
         end = start + keys.shape[2]
-        if end <= self.room:  # nothing rolls yet
+        if end <= self.room:  # no token is overwritten yet
             self.keys[:, :, start:end], self.values[:, :, start:end] = keys, values
             return self.keys[:, :, :end], self.values[:, :, :end]
         if end - start == 1:
@@ -39,7 +48,15 @@ class LayerCache:
         return seen
 
     def positions(self, start: int, count: int) -> Tensor:
-        """Positions of what `extend` returns for `count` tokens from `start` on, in its order."""
+        """Return the positions of the keys that `extend` returns, in the same order.
+
+        Args:
+            start: position of the first of the new tokens.
+            count: number of new tokens.
+
+        Returns:
+            (S,), on the CPU.
+        """
         end = start + count
         if count == 1 and end > self.room:
             slots = torch.arange(self.room)
@@ -48,26 +65,26 @@ class LayerCache:
 
 
 class StillLayerCache(LayerCache):
-    """Takes in one token at a time, and always shows all of its room, so that no shape depends on how full it is."""
+    """A layer cache for one token at a time that always returns every slot: static shapes."""
 
     def __init__(self, filled: LayerCache) -> None:
         self.room, self.keys, self.values = filled.room, filled.keys, filled.values
 
     def extend(self, start: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Take in the token at position `start`, (); returns the whole room."""
+        """Append the token at position `start`, a scalar tensor; return every slot."""
         slot = (start % self.room)[None]
         return self.keys.index_copy_(2, slot, keys), self.values.index_copy_(2, slot, values)
 
     def positions(self, start: Tensor, count: int) -> Tensor:
-        """Positions in the room with the token at `start`; below 0 where nothing was written yet."""
+        """Return the position in each slot, with the token at `start`; below 0 if still empty."""
         slots = torch.arange(self.room, device=start.device)
         return start - (start - slots) % self.room
 
 
 class Cache:
-    """Of a whole decoder, allocated once for sequences of up to `length` tokens."""
+    """The KV cache of a decoder, allocated once for sequences of up to `length` tokens."""
 
-    gaps = False  # whether its layers show more than was written
+    gaps = False  # whether its layers return slots that are still empty
 
     def __init__(
         self, c: DecoderConfig, batch: int, length: int, *, dtype: torch.dtype, device: torch.device | str = "cpu"
@@ -84,11 +101,13 @@ class Cache:
 
 
 class StillCache(Cache):
-    """Goes on where another is, in the same memory, one token at a time: a step that is compiled once for all of them."""
+    """A static view of a filled cache, for one token at a time: the step compiles only once."""
 
     gaps = True
 
     def __init__(self, filled: Cache) -> None:
         self.length, device = filled.length, filled.layers[0].keys.device
-        self.read = torch.tensor(filled.read, device=device)  # (), since a number would be compiled in
+        self.read = torch.tensor(
+            filled.read, device=device
+        )  # a scalar tensor: torch.compile would specialise on an int
         self.layers = [StillLayerCache(layer) for layer in filled.layers]

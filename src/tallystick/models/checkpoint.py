@@ -1,7 +1,7 @@
-"""A decoder from a checkpoint: Hugging Face's folders and repositories, nanoGPT's ``ckpt.pt``, llama2.c's ``.bin``.
+"""Load a decoder: Hugging Face checkpoints, nanoGPT's ``ckpt.pt``, llama2.c's ``.bin``.
 
 decoder = load_pretrained("path/to/gpt2", dropout=0.1)
-decoder = load_pretrained("org/name", dtype="bfloat16")      # fetched, where huggingface_hub is installed
+decoder = load_pretrained("org/name", dtype="bfloat16")      # downloads with huggingface_hub
 """
 
 from __future__ import annotations
@@ -35,23 +35,26 @@ def load_pretrained(
     device: torch.device | str = "cpu",
     check_finite: bool = False,
 ) -> Decoder:
-    """A decoder with trained weights, in evaluation mode.
+    """Load a decoder with trained weights, in evaluation mode.
 
-    Weights of the decoder's own dtype and layout are not read: their file is mapped, privately, and what is written to
-    them later stays in memory. Others are converted some rows at a time.
+    Weights with the decoder's dtype and layout are not read: their file is memory-mapped
+    privately, so later writes stay in memory. Others are converted some rows at a time.
 
     Args:
-        source: a folder with a ``config.json`` and safetensors (or ``.bin``, of which only weights are read); one of its
-            files or indexes; a repository of the Hugging Face hub; nanoGPT's ``ckpt.pt``; llama2.c's ``.bin``.
-        dropout: the rate of every dropout, 0 to 1; None is as the config says.
-        tie: True makes the embedding the head too, whatever head is stored; False gives the head values of its own, a
-            copy where none are stored; None is as the config says.
-        dtype: such as ``torch.bfloat16`` or ``"bfloat16"``; None is that of the stored tensors.
-        device: where the decoder is to be.
-        check_finite: whether to read all values, and to refuse NaN and infinity by the names of their tensors.
+        source: a folder with a ``config.json`` and safetensors (or ``.bin``, loaded with
+            weights only); one of its files or indexes; a repository of the Hugging Face hub;
+            nanoGPT's ``ckpt.pt``; llama2.c's ``.bin``.
+        dropout: rate of every dropout, 0 to 1; None keeps the config's.
+        tie: True ties the head to the embedding and ignores a stored head. False gives the
+            head its own weight, a copy of the embedding if none is stored. None follows the
+            config.
+        dtype: such as ``torch.bfloat16`` or ``"bfloat16"``; None keeps the checkpoint's.
+        device: device of the decoder.
+        check_finite: whether to read all values, and to refuse NaN and infinity by the names
+            of their tensors.
 
     Raises:
-        BadInput: in one line, for what cannot be read or does not fit.
+        BadInput: if something cannot be read or does not fit.
     """
     path = locate_weights(source)
     config, held = _read(path)
@@ -70,7 +73,7 @@ def load_pretrained(
 
 
 def _read(path: Path) -> tuple[DecoderConfig, Mapping[str, Held]]:
-    """The config of whatever lies at a path, and its tensors by the names of their family."""
+    """Read the config and the tensors at a path; the tensors have their family's names."""
     if path.is_dir():
         return _from_folder(path, _weights_in(path))
     if path.name.endswith((".safetensors", ".index.json")):
@@ -109,7 +112,7 @@ def _config_in(folder: Path) -> DecoderConfig:
 
 
 def _weights_in(folder: Path) -> Path:
-    """The checkpoint in a folder: safetensors, or else pickled."""
+    """Return the checkpoint in a folder: safetensors if there are any, else pickled."""
     found = find_safetensors(folder, names_in(folder))
     for name in (TORCH_INDEX, TORCH_SINGLE):
         if found is None and (folder / name).exists():

@@ -1,4 +1,4 @@
-"""`torch.compile`, refused in one line where the machine has no compiler for what it writes."""
+"""`torch.compile` with a clear error if a CPU has no C++ compiler."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from tallystick.errors import BadInput
 
 
 def compiled(what: Any, device: torch.device, **options: Any) -> Any:
-    """A module or a function that is compiled when it is first called; `options` are those of `torch.compile`.
+    """Return a module or function that compiles at its first call.
+
+    Args:
+        what: module or function.
+        device: device it will run on.
+        **options: options of `torch.compile`.
 
     Raises:
-        BadInput: without a C++ compiler, for a CPU.
+        BadInput: if the device is a CPU and there is no C++ compiler.
     """
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")  # as torch chooses it
     if device.type == "cpu" and shutil.which(compiler) is None:

@@ -1,4 +1,4 @@
-"""What a decoder is made of: every choice that the families differ in, as data."""
+"""The decoder config: every choice in which model families differ, as data."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from tallystick.errors import BadInput
 
 @dataclass(frozen=True)
 class Rope:
-    """Rotary positions (Su et al. 2021): how fast each pair of channels turns.
+    """Rotary position embeddings (Su et al. 2021).
 
-    `scaling` is Hugging Face's ``rope_type`` and what belongs to it; empty is the plain rotation.
+    `scaling` holds Hugging Face's ``rope_type`` and its parameters; empty is plain RoPE.
     """
 
     theta: float = 10000.0
-    share: float = 1.0  # of a head's channels that turn; the rest carry no position
+    share: float = 1.0  # share of a head's channels that are rotated
     scaling: Mapping[str, Any] = field(default_factory=dict)
-    backwards: bool = False  # turned the other way round, as nanochat does
+    backwards: bool = False  # opposite direction of rotation, as in nanochat
 
 
 @dataclass(frozen=True)
 class Experts:
-    """A sparse MLP: each token goes through `used` of `count` experts of width `inner`."""
+    """A mixture of experts: each token uses `used` of `count` experts of width `inner`."""
 
     count: int
     used: int
     inner: int
-    normalised: bool = True  # whether the weights of the chosen experts are made to sum to one
+    normalised: bool = True  # whether the weights of a token's experts are rescaled to sum to 1
 
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """A decoder, choice by choice. The defaults are those of a Llama; ``None`` means that a part is absent.
+    """The hyperparameters of a decoder; the defaults are Llama's, ``None`` means no such part.
 
-    A family (``models/families/``) reads one from a Hugging Face config, which is kept as `origin` for saving.
+    A family (``models/families/``) builds it from a Hugging Face config, kept as `origin`.
     """
 
     vocab_size: int
@@ -45,37 +45,39 @@ class DecoderConfig:
     layers: int
     heads: int
     inner: int  # the width of the MLP
-    context: int  # positions that the model was made for
-    kv_heads: int | None = None  # as many as heads
-    head_dim: int | None = None  # the width shared out among the heads
+    context: int  # positions (tokens) that the model was trained for
+    kv_heads: int | None = None  # None: equal to heads
+    head_dim: int | None = None  # None: width / heads
 
-    # Norms. `norm_place` says what of a sublayer is normalised: its input, its output, or both.
+    # Norms. `norm_place`: whether a sublayer's input, its output, or both are normalised.
     norm: Literal["layer", "rms"] = "rms"
     norm_place: Literal["before", "after", "both"] = "before"
     norm_scale: bool = True
     norm_bias: bool = False
-    norm_offset: float = 0.0  # added to the scale: Gemma stores what differs from one
-    norm_rounds_last: bool = False  # to the model's dtype after scaling, as Gemma and OLMo 2 do, not before
+    norm_offset: float = 0.0  # added to the stored scale: Gemma stores scale - 1
+    norm_rounds_last: bool = False  # round to the model's dtype after scaling (Gemma, OLMo 2), not before
     norm_eps: float = 1e-6
     embedding_norm: bool = False
     final_norm: bool = True
-    parallel: bool = False  # attention and MLP side by side on one input, behind one norm
+    parallel: bool = False  # attention and MLP in parallel, after one norm
 
     # Attention.
     rope: Rope | None = field(default_factory=Rope)  # None: learned positions
-    windows: tuple[int | None, ...] = ()  # how far each layer sees, itself included; () and None: everything
+    windows: tuple[int | None, ...] = ()  # sliding window of each layer, in tokens; () or None: unlimited
     qkv_bias: bool = False
     output_bias: bool = False
-    qk_norm: Literal["head", "all", "turned"] | None = None  # each head, all at once, or each without scale after rope
-    attention_scale: float | None = None  # of scores: 1/√head_dim
-    attention_cap: float | None = None  # scores are squashed into ± this by a tanh
+    qk_norm: Literal["head", "all", "turned"] | None = (
+        None  # per head; over all heads; or per head without scale after RoPE
+    )
+    attention_scale: float | None = None  # factor of the scores; None: 1/√head_dim
+    attention_cap: float | None = None  # scores are capped to ± this by a tanh
 
     # MLP.
     activation: str = "silu"
     gated: bool = True
     mlp_bias: bool = False
     experts: Experts | None = None
-    dense_layers: frozenset[int] = frozenset()  # with experts: the layers that have a plain MLP all the same
+    dense_layers: frozenset[int] = frozenset()  # layers with a plain MLP although `experts` is set
 
     # Embedding and head.
     tied: bool = False
@@ -84,7 +86,7 @@ class DecoderConfig:
     logit_cap: float | None = None
 
     # Training.
-    dropout: float = 0.0  # of what each sublayer adds
+    dropout: float = 0.0  # on the output of each sublayer
     embedding_dropout: float = 0.0
     attention_dropout: float = 0.0
     init_std: float | None = 0.02  # None: 1/√inputs, and 1 for the embedding (PaLM, section 5)
@@ -92,7 +94,7 @@ class DecoderConfig:
     origin: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():  # a size that remembers its key is no business of torch's
+        for name, value in vars(self).items():  # torch needs plain ints
             if isinstance(value, Dim):
                 object.__setattr__(self, name, int(value))
         for one, by in (("width", "heads"), ("heads", "kv_heads")):
@@ -113,7 +115,7 @@ class DecoderConfig:
 
     @property
     def model_type(self) -> str:
-        """The family that it was read by; empty where it was written by hand."""
+        """The Hugging Face model type; empty if the config was written by hand."""
         return str(self.origin.get("model_type", ""))
 
     @property
@@ -123,14 +125,14 @@ class DecoderConfig:
 
     @property
     def kv_count(self) -> int:
-        """Heads of keys and of values."""
+        """Key-value heads."""
         return self.kv_heads or self.heads
 
     @property
     def rotated(self) -> int:
-        """Channels of one head that turn with the position."""
+        """Channels of one head that are rotated."""
         return int(self.head_size * self.rope.share) if self.rope else 0
 
     def window(self, layer: int) -> int | None:
-        """How far a layer sees, itself included; None is everything."""
+        """Return a layer's sliding window in tokens, its own included; None is unlimited."""
         return self.windows[layer] if self.windows else None

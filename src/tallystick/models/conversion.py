@@ -1,4 +1,4 @@
-"""Values between a decoder's tensors and those of its family."""
+"""Copy values between a decoder's tensors and the tensors that its family stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Taken = dict[str, set[int | None]]
 
 
 def stored_by(decoder: Decoder) -> dict[str, Stored]:
-    """The tensors that the decoder's family stores for it, under each name that files have; a tied head too."""
+    """Return the tensors that the family stores, under every name of its files, the head's too."""
     if "model_type" not in decoder.config.origin:
         raise BadInput(
             "a decoder built from a DecoderConfig alone has no family, whose names its tensors could have in a file:"
@@ -28,17 +28,17 @@ def stored_by(decoder: Decoder) -> dict[str, Stored]:
 
 
 def written_by(decoder: Decoder) -> dict[str, Stored]:
-    """The tensors that a file of the family holds: each of ours once, and a tied head not at all."""
+    """Return the tensors that a file of the family holds: each value once, no tied head."""
     taken: Taken = {"head.weight": {None}} if decoder.config.tied else {}
     return {name: stored for name, stored in stored_by(decoder).items() if take(stored, taken)}
 
 
 def take(stored: Stored, taken: Taken) -> bool:
-    """Note the tensors of ours that a stored one stands for, unless some of them are taken; says whether they were free.
+    """Mark the decoder tensors of a stored one as taken; return False if some already are.
 
     Args:
-        stored: what it stands for.
-        taken: of each of ours, the places that are, where None is all of it.
+        stored: the stored tensor.
+        taken: the taken indexes of each decoder tensor; None is the whole tensor.
     """
     for part in stored.parts:
         places = taken.get(part.ours, set())
@@ -50,20 +50,20 @@ def take(stored: Stored, taken: Taken) -> bool:
 
 
 def pour(stored: Stored, tensor: Tensor, into: Mapping[str, Tensor], start: int = 0) -> None:
-    """Copy a stored tensor, or some rows of it, into those of ours that it stands for.
+    """Copy a stored tensor, or some of its rows, into the decoder's tensors.
 
     Args:
-        stored: what it stands for.
-        tensor: its values, of the shape that `stored` says, or fewer rows.
-        into: our tensors by name.
-        start: which row is the first.
+        stored: the stored tensor's description.
+        tensor: its values, in the stored shape or with fewer rows.
+        into: the decoder's tensors by name.
+        start: index of the first row of `tensor`.
     """
     axis = 1 - stored.along if stored.transposed else stored.along
     before = 0
     with torch.no_grad():
         for part in stored.parts:
             place = part.of(into)
-            place = place.T if stored.transposed else place  # as the file has it
+            place = place.T if stored.transposed else place  # in the file's layout
             size = place.shape[axis] if place.ndim else 1
             if axis == 0:
                 first, end = max(start, before), min(start + len(tensor), before + size)
@@ -75,12 +75,12 @@ def pour(stored: Stored, tensor: Tensor, into: Mapping[str, Tensor], start: int 
 
 
 def viewed(stored: Stored, tensor: Tensor, ours: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
-    """Those of ours as pieces of a stored tensor; None where they lie otherwise in it than ours do.
+    """Return decoder tensors as views of a stored one; None if the layouts differ.
 
     Args:
-        stored: what it stands for.
-        tensor: all of it.
-        ours: our tensors by name, for their shapes.
+        stored: the stored tensor's description.
+        tensor: its whole value.
+        ours: the decoder's tensors by name, for their shapes.
     """
     if stored.transposed or stored.along or any(part.place is not None for part in stored.parts):
         return None
@@ -89,7 +89,7 @@ def viewed(stored: Stored, tensor: Tensor, ours: Mapping[str, Tensor]) -> dict[s
 
 
 def drawn(stored: Stored, out_of: Mapping[str, Tensor]) -> Tensor:
-    """A stored tensor, from those of ours that it stands for; a view where it is one of them as it is."""
+    """Return a stored tensor built from decoder tensors; a view if it is one of them unchanged."""
     pieces = [part.of(out_of).detach() for part in stored.parts]
     tensor = pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=stored.along)
     return (tensor.T if stored.transposed else tensor).contiguous()

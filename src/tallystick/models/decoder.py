@@ -1,10 +1,10 @@
-"""A decoder: token embedding, blocks, a final norm, and a head that may be the embedding itself.
+"""The decoder: token embedding, blocks, final norm and an LM head that may be tied.
 
-    decoder = Decoder.of("gpt2", n_layer=6)                 # a preset or a Hugging Face config, with random weights
-    decoder = load_pretrained("path/to/gpt2")                # with trained ones (models/checkpoint.py)
-    logits = decoder(tokens)                                # (B, T) -> (B, T, V)
+    decoder = Decoder.of("gpt2", n_layer=6)   # a preset or a Hugging Face config, random weights
+    decoder = load_pretrained("path/to/gpt2")  # trained weights (models/checkpoint.py)
+    logits = decoder(tokens)                  # (B, T) -> (B, T, V)
 
-In the comments on shapes: B sequences of T tokens, d the width of the model, V rows of the vocabulary.
+Letters in shapes: B sequences of T tokens, d the width of the model, V rows of the vocabulary.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 
 
 class Decoder(nn.Module):
-    """A language model of any of the families, as its config says.
+    """A decoder language model of any supported family, built from a `DecoderConfig`.
 
-    Where the config ties the head, it and the embedding hold one Parameter, and hold it after whatever replaces
-    parameters: moving off the meta device, another dtype, ``load_state_dict(assign=True)``.
+    If the config ties the LM head, head and embedding share one Parameter. They still share it
+    after anything that replaces Parameters: moving off the meta device, a change of dtype,
+    ``load_state_dict(assign=True)``.
     """
 
     def __init__(self, config: DecoderConfig) -> None:
@@ -52,55 +53,56 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(Block(c, layer) for layer in range(c.layers))
         self.norm = norm(c) if c.final_norm else None
         self.head = Linear(c.width, c.vocab_size, bias=False)
-        self.recompute = False  # whether training keeps each layer's input alone, and computes the rest again
+        self.recompute = False  # activation checkpointing: keep only each layer's input in training
         self.tie()
         self.reset_parameters()
         self.register_load_state_dict_post_hook(_tie_again)
 
     @classmethod
     def of(cls, source: Any, **settings: Any) -> Decoder:
-        """A decoder with random weights.
+        """Return a decoder with random weights.
 
         Args:
             source: a preset's name, a Hugging Face config as a dictionary, or a path to one.
-            **settings: config keys to set over it.
+            **settings: config keys that override the source's values.
 
         Raises:
-            BadInput: for a model type that is no decoder of ours, and values that contradict each other.
+            BadInput: if the model type is not supported, or values contradict each other.
         """
         from tallystick.models.families import config_of
 
         return cls(config_of(source, **settings))
 
     def tie(self) -> None:
-        """Give the head the embedding's Parameter, where the config says so."""
+        """Point the head's weight to the embedding's Parameter, if the config ties them."""
         if self.config.tied:
             self.head.weight = self.embedding.weight
 
-    # Under these names whoever knows transformers' models finds embedding and head, and learns what is meant to be one.
+    # The method names of transformers' models, by which libraries find embedding, head and ties.
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The token embedding."""
+        """Return the token embedding."""
         return self.embedding
 
     def get_output_embeddings(self) -> nn.Linear:
-        """The head."""
+        """Return the LM head."""
         return self.head
 
     def get_expanded_tied_weights_keys(self, all_submodels: bool = False) -> dict[str, str]:
-        """The name of the tensor that the config ties, and that of the one that it is."""
+        """Map each tied weight's name to the name of the weight that it shares."""
         return {"head.weight": "embedding.weight"} if self.config.tied else {}
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Decoder:
-        super()._apply(fn, recurse)  # replaces the Parameters of each module in turn, knowing nothing of the others
+        super()._apply(fn, recurse)  # replaces the Parameters of each module in turn, which breaks ties
         self.tie()
         return self
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew; one that two modules hold is drawn once, as the embedding's.
+        """Draw all weights anew; a tied weight is drawn once, as the embedding.
 
-        Normal with the config's deviation; smaller by 1/√(2·layers) where a sublayer adds to the residual stream
-        (Radford et al. 2019, section 2.3), unless it goes by the inputs. Biases are zero.
+        Weights are normal with the config's `init_std`. Projections into the residual stream are
+        smaller by 1/√(2·layers) (Radford et al. 2019, section 2.3), unless `init_std` is None and
+        each deviation follows from the layer's inputs. Biases are zero.
         """
         std = self.config.init_std
         for name, module in self.named_modules():
@@ -135,23 +137,29 @@ class Decoder(nn.Module):
         last: bool = False,
         **loss: Any,
     ) -> Tensor:
-        """The logits of the token after each: (B, T) -> (B, T, V), or (B, 1, V) with `last`; or the mean loss.
+        """Return the next-token logits, or the mean loss if there are targets.
 
         Args:
             tokens: ids, (B, T).
-            targets: the ids that should come after each, (B, T): asks for their mean loss, which never holds all logits.
-            cache: what was read before; it takes these tokens in.
-            padding: (B,), how many tokens at the left of each sequence, from its first on, stand for nothing.
-            last: whether only the last token's logits are wanted.
-            **loss: what else the loss is made of, as in `loss.Options`.
+            targets: next ids, (B, T). With them the result is the mean loss; the logits are
+                computed in chunks and never held whole.
+            cache: keys and values of earlier tokens; these tokens are appended.
+            padding: (B,), the number of padding tokens at the left of each sequence.
+            last: whether to return the logits of the last token only.
+            **loss: further terms of the loss, as in `loss.Options`.
+
+        Returns:
+            Logits (B, T, V), or (B, 1, V) with `last`; a scalar if there are targets.
 
         Raises:
-            BadInput: for targets where something took the head's place.
+            BadInput: if there are targets and the head is not an ``nn.Linear``.
         """
         if targets is None:
             x = self.hidden(tokens, cache=cache, padding=padding)
             return self.logits(x[:, -1:] if last else x)
-        if not isinstance(self.head, nn.Linear):  # an adapter around it, which its weight knows nothing of
+        if not isinstance(
+            self.head, nn.Linear
+        ):  # an adapter around the head: its weight alone would ignore the adapter
             raise BadInput(
                 f"the head is a {type(self.head).__module__}.{type(self.head).__name__}, and the loss is made from the"
                 " weight of a Linear alone: call the decoder without targets, and take the loss of its logits",
@@ -171,20 +179,20 @@ class Decoder(nn.Module):
         padding: Tensor | None = None,
         embedded: Tensor | None = None,
     ) -> Tensor:
-        """What the head reads: (B, T) -> (B, T, d).
+        """Return the input of the LM head: (B, T) -> (B, T, d).
 
         Args:
             tokens: ids, (B, T).
-            cache: what was read before; it takes these tokens in.
-            padding: (B,), how many tokens at the left of each sequence stand for nothing.
-            embedded: (B, T, d), what `embedding` gives for the tokens, where it was looked up already.
+            cache: keys and values of earlier tokens; these tokens are appended.
+            padding: (B,), the number of padding tokens at the left of each sequence.
+            embedded: (B, T, d), the embedding's output for the tokens, if already computed.
         """
         c, count = self.config, tokens.shape[1]
         start = cache.read if cache else 0
         here = start + torch.arange(count, device=tokens.device)  # (T,)
         positions = here[None] if padding is None else (here - padding[:, None]).clamp(min=0)  # (B or 1, T)
         x = self.embedding(tokens) if embedded is None else embedded
-        if c.embedding_scale != 1:  # rounded as Gemma rounds it
+        if c.embedding_scale != 1:  # in the embedding's dtype, as Gemma rounds it
             x = x * torch.tensor(c.embedding_scale, dtype=x.dtype, device=x.device)
         if self.positions is not None:
             x = x + self.positions(positions)
@@ -209,7 +217,7 @@ class Decoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
     def logits(self, x: Tensor) -> Tensor:
-        """(…, d) -> (…, V)."""
+        """Return the logits of hidden states: (…, d) -> (…, V)."""
         c = self.config
         logits = self.head(x)
         if c.logit_scale != 1:
@@ -217,17 +225,22 @@ class Decoder(nn.Module):
         return logits if c.logit_cap is None else torch.tanh(logits / c.logit_cap) * c.logit_cap
 
     def cache(self, batch: int, length: int) -> Cache:
-        """An empty cache for sequences of up to `length` tokens."""
+        """Return an empty KV cache in the decoder's dtype and on its device.
+
+        Args:
+            batch: number of sequences.
+            length: most tokens per sequence.
+        """
         weight = self.embedding.weight
         return Cache(self.config, batch, length, dtype=weight.dtype, device=weight.device)
 
     def ledger(self) -> Ledger:
-        """Every parameter, as `tallystick.count` gives it."""
+        """Return the ledger of all parameters, as `tallystick.count` reads it."""
         from tallystick.sources.torch_module.module import ledger_from_module
 
         return ledger_from_module(self)
 
 
 def _tie_again(decoder: Decoder, keys: object) -> None:
-    """After `load_state_dict`, which assigns to each name in turn."""
+    """Tie again after `load_state_dict`, which assigns each name separately."""
     decoder.tie()

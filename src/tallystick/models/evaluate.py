@@ -1,7 +1,7 @@
-"""How well a decoder predicts a text: loss, perplexity, bits per byte, each token scored once.
+"""Evaluate a decoder on a text: loss, perplexity and bits per byte, each token scored once.
 
-A window reads `context` tokens, and its last `stride` are scored; so all but those of the first window have at least
-context - stride + 1 tokens before them.
+A window has `context` tokens, and its last `stride` tokens are scored. So every token after the
+first window has at least context - stride + 1 tokens before it.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from tallystick.models.decoder import Decoder
 from tallystick.models.generation import NOT_A_NUMBER
 from tallystick.models.tokens import Tokenizer
 
-CONTEXT = 2048  # where nobody says another
-AT_ONCE = 2048  # tokens that are read at once, or one window
-LOGITS_AT_ONCE = 2**24  # numbers
+CONTEXT = 2048  # tokens, by default
+AT_ONCE = 2048  # tokens per forward pass, or one window
+LOGITS_AT_ONCE = 2**24  # elements
 
 
 @dataclass(frozen=True)
 class Score:
-    """Of a text."""
+    """The result of `evaluate`."""
 
     loss: float  # nats per token
-    tokens: int  # that are scored: all, but the first where the tokenizer sets none before a text
-    bytes: int  # of UTF-8 that they stand for
-    context: int  # tokens of a window
-    stride: int  # those of it that are scored
+    tokens: int  # scored; the first token is not, unless the tokenizer sets one before it
+    bytes: int  # of UTF-8, in the scored tokens
+    context: int  # tokens per window
+    stride: int  # scored tokens per window
 
     @property
     def perplexity(self) -> float:
-        """E to the loss; infinite where that is too large a number."""
+        """Exponential of the loss; infinite if it overflows."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
     @property
     def bits_per_byte(self) -> float:
-        """The loss per token times the tokens per byte: comparable between tokenizers, as the loss is not."""
+        """Loss per token times tokens per byte: comparable between tokenizers, unlike the loss."""
         return self.loss * self.tokens / (self.bytes * math.log(2))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; an infinite perplexity, which JSON has no word for, is null."""
+        """Return plain values; an infinite perplexity becomes null, as JSON has no infinity."""
         own = asdict(self)
         perplexity = self.perplexity if math.isfinite(self.perplexity) else None
         return {"loss": own.pop("loss"), "perplexity": perplexity, "bits_per_byte": self.bits_per_byte, **own}
@@ -60,19 +60,20 @@ def evaluate(
     stride: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Score:
-    """How well a decoder predicts a text, every token scored once.
+    """Score every token of a text once.
 
     Args:
-        decoder: in the dtype and on the device where it computes; dropout is off meanwhile.
-        tokenizer: of the decoder. What it sets before a text is read, and not scored.
-        text: to be predicted; bytes of UTF-8, or of anything where the tokenizer's ids are bytes.
-        context: tokens that a window reads; as many as the decoder has positions by default, up to `CONTEXT`.
-        stride: tokens of a window that are scored; half of the context by default. Fewer are slower, and give each token
-            more to be predicted from.
-        progress: called with the tokens scored so far, and with all there are.
+        decoder: used in its own dtype and on its own device; dropout is off meanwhile.
+        tokenizer: the decoder's tokenizer. Tokens that it sets before a text are not scored.
+        text: text to predict. Bytes are UTF-8, or anything if the tokenizer's ids are bytes.
+        context: tokens per window; by default the decoder's positions, at most `CONTEXT`.
+        stride: scored tokens per window; half of the context by default. A smaller stride is
+            slower and gives each token more context.
+        progress: called with the number of tokens scored so far and the total.
 
     Raises:
-        BadInput: for a text of fewer than two tokens, ids without a row, and windows that the decoder cannot read.
+        BadInput: if the text has fewer than two tokens or ids outside the embedding, or if
+            context or stride are out of range.
     """
     context = min(CONTEXT, decoder.config.context) if context is None else context
     stride = max(1, context // 2) if stride is None else stride
@@ -98,16 +99,16 @@ def evaluate(
 
 
 def token_losses(decoder: Decoder, ids: Sequence[int], *, context: int, stride: int) -> Iterator[torch.Tensor]:
-    """The loss of each token but the first, in nats and in order, some at a time.
+    """Yield the loss of each token but the first, in nats and in order, in batches.
 
     Args:
         decoder: dropout is off meanwhile.
-        ids: of a text, two or more.
-        context: how many tokens are read at once.
-        stride: how many of them are scored.
+        ids: token ids of a text, two or more.
+        context: tokens per window.
+        stride: scored tokens per window.
 
     Raises:
-        BadInput: for ids without a row, and a context or stride out of range.
+        BadInput: if ids are outside the embedding, or context or stride are out of range.
     """
     most, rows = decoder.config.context, decoder.config.vocab_size
     if not 1 <= context <= most:
@@ -125,7 +126,7 @@ def token_losses(decoder: Decoder, ids: Sequence[int], *, context: int, stride: 
         odd = next(token for token in ids if not 0 <= token < rows)
         raise BadInput(f"the text has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}", code="mismatch")
     targets = len(ids) - 1
-    # Each window ends before its last target. The first scores all that it can, the others what is new to them.
+    # The first window scores all its targets, each later one only its new targets.
     length = min(context, targets)
     ends = [length, *range(length + stride, targets, stride), targets][: 1 if length == targets else None]
     at_once = max(1, AT_ONCE // length)
@@ -147,14 +148,14 @@ def token_losses(decoder: Decoder, ids: Sequence[int], *, context: int, stride: 
 
 
 def _losses(decoder: Decoder, hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """(N, d) and (N,) -> (N,): the logits of only some at a time are there at once."""
+    """Return the losses of hidden states (N, d) and targets (N,) -> (N,), logits in blocks."""
     block = max(1, LOGITS_AT_ONCE // decoder.config.vocab_size)
     pairs = zip(hidden.split(block), wanted.split(block), strict=True)
     return torch.cat([F.cross_entropy(decoder.logits(some).float(), those, reduction="none") for some, those in pairs])
 
 
 def _read(tokenizer: Tokenizer, text: str | bytes) -> tuple[list[int], int]:
-    """The ids of a text, and how many bytes the first one stands for."""
+    """Return the ids of a text, and the number of bytes in its first token."""
     if isinstance(text, bytes):
         if tokenizer.reads_bytes:
             return list(text), 1

@@ -1,8 +1,8 @@
-"""Text from a decoder, one token after another, each read once.
+"""Autoregressive generation with a KV cache: each token is read once.
 
-for ids in stream(decoder, [prompt], tokens=50):      # the next token of every sequence, as it comes
+for ids in stream(decoder, [prompt], tokens=50):      # one new token per sequence and step
     ...
-generate(decoder, [prompt, other], tokens=50)         # all at once: what follows each prompt
+generate(decoder, [prompt, other], tokens=50)         # all new tokens of each sequence
 """
 
 from __future__ import annotations
@@ -39,7 +39,21 @@ def generate(
     seed: int | None = None,
     compiled: bool = False,
 ) -> list[list[int]]:
-    """What follows each prompt; see `stream`. A token of `stop` ends its sequence and is left out."""
+    """Return the tokens generated after each prompt, without stop tokens.
+
+    Args:
+        decoder: used in its own dtype and on its own device; dropout is off meanwhile.
+        prompts: token ids; lengths may differ.
+        tokens: most tokens to generate per prompt.
+        sampling: how a token is chosen; greedy by default.
+        stop: tokens that end a sequence.
+        vocabulary: size of the tokenizer's vocabulary, see `stream`.
+        seed: seed of the draws, 0 or more.
+        compiled: whether to compile the one-token step, see `stream`.
+
+    Raises:
+        BadInput: as in `stream`.
+    """
     written: list[list[int]] = [[] for _ in prompts]
     for step in stream(
         decoder,
@@ -68,22 +82,23 @@ def stream(
     seed: int | None = None,
     compiled: bool = False,
 ) -> Generator[list[int | None], None, None]:
-    """The next token of every sequence, again and again; None for one that has ended.
+    """Yield the next token of every sequence, step by step; None once a sequence has ended.
 
     Args:
-        decoder: in the dtype and on the device where it computes; dropout is off meanwhile.
-        prompts: ids, of any lengths.
-        tokens: to write after each prompt, at most.
-        sampling: how a token is chosen; the most probable one by default.
+        decoder: used in its own dtype and on its own device; dropout is off meanwhile.
+        prompts: token ids; lengths may differ.
+        tokens: most tokens to generate per prompt.
+        sampling: how a token is chosen; greedy by default.
         stop: tokens that end a sequence.
-        vocabulary: entries of the tokenizer; rows of the embedding beyond them are padding, and never chosen.
-        seed: of the draws, 0 or more; the same one gives the same tokens on the same machine.
-        compiled: whether the step of one token is compiled, in up to a minute, when it is first taken. It is meant for a
-            CUDA device; on a CPU the memory sets the pace, and little is gained.
+        vocabulary: size of the tokenizer's vocabulary; later rows of the embedding are
+            padding and never chosen.
+        seed: seed of the draws, 0 or more; results repeat on the same machine.
+        compiled: whether to compile the one-token step at its first call, in up to a minute.
+            It is meant for CUDA. On a CPU memory bandwidth is the limit and little is gained.
 
     Raises:
-        BadInput: for a prompt that is empty or has ids without a row, more tokens than the model has positions, and
-            where nothing can be compiled.
+        BadInput: if a prompt is empty or has ids outside the embedding, if prompt and new
+            tokens exceed the model's positions, or if compiling is not possible.
     """
     sampling = sampling or Sampling()
     if seed is not None and not 0 <= seed < 2**63:
@@ -121,7 +136,7 @@ def _stream(
         for _ in range(tokens):
             with torch.inference_mode():
                 logits = step(decoder, read, cache, padding)[:, :vocabulary]  # (B, V)
-                if step is not following:  # the prompt was read, and from here on no shape changes
+                if step is not following:  # the prompt was read: from here on the shapes are static
                     cache, step = StillCache(cache), following
                 if logits.isnan().any():
                     raise BadInput(NOT_A_NUMBER, code="malformed")
@@ -137,13 +152,13 @@ def _stream(
 
 
 def _step(decoder: Decoder, read: Tensor, cache: Cache, padding: Tensor | None) -> Tensor:
-    """Logits of the token that comes next in each sequence, (B, V)."""
+    """Return the logits of the next token in each sequence, (B, V)."""
     return decoder(read, cache=cache, padding=padding, last=True)[:, -1]
 
 
 @lru_cache
 def _compiled_step(device: torch.device) -> Step:
-    """One for all decoders: torch tells them apart."""
+    """Return the compiled step, shared by all decoders: torch.compile recompiles for each."""
     step: Step = compiling.compiled(_step, device, fullgraph=True, dynamic=False)
     return step
 
@@ -176,7 +191,7 @@ def _check(decoder: Decoder, prompts: Sequence[Sequence[int]], tokens: int) -> N
 
 
 class Unfolding:
-    """Text as its tokens come: characters whose bytes have all come, and nothing that may yet become a stop.
+    """Incremental decoding: emits whole characters, and holds back a possible stop string.
 
     >>> text = Unfolding(Tokenizer.bytes(), stop=["END"])
     >>> [text.add(token) for token in "né ENDE".encode()], text.stopped
@@ -186,26 +201,26 @@ class Unfolding:
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int] = (), stop: Sequence[str] = ()) -> None:
         self._tokenizer = tokenizer
         self._stop = [word for word in stop if word]
-        # Tokens read alone may lose the space before them. So the latest are read again with those before them, from
-        # `_start` on, and what those up to `_read` say is taken off.
+        # A token decoded alone may lose the space before it. So the ids from `_start` on are
+        # decoded together, and the text of the ids up to `_read` is cut off.
         self._ids = list(prompt)
         self._start, self._read = 0, len(prompt)
-        self._held = ""  # what may yet become a stop
+        self._held = ""  # text that may be the start of a stop string
         self.stopped = False
 
     def add(self, token: int) -> str:
-        """What can be shown now that another token has come."""
+        """Add a token; return the text that can now be shown."""
         if self.stopped:
             return ""
         self._ids.append(token)
         return self._cleared(self._characters(final=False), final=False)
 
     def rest(self) -> str:
-        """What was held back, at the end."""
+        """Return the text that was held back, at the end."""
         return "" if self.stopped else self._cleared(self._characters(final=True), final=True)
 
     def _characters(self, *, final: bool) -> str:
-        """Those that are new and whole."""
+        """Return the new characters whose bytes are complete."""
         before = self._tokenizer.decode(self._ids[self._start : self._read])
         text = self._tokenizer.decode(self._ids[self._start :])
         if len(text) <= len(before) or (text.endswith("�") and not final):
@@ -214,7 +229,7 @@ class Unfolding:
         return text[len(before) :]
 
     def _cleared(self, new: str, *, final: bool) -> str:
-        """What of it, and of what was held, is surely before a stop."""
+        """Return the held and new text that certainly comes before a stop string."""
         text = self._held + new
         ends = [place for word in self._stop if (place := text.find(word)) >= 0]
         self.stopped = bool(ends)

@@ -1,9 +1,10 @@
-"""Which of PyTorch's kernels multiplies a bfloat16 matrix by one vector fastest here: measured, not known.
+"""Choose the fastest CPU kernel for a bfloat16 matrix-vector product, by measuring.
 
-Reading the weights is what one token costs, and which kernel reads them faster is up to the processor: of two machines
-`torch.mv` was ahead by a sixth to a third on one, `F.linear` by seven tenths on the other, which has no AMX. They add in
-another order, so the last bits may differ. The choice is made once in a process for each length of the vector and each number
-of threads, and then kept: within a process equal inputs have equal outputs, and another process may choose otherwise.
+One generated token costs one read of the weights, and the fastest kernel depends on the
+processor. On one machine `torch.mv` was a sixth to a third faster; on another, without AMX,
+`F.linear` was seven tenths faster. The kernels sum in different orders, so the last bits may
+differ. A process chooses once for each vector length and number of threads and keeps the
+choice. So equal inputs give equal outputs within a process, but not between processes.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-PROBE = 64_000_000  # bytes of the matrix that is read: more than most caches, as the weights of a model are
-ROUNDS = 3  # after one that warms up; the best of them counts, as other processes only slow one down
-PLAIN, MARGIN = "linear", 0.9  # what another kernel's time must be of the plain one's
+PROBE = 64_000_000  # bytes of the matrix that is read: more than most caches, like a model's weights
+ROUNDS = 3  # after one warm-up; the best counts, since other processes only add time
+PLAIN, MARGIN = "linear", 0.9  # another kernel must take less than MARGIN times the plain one's time
 
 
 Kernel = Callable[[Tensor, Tensor, Tensor | None], Tensor]  # of a vector (…, in), a matrix (out, in), a bias (out,)
@@ -34,13 +35,13 @@ KERNELS: Mapping[str, Kernel] = {PLAIN: F.linear, "mv": _mv}
 
 
 def kernel_for(weight: Tensor) -> Kernel:
-    """What multiplies one vector by such a bfloat16 matrix, (out, in), on the CPU."""
+    """Return the kernel for one vector and this bfloat16 weight (out, in) on the CPU."""
     return KERNELS[_measured(weight.shape[1], torch.get_num_threads())]
 
 
 @cache
 def _measured(inputs: int, threads: int) -> str:
-    """The name of the fastest kernel for vectors of that length, with the threads that there are: it takes some 50 ms."""
+    """Return the fastest kernel's name for vectors of this length; measuring takes some 50 ms."""
     with torch.inference_mode():
         one = partial(torch.ones, dtype=torch.bfloat16, device="cpu")
         vector, matrix = one(1, inputs), one(max(1, PROBE // (2 * inputs)), inputs)
@@ -48,7 +49,12 @@ def _measured(inputs: int, threads: int) -> str:
 
 
 def fastest(ways: Mapping[str, Callable[[], object]], clock: Callable[[], float] = time.perf_counter) -> str:
-    """The way that takes least time, where it is ahead of the plain one by more than chance; they take turns."""
+    """Return the name of the fastest kernel, or PLAIN if none is clearly faster.
+
+    Args:
+        ways: functions to time, by name; they take turns.
+        clock: returns the time in seconds.
+    """
     seconds = dict.fromkeys(ways, math.inf)
     for turn in range(ROUNDS + 1):
         for name, way in ways.items():

@@ -1,8 +1,8 @@
-"""Tensors in files, read when they are wanted: mapped as they lie there, or a few rows at a time.
+"""Lazily read tensors in files: memory-mapped whole, or read a few rows at a time.
 
-A mapping is private: the file's pages are the tensor's memory until something writes to them, and what is written never
-reaches the file. Rows are read into a buffer instead, since pages of a mapping that were read count as memory until the
-system takes them back.
+A mapping is private: the file's pages are the tensor's memory until something writes to them,
+and writes never reach the file. Rows are read into a buffer instead of a mapping, because
+mapped pages count as used memory until the system reclaims them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tallystick.files.local import open_regular
 from tallystick.formats.shards import headers_of
 from tallystick.formats.weights_file import StoredTensor
 
-BLOCK = 1 << 22  # bytes of a tensor that are read at once
+BLOCK = 1 << 22  # bytes of a tensor read at once
 
 
 class Held(NamedTuple):
-    """A tensor that is stored somewhere.
+    """A stored tensor, with two ways to read it.
 
-    `whole` gives all of it, mapped where it lies in a file; `blocks` its rows, those from a number on, of which each
-    tensor is good until the next.
+    `whole` returns all of it, mapped if it is in a file. `blocks` yields (index of the first row,
+    rows); each block is valid only until the next one.
     """
 
     dtype: torch.dtype
@@ -40,19 +40,19 @@ class Held(NamedTuple):
 
 
 def in_memory(tensor: Tensor) -> Held:
-    """A tensor that is there."""
+    """Return a tensor in memory as a `Held`."""
     return made(tensor.dtype, tuple(tensor.shape), lambda: tensor)
 
 
 def made(dtype: torch.dtype, shape: tuple[int, ...], make: Callable[[], Tensor]) -> Held:
-    """A tensor that is made when it is wanted."""
+    """Return a `Held` whose tensor `make` computes when it is read."""
     return Held(dtype, shape, make, lambda: [(0, make())])
 
 
 def held_by(checkpoint: Path) -> dict[str, Held]:
-    """The tensors of a safetensors file, or of an index's shards, by name.
+    """Return the tensors of a safetensors file, or of an index's shards, by name.
 
-    Names that a file's ``__metadata__`` maps to stored ones, as of a tie that was stored once, are there too.
+    Aliases in a file's ``__metadata__``, as of a tied tensor stored once, are included.
     """
     found: dict[str, Held] = {}
     aliases: dict[str, str] = {}
@@ -65,14 +65,24 @@ def held_by(checkpoint: Path) -> dict[str, Held]:
 
 
 def mapping(path: Path) -> Tensor:
-    """The bytes of a file as a tensor, privately mapped."""
+    """Return a file's bytes as a tensor, privately memory-mapped."""
     file, size = open_regular(path)
     file.close()
     return torch.from_file(str(path), shared=False, size=size, dtype=torch.uint8)
 
 
 def in_file(path: Path, mapped: Tensor, one: StoredTensor, start: int) -> Held:
-    """A tensor at a byte of a file that is mapped."""
+    """Return the tensor at a byte of a mapped file.
+
+    Args:
+        path: path of the file, from which blocks of rows are read.
+        mapped: the file's bytes, see `mapping`.
+        one: name, dtype, shape and byte range of the tensor.
+        start: byte of the file at which its data begins.
+
+    Raises:
+        BadInput: if this torch does not have the dtype.
+    """
     dtype = getattr(torch, one.dtype, None)
     if dtype is None:
         raise BadInput(
@@ -81,7 +91,7 @@ def in_file(path: Path, mapped: Tensor, one: StoredTensor, start: int) -> Held:
 
     def whole() -> Tensor:
         flat = mapped[start : start + one.end - one.start]
-        if start % dtype.itemsize:  # no tensor can begin there
+        if start % dtype.itemsize:  # not aligned: a view is impossible
             flat = flat.clone()
         return flat.view(dtype).view(one.shape)
 
@@ -89,7 +99,7 @@ def in_file(path: Path, mapped: Tensor, one: StoredTensor, start: int) -> Held:
 
 
 def raw(tensor: Tensor) -> memoryview:
-    """The bytes of a contiguous tensor on the CPU; they live no longer than the tensor."""
+    """Return the bytes of a contiguous CPU tensor; valid only while the tensor lives."""
     if not tensor.nbytes:
         return memoryview(b"")
     return memoryview((ctypes.c_ubyte * tensor.nbytes).from_address(tensor.data_ptr())).cast("B")
@@ -101,7 +111,7 @@ def _rows(path: Path, start: int, dtype: torch.dtype, shape: tuple[int, ...]) ->
     if not rows or not size:
         return
     some = min(max(1, BLOCK // size), rows)
-    # Pages of its own, which go back to the system: freed, the allocator might keep each tensor's as a hole.
+    # An mmap goes back to the system when freed; the allocator might keep a hole per tensor.
     buffer = mmap.mmap(-1, some * size)
     block = torch.frombuffer(buffer, dtype=dtype).view(some, *row)
     file, _ = open_regular(path)

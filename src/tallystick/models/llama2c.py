@@ -1,6 +1,7 @@
-"""llama2.c's first format as a decoder reads it.
+"""Load llama2.c's first format as a Llama decoder.
 
-Queries and keys turn neighbouring channels, as Meta's own files have it: their rows are put into Hugging Face's order.
+Its queries and keys rotate neighbouring channels, as Meta's files do. Their rows are reordered
+for Hugging Face's convention.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from tallystick.models.lazy_tensors import Held, in_memory, made, mapping
 
 
 def read(path: Path) -> tuple[DecoderConfig, dict[str, Held]]:
-    """The config of a file as that of a Llama, and its tensors; `BadInput` where its size is not what it says."""
+    """Return a file's config, as a Llama's, and its tensors.
+
+    Raises:
+        BadInput: if the file's size does not match its header.
+    """
     with opened(path) as file:
         layout = layout_of(file)
     held: dict[str, Held] = {}
@@ -36,5 +41,5 @@ def read(path: Path) -> tuple[DecoderConfig, dict[str, Held]]:
 
 
 def _halves(tensor: Tensor, heads: int) -> Tensor:
-    """Each head's rows, which come in pairs, with the first of all pairs before the second of all."""
+    """Reorder each head's rows from pairs to halves: all first of the pairs, then all second."""
     return tensor.view(heads, -1, 2, tensor.shape[1]).transpose(1, 2).reshape(tensor.shape)

@@ -1,7 +1,8 @@
-"""A decoder out of stored tensors: each laid beside those that its family stores, then taken as it lies or poured over.
+"""Fill a decoder with stored tensors: match names and shapes, then map or copy values.
 
-Nothing is read before all names, shapes and dtypes fit. What has the decoder's dtype and layout stays where it is, on
-pages of its file; anything else is copied some rows at a time, so that a model is hardly ever in memory twice.
+No values are read before all names, shapes and dtypes fit. A tensor with the decoder's dtype and
+layout stays mapped to its file. Others are copied some rows at a time, so that a model is hardly
+ever in memory twice.
 """
 
 from __future__ import annotations
@@ -36,19 +37,21 @@ def assembled(
     device: torch.device | str = "cpu",
     check_finite: bool = False,
 ) -> Decoder:
-    """The decoder of a config with stored weights, in evaluation mode.
+    """Return the decoder of a config with stored weights, in evaluation mode.
 
     Args:
-        config: what the file says that it is.
+        config: the checkpoint's config.
         held: the tensors, by the family's names.
         where: what the user named, for messages.
-        tie: whether the head is the embedding; None is as the config says, where the tensors agree with it.
-        dtype: of the decoder; None is that of the tensors.
-        device: where it is to be.
+        tie: whether to tie the head to the embedding; None follows the config, if the
+            tensors agree with it.
+        dtype: dtype of the decoder; None keeps the tensors'.
+        device: device of the decoder.
         check_finite: whether to refuse NaN and infinity.
 
     Raises:
-        BadInput: with the name of every tensor that is missing, unexpected, of another shape or not finite.
+        BadInput: with the name of every tensor that is missing, unexpected, of another shape
+            or not finite.
     """
     decoder = _unfilled(config)
     layout = stored_by(decoder)
@@ -65,7 +68,7 @@ def assembled(
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """Leaves out initial values: the meta device keeps none, and drawing them there imports half of torch's compiler."""
+    """A mode without initialisation, which on the meta device only imports half the compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         return None if getattr(func, "__module__", "") == nn.init.__name__ else func(*args, **(kwargs or {}))
@@ -77,12 +80,12 @@ def _unfilled(config: DecoderConfig) -> Decoder:
 
 
 def _fitting(layout: Mapping[str, Stored], held: Mapping[str, Held], decoder: Decoder, where: str) -> dict[str, Held]:
-    """The tensors that the decoder takes; all that does not fit is named at once.
+    """Return the tensors that the decoder takes; raise one BadInput for all that do not fit.
 
-    A head may be missing, and an embedding where there is a head: whether they are one is asked later.
+    The head may be missing, or the embedding if there is a head: `_with_head` checks the tie.
     """
     done: Taken = {}
-    # In the order of the layout: of two names for one tensor the first is taken.
+    # In the order of the layout: the first of two names for one tensor is taken.
     taken = {name: held[name] for name, one in layout.items() if name in held and take(one, done)}
     covered = {part for name in taken for part in layout[name].parts}
     unexpected = [name for name, one in held.items() if name not in taken and not is_buffer(name, one.shape)]
@@ -101,7 +104,7 @@ def _fitting(layout: Mapping[str, Stored], held: Mapping[str, Held], decoder: De
 
 
 def _missing(layout: Mapping[str, Stored], decoder: Decoder, covered: set[Slice], roots: set[str]) -> Iterable[str]:
-    """What a file would call the parts that it lacks, in the manner of the names that it has."""
+    """Return the missing tensors' names, in the naming style that the file uses."""
     names: dict[Slice, list[str]] = {}
     for name, stored in layout.items():
         for part in stored.parts:
@@ -119,7 +122,7 @@ def _missing(layout: Mapping[str, Stored], decoder: Decoder, covered: set[Slice]
 def _with_head(
     config: DecoderConfig, layout: Mapping[str, Stored], held: dict[str, Held], where: str, tie: bool | None
 ) -> tuple[DecoderConfig, dict[str, Held]]:
-    """The config as it is to be, and the tensors with a head of its own or without."""
+    """Return the config with the tie decided, and the tensors with or without a separate head."""
     head = next((name for name in held if layout[name].parts == (_HEAD,)), None)
     table = next((name for name in held if layout[name].parts == (_EMBEDDING,)), None)
     tied = config.tied if tie is None else tie
@@ -146,7 +149,7 @@ def _with_head(
 
 
 def _equal(one: Held, other: Held) -> bool:
-    """Whether two tensors hold the same bits."""
+    """Return whether two tensors hold the same bits."""
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         return False
     return all(
@@ -191,7 +194,7 @@ def _refuse_unfinite(held: Mapping[str, Held], where: str) -> None:
 def _filled(
     layout: Mapping[str, Stored], held: Mapping[str, Held], decoder: Decoder, dtype: torch.dtype, device: torch.device
 ) -> dict[str, Tensor]:
-    """Values for each of the decoder's tensors."""
+    """Return values for each of the decoder's tensors."""
     ours = decoder.state_dict()
     values: dict[str, Tensor] = {}
     for name, one in held.items():
@@ -207,6 +210,6 @@ def _filled(
             pour(layout[name], rows, values, start)
     if decoder.config.tied:
         values[_HEAD.ours] = values[_EMBEDDING.ours]
-    elif values[_HEAD.ours].data_ptr() == values[_EMBEDDING.ours].data_ptr():  # one stored tensor for both
+    elif values[_HEAD.ours].data_ptr() == values[_EMBEDDING.ours].data_ptr():  # both from one stored tensor, but untied
         values[_HEAD.ours] = values[_EMBEDDING.ours].clone()
     return values

@@ -1,12 +1,14 @@
-"""Cross-entropy of a linear head, without ever holding all of its logits.
+"""Cross-entropy of an LM head in chunks: the logits are never held whole.
 
-With a vocabulary of 50,257 the logits are the largest tensor of a small model: 8 × 256 tokens make 412 MB of them, their
-gradient as much again, and the log of their softmax a third time. Here they are made for some tokens at a time, and each
-chunk leaves behind what the backward pass needs of it: the gradients of what the head read and of its weight. The
-products are those that the plain loss has, no more; the rest is done in place.
+With a vocabulary of 50,257 the logits are the largest tensor of a small model: 412 MB for
+8 × 256 tokens. Their gradient takes as much again, and so does their log-softmax. Here the
+logits are computed for a chunk of tokens at a time. Each chunk adds to the gradients of the
+head's input and of its weight, which are all that the backward pass needs. The number of
+matrix products equals the plain loss's; everything else is done in place.
 
-PyTorch 2.13 has ``F.linear_cross_entropy``. Chunked, it is exact too, but leaves the compiled graph, smooths no labels, knows
-neither a cap nor a z-loss, and took several times as long as the plain loss on the CPUs where we measured it.
+PyTorch 2.13 has ``F.linear_cross_entropy``. Chunked, it is exact too, but it leaves the compiled
+graph, and has no label smoothing, no cap and no z-loss. It took several times as long as the
+plain loss on the CPUs where we measured it.
 """
 
 from __future__ import annotations
@@ -18,34 +20,35 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 CHUNK = 1 << 26
-ROWS = 512  # of the weight's gradient, at a time
-BLOCK = 1 << 18  # logits at a time on their way to gradients: a core's cache holds them
+ROWS = 512  # of the weight's gradient added at a time
+BLOCK = 1 << 18  # logits turned into gradients at a time: they fit a core's cache
 
 
 class Options(NamedTuple):
-    """What the loss is made of besides the cross-entropy."""
+    """Options of the loss beyond the plain cross-entropy."""
 
-    ignore_index: int = -100  # targets that count for nothing
-    z_loss: float = 0.0  # times the squared log of the softmax's denominator (PaLM, section 5)
-    label_smoothing: float = 0.0  # of the probability, spread over the vocabulary (Szegedy et al. 2016, section 7)
-    scale: float = 1.0  # of the logits
-    cap: float | None = None  # the logits are squashed into ± this by a tanh (Gemma 2)
+    ignore_index: int = -100  # targets that are ignored
+    z_loss: float = 0.0  # factor of the squared log of the softmax's denominator (PaLM, section 5)
+    label_smoothing: float = 0.0  # probability spread over the vocabulary (Szegedy et al. 2016, section 7)
+    scale: float = 1.0  # factor of the logits
+    cap: float | None = None  # the logits are capped to ± this by a tanh (Gemma 2)
     chunk: int = CHUNK  # bytes of logits held at once
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, **options: Any) -> Tensor:
-    """The mean loss of ``x @ weight.T`` against `targets`, in float32, or float64 where `x` is.
+    """Return the mean loss of ``x @ weight.T`` against `targets`.
 
     Under autocast the products are in its dtype; sums are kept in float32.
 
     Args:
-        x: what the head reads, (…, d).
-        weight: of the head, (V, d).
+        x: input of the LM head, (…, d).
+        weight: weight of the LM head, (V, d).
         targets: ids, (…).
-        **options: those of `Options`.
+        **options: fields of `Options`.
 
     Returns:
-        A scalar; no number where every target is ignored, as ``F.cross_entropy`` has it.
+        A scalar in float32, or float64 if `x` is; NaN if every target is ignored, as in
+        ``F.cross_entropy``.
     """
     x, targets = x.flatten(0, -2), targets.flatten()
     product = _product_dtype(x)
@@ -63,7 +66,7 @@ def _product_dtype(x: Tensor) -> torch.dtype:
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """The gradients are made with the loss: a backward pass of its own would need every logit again."""
+    """The loss with gradients made in the forward pass: a backward would need all logits again."""
 
     @staticmethod
     def forward(
@@ -78,14 +81,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         grads = ctx.saved_tensors
-        if upstream.device.type != "cpu" or upstream != 1:  # a pass over the weight
+        if upstream.device.type != "cpu" or upstream != 1:  # if 1, skip a pass over the weight
             grads = [grad * upstream for grad in grads]
         x_grad, weight_grad = (grad.to(dtype) for grad, dtype in zip(grads, ctx.dtypes, strict=True))
         return x_grad, weight_grad, None, None, None, None
 
 
-# The compiler would write out every chunk, and hold what each adds to the weight's gradient until it adds up all: so the
-# chunks are one node of its graph.
+# The compiler would unroll all chunks and keep each one's part of the weight gradient until
+# the end. So the chunks are one node of its graph.
 
 
 @torch.library.custom_op("tallystick::linear_cross_entropy", mutates_args=())  # type: ignore[untyped-decorator]
@@ -133,10 +136,10 @@ _one_node.register_autograd(_hand_back, setup_context=_remember)
 def _loss_and_gradients(
     x: Tensor, weight: Tensor, targets: Tensor, product: torch.dtype, keep: bool, options: Options
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss, and with `keep` its gradients by what the head reads (n, d) and by its weight (V, d)."""
+    """Return the loss and, with `keep`, the gradients of head input (n, d) and weight (V, d)."""
     exact = torch.promote_types(x.dtype, torch.float32)
     counted = targets != options.ignore_index
-    share = (counted / counted.sum()).to(exact)[:, None]  # of each token in the mean
+    share = (counted / counted.sum()).to(exact)[:, None]  # weight of each token in the mean
     targets = torch.where(counted, targets, 0)[:, None]
     total = torch.zeros((), dtype=exact, device=x.device)
     with torch.autocast(x.device.type, enabled=False):
@@ -159,20 +162,20 @@ def _loss_and_gradients(
                 weight_grad.addmm_(logits.T, part)
             else:
                 added = logits.T @ part
-                for top in range(0, len(added), ROWS):  # widened on its way: a few rows in the cache, not all of them
+                for top in range(0, len(added), ROWS):  # cast a few rows at a time, in cache
                     weight_grad[top : top + ROWS] += added[top : top + ROWS]
     return total, x_grad, weight_grad
 
 
 def _rows(count: int, matrix: Tensor, chunk: int) -> int:
-    """Tokens of a chunk: all chunks alike, so that none is too small for a fast product."""
+    """Return the tokens per chunk; chunks are equal, so that none is too small to be fast."""
     most: int = max(1, chunk // (len(matrix) * matrix.element_size()))
     chunks = max(1, -(-count // most))
     return max(1, -(-count // chunks))
 
 
 def _block(logits: Tensor) -> int:
-    """Tokens at a time on the way to gradients; where there is no such cache, all."""
+    """Return the tokens turned into gradients at a time; all of them on an accelerator."""
     if logits.device.type != "cpu":
         return len(logits)
     height: int = max(1, BLOCK // logits.shape[1])
@@ -182,15 +185,15 @@ def _block(logits: Tensor) -> int:
 def _descend(
     logits: Tensor, targets: Tensor, share: Tensor, options: Options, exact: torch.dtype, *, keep: bool
 ) -> Tensor:
-    """The part of some tokens in the mean loss; their logits become its gradients by them.
+    """Return some tokens' part of the mean loss; overwrite their logits with its gradient.
 
     Args:
-        logits: (n, V), of the head alone.
+        logits: (n, V), output of the head, before scale and cap.
         targets: (n, 1).
-        share: (n, 1), of each token in the mean; 0 where it does not count.
-        options: what the loss is made of.
-        exact: the dtype of sums.
-        keep: whether gradients are wanted; without, the logits are of no use afterwards.
+        share: (n, 1), weight of each token in the mean; 0 if the target is ignored.
+        options: options of the loss.
+        exact: dtype of the sums.
+        keep: whether to compute gradients; if not, the logits are useless afterwards.
     """
     z, smoothing = logits.to(exact), options.label_smoothing
     if options.scale != 1:

@@ -1,4 +1,4 @@
-"""What each position goes through on its own: a plain MLP, a gated one, or a few of many experts."""
+"""MLPs: plain, gated, or a mixture of experts with a router."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _relu_squared(x: Tensor) -> Tensor:
     return F.relu(x).square()
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # by Hugging Face's words
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # by the name in Hugging Face configs
     "gelu": F.gelu,
     "gelu_fast": _gelu_tanh,
     "gelu_new": _gelu_tanh,
@@ -44,27 +44,34 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # by Hugging Face's word
 
 
 def activation(word: str) -> Callable[[Tensor], Tensor]:
-    """The function of a word of Hugging Face's configs."""
+    """Return the activation function with this name in Hugging Face configs.
+
+    Raises:
+        BadInput: if the name is unknown.
+    """
     if word not in ACTIVATIONS:
         raise BadInput(f"activation {quoted(word)} is not known{nearest(word, list(ACTIVATIONS))}", code="unsupported")
     return ACTIVATIONS[word]
 
 
 class GroupedProduct(Protocol):
-    """Rows in groups, (N, in), each group by its own matrix of a stack, (E, in, out); `offs` says where each group ends."""
+    """A grouped matrix product: rows (N, in), matrices (E, in, out); `offs` is each group's end."""
 
     def __call__(self, rows: Tensor, stack: Tensor, /, *, offs: Tensor) -> Tensor: ...
 
 
 def one_by_one(rows: Tensor, stack: Tensor, /, *, offs: Tensor) -> Tensor:
-    """As `grouped_mm` does, by one product for each matrix: waits until the device says where the groups end."""
+    """Compute `grouped_mm` with one product per matrix; waits for the device to return `offs`."""
     lengths = offs.diff(prepend=offs.new_zeros(1)).tolist()
     groups = zip(rows.split(lengths), stack.unbind(), strict=True)
     return torch.cat([rows.new_empty(0, stack.shape[-1]), *(group @ matrix for group, matrix in groups if len(group))])
 
 
 class MLP(nn.Module):
-    """Up, an activation, down; gated, the activation of a third projection scales the second (Shazeer 2020)."""
+    """Up projection, activation, down projection.
+
+    If gated, the activation of a gate projection scales the up projection (Shazeer 2020).
+    """
 
     def __init__(self, c: DecoderConfig) -> None:
         super().__init__()
@@ -80,7 +87,7 @@ class MLP(nn.Module):
 
 
 class SparseMLP(nn.Module):
-    """A router sends each token through a few gated experts and adds up what they say (Shazeer et al. 2017)."""
+    """A router sends each token to a few experts and sums their outputs (Shazeer et al. 2017)."""
 
     def __init__(self, c: DecoderConfig, experts: config.Experts) -> None:
         super().__init__()
@@ -98,7 +105,10 @@ class SparseMLP(nn.Module):
 
 
 class Experts(nn.Module):
-    """Gated MLPs, stacked: E of them in one tensor for each projection. A token uses the share `active`."""
+    """Gated MLPs with stacked weights: one tensor (E, …) per projection.
+
+    `active` is the share of the experts that one token uses.
+    """
 
     def __init__(self, width: int, experts: config.Experts, act: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -110,18 +120,28 @@ class Experts(nn.Module):
         self.activation = act
 
     def forward(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
-        """(N, d), and for each token the experts chosen and their weights, (N, used), -> (N, d)."""
+        """Run each token through its experts and sum their weighted outputs.
+
+        Args:
+            tokens: hidden states, (N, d).
+            weights: router weights of the chosen experts, (N, used).
+            chosen: indexes of the chosen experts, (N, used).
+
+        Returns:
+            (N, d).
+        """
         device = tokens.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else tokens.dtype
-        if product := self._product(dtype):  # autocast does not know grouped products
+        if product := self._product(dtype):  # autocast does not cover grouped products
             gate, up, down = (stack.to(dtype) for stack in (self.gate_proj, self.up_proj, self.down_proj))
             return self._grouped(product, tokens.to(dtype), weights, chosen, gate, up, down).to(tokens.dtype)
         return self._each(tokens, weights, chosen)
 
     def _product(self, dtype: torch.dtype) -> GroupedProduct | None:
-        """What multiplies tokens that are sorted by expert; None where nothing here does.
+        """Return the grouped product for tokens sorted by expert; None if there is none.
 
-        `grouped_mm` takes rows of a multiple of 16 bytes; compiled, bfloat16 alone. Older PyTorch has none.
+        `grouped_mm` needs rows whose size is a multiple of 16 bytes, and bfloat16 when compiled.
+        Older PyTorch versions do not have it.
         """
         compiling = torch.compiler.is_compiling()
         if not hasattr(F, "grouped_mm"):
@@ -140,7 +160,7 @@ class Experts(nn.Module):
         up: Tensor,
         down: Tensor,
     ) -> Tensor:
-        """Tokens sorted by expert, so that those of one lie together."""
+        """Sort the tokens by expert and multiply each group by its expert's matrices."""
         used = chosen.shape[1]
         order = chosen.flatten().argsort(stable=True)  # (N · used,)
         ends = torch.bincount(chosen.flatten(), minlength=len(gate)).cumsum(0).to(torch.int32)
@@ -150,7 +170,7 @@ class Experts(nn.Module):
         return torch.zeros_like(tokens).index_add(0, order // used, said)
 
     def _each(self, tokens: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
-        """Every expert for every token, most of it for nothing: where they cannot be grouped."""
+        """Run every expert on every token: the fallback without grouping; most get weight 0."""
         out = torch.zeros_like(tokens)
         for expert in range(len(self.gate_proj)):
             inner = self.activation(F.linear(tokens, self.gate_proj[expert])) * F.linear(tokens, self.up_proj[expert])

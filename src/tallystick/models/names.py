@@ -1,15 +1,15 @@
-"""From a family's tensors to the decoder's and back: other names, and sometimes another layout.
+"""Match a family's tensor names and layouts with the decoder's, in both directions.
 
 >>> rules = (
-...     Rule("h.{}.attn.c_attn.weight", ("layers.{}.q.weight", "layers.{}.k.weight"), transposed=True),
-...     Rule("h.{}.experts.{}.w2.weight", "layers.{}.down_proj"),
+...     Rule("h.{}.c_attn", ("layers.{}.q", "layers.{}.k"), transposed=True),
+...     Rule("h.{}.experts.{}.w2", "layers.{}.down"),
 ... )
->>> shapes = {"layers.0.q.weight": (4, 6), "layers.0.k.weight": (2, 6), "layers.0.down_proj": (2, 6, 3)}
+>>> shapes = {"layers.0.q": (4, 6), "layers.0.k": (2, 6), "layers.0.down": (2, 6, 3)}
 >>> for name, stored in laid_out(rules, shapes).items():
 ...     print(name, stored.shape, *stored.parts)
-h.0.attn.c_attn.weight (6, 6) Slice(ours='layers.0.q.weight', place=None) Slice(ours='layers.0.k.weight', place=None)
-h.0.experts.0.w2.weight (6, 3) Slice(ours='layers.0.down_proj', place=0)
-h.0.experts.1.w2.weight (6, 3) Slice(ours='layers.0.down_proj', place=1)
+h.0.c_attn (6, 6) Slice(ours='layers.0.q', place=None) Slice(ours='layers.0.k', place=None)
+h.0.experts.0.w2 (6, 3) Slice(ours='layers.0.down', place=0)
+h.0.experts.1.w2 (6, 3) Slice(ours='layers.0.down', place=1)
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ Shape = tuple[int, ...]
 
 
 class Rule(NamedTuple):
-    """One kind of stored tensor, numbers written as ``{}``.
+    """A pattern of stored tensors; numbers in names are written ``{}``.
 
-    Several of `ours` are stored as one, one after another `along` an axis. Where `theirs` has a number more than
-    `ours`, it numbers our first axis: experts that are stored one by one.
+    Several tensors in `ours` are concatenated in the file `along` an axis. If `theirs` has one
+    number more than `ours`, it indexes our first axis: experts stored one by one.
     """
 
     theirs: str
     ours: str | tuple[str, ...]
-    transposed: bool = False  # stored (inputs, outputs), as GPT-2's Conv1D has it
+    transposed: bool = False  # stored as (inputs, outputs), as GPT-2's Conv1D does
     along: int = 0
 
 
 class Slice(NamedTuple):
-    """One of our tensors, or what stands at an index of it."""
+    """A decoder tensor, or one index of its first axis."""
 
     ours: str
-    place: int | None  # None: all of it
+    place: int | None  # None: the whole tensor
 
     def of(self, tensors: Mapping[str, Any]) -> Any:
-        """It, out of our tensors by name."""
+        """Return the slice of the tensors by name."""
         tensor = tensors[self.ours]
         return tensor if self.place is None else tensor[self.place]
 
@@ -58,12 +58,12 @@ class Stored(NamedTuple):
 
 
 def laid_out(rules: Iterable[Rule], shapes: Mapping[str, Shape]) -> dict[str, Stored]:
-    """The tensors that a family stores for those of a decoder, by their names.
+    """Return the tensors that a family stores for a decoder, by their names.
 
     Args:
-        rules: of the family.
-        shapes: those of the decoder's tensors, by name. A rule one of whose tensors is not among them is left out,
-            as a bias is where there is none.
+        rules: rules of the family.
+        shapes: shapes of the decoder's tensors, by name. A rule whose tensors are missing is
+            skipped, such as the rule of a bias that the decoder does not have.
     """
     known: dict[str, dict[tuple[str, ...], str]] = {}  # pattern -> numbers -> name
     for name in shapes:

@@ -1,4 +1,4 @@
-"""Norms: a token's channels brought to one scale."""
+"""Norm layers: RMSNorm, and the choice between it and LayerNorm."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from tallystick.models.config import DecoderConfig
 
 
 class RMSNorm(nn.Module):
-    """Divides by the root of the mean square (Zhang and Sennrich 2019), in float32.
+    """RMSNorm (Zhang and Sennrich 2019), computed in float32.
 
-    With `offset`, the stored scale is what is added to it: Gemma keeps its scales around zero, not one. What comes out
-    is rounded to the dtype of what went in before it is scaled, or `rounds_last`.
+    `offset` is added to the stored scale: Gemma stores scales around zero, not one.
+    With `rounds_last` the scaling is done in float32 and the result rounded to the input's dtype.
+    Otherwise the normalised values are rounded first and scaled afterwards.
     """
 
     def __init__(
@@ -25,7 +26,7 @@ class RMSNorm(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The scale that changes nothing."""
+        """Set the scale to one, the offset included."""
         if self.weight is not None:
             nn.init.constant_(self.weight, 1 - self.offset)
 
@@ -39,7 +40,7 @@ class RMSNorm(nn.Module):
 
 
 def norm(c: DecoderConfig, width: int | None = None) -> nn.Module:
-    """The norm of a decoder, over its own width or another."""
+    """Return the norm of a decoder, over its width or the given one."""
     width = width or c.width
     if c.norm == "layer":
         return nn.LayerNorm(width, eps=c.norm_eps, elementwise_affine=c.norm_scale, bias=c.norm_bias)

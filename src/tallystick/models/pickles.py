@@ -1,4 +1,4 @@
-"""Files of ``torch.save``, of which only tensors and plain values are read: nothing in them is ever run."""
+"""Load ``torch.save`` files: tensors and plain values only, no code is run."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tallystick.models.lazy_tensors import Held, in_memory
 
 
 def is_pickle(path: Path) -> bool:
-    """Whether a file begins as those of ``torch.save`` do."""
+    """Return whether a file begins as ``torch.save`` files do."""
     with opened(path) as file:
         return torch_save.sniff(file)
 
 
 def unpickled(path: Path) -> Any:
-    """What ``torch.save`` put in a file, its tensors mapped where the file is of today's form.
+    """Return the values of a ``torch.save`` file; zip files are memory-mapped.
 
     Raises:
-        BadInput: for anything but tensors and plain values.
+        BadInput: if there is anything but tensors and plain values.
     """
-    with opened(path):  # a regular file, and no pointer
+    with opened(path):  # raises unless it is a regular file and not a pointer
         pass
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
@@ -39,19 +39,19 @@ def unpickled(path: Path) -> Any:
             f"{path} holds more than weights, or is broken; nothing of it was run{f': {why.strip()}' if why else ''}",
             code="unsafe",
         ) from None
-    except Exception as error:  # torch's readers raise whatever the bytes led them to
+    except Exception as error:  # torch's readers raise many types on broken bytes
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise BadInput(f"{path} is no file of torch.save that can be read: {why}", code="malformed") from None
 
 
 def held_by(path: Path) -> dict[str, Held]:
-    """The tensors of a ``.bin`` file, or of those that an index names."""
+    """Return the tensors of a ``.bin`` file, or of all shards of an index."""
     files = [path.parent / shard for shard in shards_of(path)] if path.name.endswith(".json") else [path]
     return {name: one for file in files for name, one in tensors_of(unpickled(file), file).items()}
 
 
 def tensors_of(values: Any, path: Path) -> dict[str, Held]:
-    """A state dict out of a file, tensor by tensor."""
+    """Return a state dict's tensors; `path` is for messages."""
     if not isinstance(values, dict) or not all(isinstance(one, Tensor) for one in values.values()):
         raise BadInput(f"{path} holds no state dict: expected tensors by name", code="malformed")
     return {str(name): in_memory(one) for name, one in values.items()}

@@ -1,4 +1,4 @@
-"""Rotary positions: pairs of channels turned by an angle that grows with the position."""
+"""Rotary position embeddings (RoPE) and their scalings for longer contexts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from tallystick.models.config import DecoderConfig, Rope
 
 
 class Rotation(NamedTuple):
-    """What turns the heads at some positions; each (B or 1, 1, T, channels that turn)."""
+    """Cosines and sines at some positions; each (B or 1, 1, T, rotated channels)."""
 
     cos: Tensor
     sin: Tensor
 
 
 def rotation(c: DecoderConfig, rope: Rope, positions: Tensor) -> Rotation:
-    """The angles of a decoder.
+    """Return the rotation of a decoder's heads at some positions.
 
-    Nothing is kept between calls: no table to be lost on the meta device, or to be rounded with the model's dtype.
+    Nothing is kept between calls: a table could be lost on the meta device, or be rounded with
+    the model's dtype.
 
     Args:
-        c: of the decoder.
-        rope: its rotary positions.
-        positions: (B or 1, T), in tokens. On the last of all depend two of the scalings.
+        c: config of the decoder.
+        rope: its rotary position embedding.
+        positions: (B or 1, T), in tokens. Two of the scalings depend on the largest position.
     """
     frequencies, factor = _frequencies(c, rope, positions)
     angles = positions[:, None, :, None].float() * frequencies  # (B, 1, T, pairs)
@@ -37,7 +38,7 @@ def rotation(c: DecoderConfig, rope: Rope, positions: Tensor) -> Rotation:
 
 
 def check_rope(c: DecoderConfig, rope: Rope) -> None:
-    """Refuse a scaling that is not known, and one that lacks a number that it needs, or has too many."""
+    """Raise BadInput for an unknown RoPE scaling, and for one with missing or extra numbers."""
     kind = rope.scaling.get("rope_type", "default")
     if kind not in _SCALINGS:
         raise BadInput(f"rope_type {quoted(kind)} is not known{nearest(str(kind), _SCALINGS)}", code="unsupported")
@@ -52,16 +53,16 @@ def check_rope(c: DecoderConfig, rope: Rope) -> None:
 
 
 def rotate(x: Tensor, by: Rotation) -> Tensor:
-    """Heads (B, H, T, h) turned; channels beyond the rotation's pass through."""
+    """Rotate heads (B, H, T, h); channels that are not rotated pass through."""
     cos, sin = by.cos.to(x.dtype), by.sin.to(x.dtype)
     turned, rest = x.split((cos.shape[-1], x.shape[-1] - cos.shape[-1]), dim=-1)
-    first, second = turned.chunk(2, dim=-1)  # Hugging Face pairs channel i with i + half, the paper with its neighbour
+    first, second = turned.chunk(2, dim=-1)  # Hugging Face pairs channel i with i + half, the paper pairs neighbours
     turned = turned * cos + torch.cat((-second, first), dim=-1) * sin
     return turned if rest.shape[-1] == 0 else torch.cat((turned, rest), dim=-1)
 
 
 def _frequencies(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
-    """Radians per token of each pair, and what cosine and sine are multiplied by."""
+    """Return radians per token of each channel pair, and a factor for cosine and sine."""
     return _SCALINGS[rope.scaling.get("rope_type", "default")](c, rope, positions)
 
 
@@ -74,34 +75,37 @@ def _default(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, f
 
 
 def _linear(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
-    """Every position divided (Chen et al. 2023, "Extending Context Window … via Positional Interpolation")."""
+    """Divide every position.
+
+    Chen et al. 2023, "Extending Context Window … via Positional Interpolation".
+    """
     return _plain(rope.theta, c.rotated, positions.device) / rope.scaling["factor"], 1.0
 
 
 def _dynamic(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
-    """Theta grown with a sequence that is longer than the model was made for (NTK-aware scaling)."""
+    """Increase theta for sequences longer than the training context (NTK-aware scaling)."""
     factor, size = rope.scaling["factor"], c.rotated
     grown = factor * (positions.max() + 1).clamp(min=c.context) / c.context - (factor - 1)
     return _plain(rope.theta * grown ** (size / (size - 2)), size, positions.device), 1.0
 
 
 def _llama3(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
-    """Slow turns divided, fast ones kept, those between blended (Llama 3.1)."""
+    """Divide low frequencies, keep high ones, blend those in between (Llama 3.1)."""
     says = rope.scaling
     plain, made_for = _plain(rope.theta, c.rotated, positions.device), says["original_max_position_embeddings"]
-    turns = made_for * plain / (2 * math.pi)  # over the context that the model was first trained on
+    turns = made_for * plain / (2 * math.pi)  # rotations within the original context
     low, high = says["low_freq_factor"], says["high_freq_factor"]
     kept = ((turns - low) / (high - low)).clamp(0, 1)
     return plain * kept + plain / says["factor"] * (1 - kept), 1.0
 
 
 def _yarn(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
-    """As Llama 3.1's, with a ramp over the channels, and sharper scores (Peng et al. 2023, "YaRN")."""
+    """Blend frequencies by a ramp over channels; scale the scores (Peng et al. 2023, "YaRN")."""
     says, size = rope.scaling, c.rotated
     made_for = says["original_max_position_embeddings"]
     stretch = says.get("factor") or c.context / made_for
 
-    def channel(turns: float) -> float:  # that turns so often within the old context
+    def channel(turns: float) -> float:  # channel that makes `turns` rotations in the original context
         return size * math.log(made_for / (turns * 2 * math.pi)) / (2 * math.log(rope.theta))
 
     first, last = channel(says.get("beta_fast") or 32), channel(says.get("beta_slow") or 1)
@@ -123,7 +127,7 @@ def _yarn(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, floa
 
 
 def _longrope(c: DecoderConfig, rope: Rope, positions: Tensor) -> tuple[Tensor, float]:
-    """A factor for each pair, others where the sequence is long (Ding et al. 2024, "LongRoPE"; Phi-3)."""
+    """Divide each frequency by a short or a long factor (Ding et al. 2024, "LongRoPE"; Phi-3)."""
     says = rope.scaling
     made_for = says["original_max_position_embeddings"]
     stretch = says.get("factor") or c.context / made_for

@@ -1,4 +1,4 @@
-"""A decoder as a folder that transformers reads: ``config.json``, and safetensors under its family's names."""
+"""Save a decoder as a Hugging Face folder: ``config.json`` and safetensors."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tallystick.models.families import DROPOUTS, config_of, find
 from tallystick.models.lazy_tensors import raw
 from tallystick.models.names import Stored
 
-_METADATA = {"format": "pt"}  # older versions of transformers refuse a file that does not say it
-_WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # what an older checkpoint left
+_METADATA = {"format": "pt"}  # older versions of transformers refuse a file without it
+_WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # files of an older checkpoint
 
 
 def save_pretrained(
@@ -37,17 +37,18 @@ def save_pretrained(
     max_shard_size: int | str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a decoder, each tensor once. The folder appears under its name when it is whole.
+    """Save a decoder, each tensor once. The folder appears only when it is complete.
 
     Args:
-        decoder: of a family. A dropout that its family's config has no word for is not kept.
-        folder: to write.
-        max_shard_size: bytes of tensors in one file, as a number or such as ``"5GB"``; a larger tensor has a file of its
-            own. None is one file for all.
-        overwrite: whether a checkpoint's folder of that name may be replaced; its other files, as of a tokenizer, stay.
+        decoder: a decoder of a family. A dropout without a key in the family's config is lost.
+        folder: folder to write.
+        max_shard_size: bytes of tensors per file, as a number or such as ``"5GB"``; a larger
+            tensor gets a file of its own. None writes one file.
+        overwrite: whether to replace an existing checkpoint folder; its other files, such as
+            the tokenizer's, are kept.
 
     Raises:
-        BadInput: when the folder exists, and when the disk does not take it. What was there before is then untouched.
+        BadInput: if the folder exists, or cannot be written. Existing files are then unchanged.
     """
     out = Path(os.path.realpath(folder))
     limit = parse_size(max_shard_size) if isinstance(max_shard_size, str) else max_shard_size
@@ -72,15 +73,15 @@ def save_pretrained(
 
 
 def write_decoder(decoder: Decoder, folder: Path, limit: int | None = None) -> None:
-    """Write the config and the weights of a decoder into a folder that is there.
+    """Write a decoder's config and weights into an existing folder.
 
     Args:
-        decoder: of a family.
-        folder: where none of these files is yet.
-        limit: bytes of tensors in one file; None is one file for all.
+        decoder: a decoder of a family.
+        folder: folder that has none of these files yet.
+        limit: bytes of tensors per file; None writes one file.
 
     Raises:
-        BadInput: for a decoder that its family has no words for, or that has no values.
+        BadInput: if the family's config cannot express the decoder, or it has no values.
     """
     tensors = written_by(decoder)
     config = _config(decoder)
@@ -91,7 +92,7 @@ def write_decoder(decoder: Decoder, folder: Path, limit: int | None = None) -> N
 
 
 def _config(decoder: Decoder) -> dict[str, Any]:
-    """What the decoder was made from, with the dtype that it has."""
+    """Return the config that the decoder was built from, with its current dtype."""
     origin = decoder.config.origin
     if _without_dropout(config_of(origin)) != _without_dropout(decoder.config):
         raise BadInput("the decoder's config was changed in a way that its family has no words for", code="unsupported")
@@ -110,7 +111,7 @@ def _word(tensor: Tensor) -> str:
 
 
 def _linked(source: str, out: str) -> None:
-    """A file under a second name, or a copy where the disk knows no such thing."""
+    """Hard-link a file, or copy it if the file system has no hard links."""
     try:
         os.link(source, out)
     except OSError:
@@ -156,5 +157,5 @@ def _write(path: Path, start: bytes, tensors: Iterable[Tensor] = ()) -> None:
     with path.open("wb") as file:
         file.write(start)
         for tensor in tensors:
-            values = tensor.cpu()  # kept here as long as its bytes are looked at
+            values = tensor.cpu()  # keeps the bytes alive while they are written
             file.write(raw(values))

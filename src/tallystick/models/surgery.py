@@ -1,7 +1,7 @@
-"""What nanoGPT's users do to a model that is there: other dropout, fewer positions, a larger vocabulary.
+"""Change a decoder in place: dropout, fewer positions, a larger vocabulary.
 
-All of it is done in place, ties are kept, and what is saved afterwards says so. Parameters of another shape are new
-ones: build the optimizer after.
+Ties are kept, and the saved config matches. Parameters of another shape are new objects: build
+the optimizer afterwards.
 """
 
 from __future__ import annotations
@@ -14,11 +14,19 @@ from tallystick.models.attention import Attention
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import DROPOUTS, changed
 
-_STRETCHED = ("dynamic", "yarn", "longrope")  # scalings that depend on how many positions there are
+_STRETCHED = ("dynamic", "yarn", "longrope")  # RoPE scalings that depend on the number of positions
 
 
 def set_dropout(decoder: Decoder, rate: float) -> None:
-    """Give every dropout of a decoder, attention's too, one rate from 0 to 1."""
+    """Set the rate of every dropout in a decoder, including attention's.
+
+    Args:
+        decoder: changed in place.
+        rate: 0 to 1.
+
+    Raises:
+        BadInput: if the rate is out of range.
+    """
     if not 0 <= rate <= 1:
         raise BadInput(f"dropout is {shown(rate)}, expected a rate from 0 to 1", code="bad-value")
     decoder.config = changed(decoder.config, **dict.fromkeys(DROPOUTS, rate))
@@ -30,11 +38,14 @@ def set_dropout(decoder: Decoder, rate: float) -> None:
 
 
 def crop_positions(decoder: Decoder, context: int) -> None:
-    """Leave a decoder its first positions: nanoGPT's ``crop_block_size``.
+    """Keep only the first positions of a decoder: nanoGPT's ``crop_block_size``.
 
     Args:
-        decoder: with learned positions, whose table is cut, or rotary ones, of which there are only fewer to be used.
-        context: how many positions remain, 1 up to as many as there are.
+        decoder: with learned positions, whose table is cut, or with RoPE, which has no table.
+        context: number of positions to keep, from 1 to the current number.
+
+    Raises:
+        BadInput: if `context` is out of range, or RoPE's scaling depends on the context.
     """
     config = decoder.config
     if not 1 <= context <= config.context:
@@ -54,12 +65,15 @@ def crop_positions(decoder: Decoder, context: int) -> None:
 
 
 def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: int = 1) -> None:
-    """Give the embedding and the head more rows, those that there are as they were, the new ones drawn as at the start.
+    """Add rows to the embedding and the LM head; new rows get their initial distribution.
 
     Args:
-        decoder: tied or not.
-        rows: how many there are to be, at least; None is as many as there are.
-        multiple_of: pads their number to a multiple of it, such as 64.
+        decoder: tied or untied.
+        rows: least number of rows; None is the current number.
+        multiple_of: pads the number of rows to a multiple, such as 64.
+
+    Raises:
+        BadInput: if `rows` is below the current number, or `multiple_of` below 1.
     """
     config = decoder.config
     rows = config.vocab_size if rows is None else rows
@@ -79,7 +93,7 @@ def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: i
 
 
 def _rows(weight: Tensor, rows: int, std: float = 0.0) -> nn.Parameter:
-    """A Parameter with the first rows of another, and normally distributed ones after its last."""
+    """Return a Parameter with the first rows of another, and normal new rows after its last."""
     new = weight.new_empty((rows, weight.shape[1]))
     kept = min(rows, len(weight))
     with torch.no_grad():

@@ -1,10 +1,11 @@
-"""The language models of a first course, from an embedding and a head to a transformer, each as small as it can be.
+"""Teaching models: from an embedding with a head to a transformer, as small as possible.
 
-The arguments of each are the config keys of its blueprint (``architectures/teaching.py``), the names of its tensors
-are the blueprint's names: what `count` and `formula` say of ``{"model_type": "transformer_lm", ...}`` is true of
-``TransformerLM(...)``. They are for reading and for counting, not for training anything large.
+Constructor arguments are the config keys of each blueprint (``architectures/teaching.py``), and
+tensor names are the blueprint's. So `count` and `formula` of
+``{"model_type": "transformer_lm", ...}`` hold for ``TransformerLM(...)``. The models are for
+reading and counting, not for training anything large.
 
-In the comments on shapes: B sequences of T tokens, V words in the vocabulary, d the width of the model,
+Letters in shapes: B sequences of T tokens, V words in the vocabulary, d the width of the model,
 H heads of size h.
 """
 
@@ -33,9 +34,9 @@ __all__ = [
 
 
 class BareBonesLM(nn.Module):
-    """An embedding and a linear head: the next token from the last one alone (a bigram model of rank `d_model`).
+    """An embedding and a linear head: predicts from the last token (bigram of rank `d_model`).
 
-    Tied, the head's weight is the embedding's, and all that is left to the head is its bias.
+    If tied, the head's weight is the embedding's, and only the bias is the head's own.
     """
 
     def __init__(self, vocab_size: int, d_model: int, *, bias: bool = True, tie_word_embeddings: bool = False) -> None:
@@ -50,7 +51,7 @@ class BareBonesLM(nn.Module):
 
 
 class MLP(nn.Module):
-    """Linear layers with a ReLU between them: `widths` from the input's through the hidden ones to the output's."""
+    """Linear layers with ReLU in between; `widths` lists input, hidden and output widths."""
 
     def __init__(self, widths: Sequence[int], *, bias: bool = True) -> None:
         super().__init__()
@@ -63,7 +64,7 @@ class MLP(nn.Module):
 
     @classmethod
     def of_depth(cls, inputs: int, width: int, depth: int, outputs: int, *, bias: bool = True) -> MLP:
-        """With `depth` hidden layers, all of one `width`."""
+        """Return an MLP with `depth` hidden layers of one `width`."""
         return cls([inputs, *[width] * depth, outputs], bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -74,7 +75,7 @@ class MLP(nn.Module):
 
 
 class FeedForwardLM(nn.Module):
-    """The embeddings of the last `context_length` tokens, side by side, into an MLP to the vocabulary (Bengio 2003)."""
+    """The last `context_length` embeddings, concatenated, into an MLP (Bengio 2003)."""
 
     def __init__(
         self, vocab_size: int, context_length: int, d_model: int, width: int, depth: int = 1, *, bias: bool = True
@@ -85,15 +86,21 @@ class FeedForwardLM(nn.Module):
         self.mlp = MLP.of_depth(context_length * d_model, width, depth, vocab_size, bias=bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = F.pad(self.embedding(tokens), (0, 0, self.context_length - 1, 0))  # zeros stand before the first token
-        windows = x.unfold(1, self.context_length, 1)  # (B, T, d, context_length): each token ends its own window
+        x = F.pad(self.embedding(tokens), (0, 0, self.context_length - 1, 0))  # zeros before the first token
+        windows = x.unfold(1, self.context_length, 1)  # (B, T, d, context_length): one window per token
         return self.mlp(windows.transpose(2, 3).flatten(2))  # (B, T, context_length * d) -> (B, T, V)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Causal attention: each position takes the mean of the values up to its own, weighted by how its query fits their keys.
+    """Return causal attention: means of the values up to each position, weighted by the scores.
 
-    All are (..., T, h), and so is the result.
+    Args:
+        query: (..., T, h).
+        key: (..., T, h).
+        value: (..., T, h).
+
+    Returns:
+        (..., T, h).
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., T, T)
     future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
@@ -101,17 +108,17 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 def rotated(x: Tensor) -> Tensor:
-    """Queries or keys (..., T, h) turned by angles that grow with the position: rotary positions need no parameter."""
+    """Rotate queries or keys (..., T, h) by their positions: RoPE has no parameters."""
     length, size = x.shape[-2:]
     frequencies = 10_000.0 ** -torch.arange(0, 1, 2 / size, device=x.device)[: size // 2]  # (h / 2)
     angles = torch.arange(length, device=x.device)[:, None] * frequencies  # (T, h / 2)
-    first, second = x.chunk(2, dim=-1)  # feature i turns together with feature i + h / 2
+    first, second = x.chunk(2, dim=-1)  # feature i is paired with feature i + h / 2
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
 
 
 class SingleHeadAttention(nn.Module):
-    """One head of causal self-attention, without biases: queries, keys and values of size `d_head`."""
+    """One head of causal self-attention without biases; the head has size `d_head`."""
 
     def __init__(self, d_model: int, d_head: int) -> None:
         super().__init__()
@@ -124,9 +131,9 @@ class SingleHeadAttention(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """`n_heads` heads side by side, each of size ``d_model / n_heads``, and the projection that joins them; no biases.
+    """`n_heads` heads of size ``d_model / n_heads`` and an output projection, without biases.
 
-    How many heads there are changes no shape, and so no count.
+    The number of heads changes no shape, so it does not change the count.
     """
 
     def __init__(self, d_model: int, n_heads: int, *, rotary: bool = False) -> None:
@@ -154,7 +161,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """Attention, then an MLP of one hidden layer, a LayerNorm after each: as it is first taught, without residuals.
+    """Attention, then an MLP with one hidden layer; a LayerNorm after each, no residuals.
 
     `d_ff` is the width of the hidden layer; None is four times `d_model`.
     """
@@ -172,7 +179,7 @@ class TransformerLayer(nn.Module):
 
 
 class TransformerLM(nn.Module):
-    """Embeddings of tokens and of their positions, added; transformer layers; a head."""
+    """Token and learned position embeddings, added; transformer layers; a head."""
 
     def __init__(
         self,
@@ -207,7 +214,7 @@ class TransformerLM(nn.Module):
 
 
 class RotaryTransformerLM(nn.Module):
-    """The same with rotary positions: one matrix fewer, nothing in its place, and no longest sequence."""
+    """`TransformerLM` with RoPE: no position embedding, and no limit on the sequence length."""
 
     def __init__(
         self,

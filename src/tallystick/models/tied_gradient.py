@@ -1,7 +1,7 @@
-"""The gradient of a tied matrix in one buffer: what the head made of it takes in what the embedding adds.
+"""The gradient of a tied embedding in one buffer: head and embedding add to the same tensor.
 
-Autograd would make a gradient as large as the matrix for each use and add the two, though of the embedding's only the
-rows of the tokens that were read are not zero.
+Autograd would allocate a full-size gradient for each use and add the two. But the embedding's
+gradient is nonzero only in the rows of the tokens that were read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from torch.autograd.function import once_differentiable
 
 
 def one_gradient(embedding: nn.Module, head: nn.Module) -> bool:
-    """Whether the two hold one Parameter that is trained, and nothing else happens where they are called.
+    """Return whether both share one trained Parameter, and the embedding is plain, without hooks.
 
-    Where they are wrapped, hooked or sharded on their own, calling them matters, and autograd adds as ever.
+    If they are wrapped, hooked or sharded on their own, they must be called, and autograd adds.
     """
     return (
         torch.is_grad_enabled()
@@ -30,9 +30,9 @@ def one_gradient(embedding: nn.Module, head: nn.Module) -> bool:
 
 
 def looked_up(weight: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of some tokens, and the matrix as the head is to read it, once.
+    """Return the rows of some tokens, and the matrix for the head to read once.
 
-    The gradient by that matrix becomes the gradient by both, so whoever makes it must not use it afterwards.
+    The matrix's gradient buffer becomes the gradient of both uses: do not use it afterwards.
 
     Args:
         weight: (V, d).

@@ -1,7 +1,7 @@
-"""Text to ids and back: a tokenizer of the `tokenizers` library, or bytes.
+"""Tokenizers: a wrapper of the `tokenizers` library, and one whose ids are bytes.
 
-Bytes need no file and no training: ids 0 to 255 are the bytes of UTF-8, 256 ends a text. Kept beside a checkpoint, they are
-a `tokenizer.json` too, which that library reads.
+The byte tokenizer needs no file and no training. Ids 0 to 255 are the bytes of UTF-8; 256 ends
+a text. Saved next to a checkpoint it is a `tokenizer.json`, which the library reads too.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _ENDS = (END, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")
 
 
 class Tokenizer:
-    """Of the `tokenizers` library, with what a decoder needs to know of it."""
+    """A tokenizer of the `tokenizers` library, with the ids that a decoder needs."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        self.size: int = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1  # rows that an embedding needs
+        self.size: int = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1  # rows that the embedding needs
         ends = (tokenizer.token_to_id(word) for word in _ENDS)
-        self.end: int | None = next((number for number in ends if number is not None), None)  # of a text
+        self.end: int | None = next((number for number in ends if number is not None), None)  # id that ends a text
         between = tokenizer.token_to_id(END)
-        self.between = () if between is None else (between,)  # what stood between the texts of training, in GPT-2's way
+        self.between = () if between is None else (between,)  # separates texts in training, as in GPT-2
         whole = tokenizer.encode("a")
         added = zip(whole.ids, whole.special_tokens_mask, strict=True)
-        self.begin = tuple(token for token, _ in takewhile(lambda one: one[1], added))  # what it sets before a text
+        self.begin = tuple(token for token, _ in takewhile(lambda one: one[1], added))  # ids set before a text
 
     @classmethod
     def bytes(cls, *, end: bool = True) -> Tokenizer:
-        """The one that needs no file; without the end of a text it is for an embedding of 256 rows."""
+        """Return the byte tokenizer; without `end` it fits an embedding of 256 rows."""
         library = _library()
         words = [_as_character(byte) for byte in range(256)]
         tokenizer = library.Tokenizer(library.models.BPE({word: byte for byte, word in enumerate(words)}, []))
@@ -51,10 +51,10 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
-        """From a `tokenizer.json`, or a folder with one or with GPT-2's `vocab.json` and `merges.txt`.
+        """Read a `tokenizer.json`, a folder with one, or GPT-2's `vocab.json` and `merges.txt`.
 
         Raises:
-            BadInput: where there is none, or it cannot be read.
+            BadInput: if there is no tokenizer, or it cannot be read.
         """
         library = _library()
         file = path / TOKENIZER if path.is_dir() else path
@@ -62,7 +62,7 @@ class Tokenizer:
             text = read_text(file)
             try:
                 return cls(library.Tokenizer.from_str(text))
-            except Exception as error:  # the library raises nothing narrower
+            except Exception as error:  # the library raises plain Exceptions
                 raise BadInput(f"{file} is no tokenizer: {error}", code="malformed") from None
         vocabulary, merges = path / "vocab.json", path / "merges.txt"
         if not (vocabulary.exists() and merges.exists()):
@@ -83,7 +83,15 @@ class Tokenizer:
 
     @classmethod
     def trained(cls, texts: Iterable[str], size: int) -> Tokenizer:
-        """A byte-level BPE with `size` entries, the end of a text among them (Radford et al. 2019, section 2.2)."""
+        """Train a byte-level BPE (Radford et al. 2019, section 2.2).
+
+        Args:
+            texts: texts to train on.
+            size: vocabulary size, with the 256 bytes and END: 257 or more.
+
+        Raises:
+            BadInput: if `size` is too small.
+        """
         library = _library()
         if size < 257:
             raise BadInput(f"a BPE of {size} entries cannot hold the 256 bytes and the end of a text", code="bad-value")
@@ -99,17 +107,21 @@ class Tokenizer:
 
     @property
     def fingerprint(self) -> str:
-        """Of all that decides an id: equal for tokenizers that read texts alike."""
+        """A hash of everything that decides an id: equal if texts get equal ids."""
         said = json.dumps(json.loads(self._tokenizer.to_str()), sort_keys=True)
         return blake2b(said.encode(), digest_size=16).hexdigest()
 
     @property
     def reads_bytes(self) -> bool:
-        """Whether its ids are bytes, as those of `bytes` are."""
+        """Whether the ids are bytes, as those of `Tokenizer.bytes`."""
         return any(self.fingerprint == self.bytes(end=end).fingerprint for end in (True, False))
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, nothing added; of a word on the command line, which may be no text, `BadInput`."""
+        """Return the ids of a text, without special tokens around it.
+
+        Raises:
+            BadInput: if the text is not valid Unicode, as a command line argument may be.
+        """
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -121,15 +133,19 @@ class Tokenizer:
         return ids
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of several texts at once, on all cores; a text that spells a special token out does not get it."""
+        """Return the ids of several texts, in parallel; special tokens in a text are not parsed."""
         return [found.ids for found in self._plainly(texts)]
 
     def encode_counting(self, text: str) -> tuple[list[int], int]:
-        """The ids of a text as `encode_all` gives them, and how many bytes of it in UTF-8 the first one stands for."""
+        """Return the ids as `encode_all` does, and the length of the first token.
+
+        Returns:
+            Token ids; bytes of UTF-8 in the first token.
+        """
         (found,) = self._plainly([text])
         if not found.ids:
             return [], 0
-        if isinstance(self._tokenizer.decoder, _library().decoders.ByteLevel):  # each byte is a character there
+        if isinstance(self._tokenizer.decoder, _library().decoders.ByteLevel):  # one character per byte
             return found.ids, len(found.tokens[0])
         return found.ids, len(text[: found.offsets[0][1]].encode())
 
@@ -142,12 +158,12 @@ class Tokenizer:
             self._tokenizer.encode_special_tokens = False
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; bytes that are no character become �."""
+        """Return the text of ids; invalid UTF-8 becomes �."""
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
         return text
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` into a folder, whole or not at all."""
+        """Write `tokenizer.json` into a folder, atomically."""
         write_file(folder / TOKENIZER, self._tokenizer.to_str(pretty=False).encode())
 
 
@@ -158,7 +174,7 @@ def _library() -> Any:
 
 
 def _as_character(byte: int) -> str:
-    """The printable character that stands for a byte in GPT-2's vocabulary, as the library's byte level has it."""
+    """Return the printable character for a byte, as in GPT-2's vocabulary and the library."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     if byte in printable:
         return chr(byte)

@@ -1,15 +1,16 @@
-"""Checkpoints of a run: whole or not there at all, and known to be whole.
+"""Checkpoints of a run: written atomically, verified by digests, for any number of ranks.
 
     run/checkpoints/step-00000200/
-        state/                   the decoder's tensors and what the optimizers keep of each, a slice of each per rank
-        random-00000.safetensors the state of one rank's random numbers
+        state/                   decoder tensors and optimizer state, in slices per rank
+        random-00000.safetensors the random number state of one rank
         progress.json            the step, and the config of the run
         whole.json               the digest of each file above
 
-A folder is written beside its name, its files are flushed to the disk, and then it is renamed. One whose files do not
-have the digests that it says is torn, by a broken disk or a copy, and the one before it is used. The tensors are in
-safetensors, as `slices` writes and reads them, so that another number of ranks can go on with them: nothing in the folder is
-a pickle, and nothing that is read is executed. What the files claim is checked before it is used.
+A checkpoint is written to a temporary folder, flushed to the disk, and then renamed. If a file
+does not match its digest, after a disk error or an incomplete copy, the checkpoint is torn and
+the one before it is used. Tensors are in safetensors (see `slices`), so another number of ranks
+can resume. Nothing in the folder is a pickle, and nothing that is read is executed. What the
+files claim is checked before it is used.
 """
 
 from __future__ import annotations
@@ -37,22 +38,25 @@ from tallystick.training.state import RunState
 from tallystick.training.wholeness import refuse_torn, seal
 
 FOLDER = "checkpoints"
-# What may change between a run and its going on: it decides no weight.
+# Keys that may change when a run resumes: they affect no weight.
 FREE = frozenset(
     {"out", "tokens", "save_every", "keep", "eval_every", "eval_batches", "sample_every", "sample_prompt", "log_every"}
     | {"tensorboard", "wandb", "device", "sharding", "compile"}
 )
 STATE = "state"
-_NAME = re.compile(r"step-([0-9]{8,12})")  # of a checkpoint; nothing else is read, counted or removed
-_PARTIAL_MODEL = re.compile(rf"\.{MODEL}\.[0-9a-f]{{8}}(\.old)?")  # see `atomic_folder`
+_NAME = re.compile(r"step-([0-9]{8,12})")  # other names are not read, counted or removed
+_PARTIAL_MODEL = re.compile(rf"\.{MODEL}\.[0-9a-f]{{8}}(\.old)?")  # temporary names of `atomic_folder`
 _TORCH = (OSError, RuntimeError, ValueError, SafetensorError)
 
 
 def save(run: RunState) -> Path:
-    """Write a checkpoint of a run as it stands, and drop those beyond the newest `keep`.
+    """Write a checkpoint of a run, and remove old ones beyond the newest `keep`.
+
+    Returns:
+        The checkpoint's folder.
 
     Raises:
-        BadInput: where the disk is full or cannot be written; the checkpoints that are there stay.
+        BadInput: if the disk is full or not writable; existing checkpoints stay.
     """
     folder = Path(run.config.out) / FOLDER
     final = folder / f"step-{run.progress.step:08d}"
@@ -76,7 +80,7 @@ def save(run: RunState) -> Path:
                 partial.rename(final)
                 _flush(folder)
                 _drop_old(run)
-    except BadInput:  # a ValueError itself
+    except BadInput:  # BadInput is a ValueError, which _TORCH includes
         shutil.rmtree(partial, ignore_errors=True)
         raise
     except _TORCH as error:
@@ -88,19 +92,19 @@ def save(run: RunState) -> Path:
 
 
 def _drop_old(run: RunState) -> None:
-    """Remove all but the newest `keep`. Those of later steps are not this run's: they neither count nor go."""
+    """Remove all but the newest `keep`; later steps belong to another run and are left alone."""
     mine = [path for path in checkpoints(Path(run.config.out)) if step_in(path) <= run.progress.step]
     for old in mine[run.config.keep :]:
         shutil.rmtree(old, ignore_errors=True)
 
 
 def _why(error: Exception) -> str:
-    """In one line."""
+    """Return an error in one line."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def writable(out: Path) -> None:
-    """Refuse a folder that cannot be written before anything is computed for it."""
+    """Raise BadInput if a folder is not writable, before anything is computed for it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out) as probe:
@@ -110,19 +114,19 @@ def writable(out: Path) -> None:
 
 
 def clear(out: Path) -> None:
-    """Remove what killed saves left, which may be what fills the disk. The folder must be locked: a save may be going on."""
+    """Remove what killed saves left behind. The folder must be locked: a save may be running."""
     for partial in (out / FOLDER).glob(".step-*.partial"):
         shutil.rmtree(partial, ignore_errors=True)
-    for model in out.glob(f".{MODEL}.*"):  # of a run that was killed as it wrote its model, which it writes again
+    for model in out.glob(f".{MODEL}.*"):  # of a run killed while it saved its model; it is saved again
         if _PARTIAL_MODEL.fullmatch(model.name):
             shutil.rmtree(model, ignore_errors=True)
 
 
 def refuse_full(run: RunState) -> None:
-    """Refuse a disk without room for all that a run will keep on it at once: the checkpoints, and one more as it is written."""
+    """Raise BadInput if the disk has no room for the checkpoints to keep and one being written."""
     config, out = run.config, Path(run.config.out)
     weights = sum(one.numel() * one.element_size() for one in run.decoder.parameters())
-    moments = 1 if config.optimizer == "muon" else 2  # at least
+    moments = 1 if config.optimizer == "muon" else 2  # moments per weight, at least
     left = config.steps - run.progress.step
     saves = min(left, -(-left // config.save_every) if config.save_every else 1)
     more = min(saves, max(1, config.keep + 1 - len(checkpoints(out))))
@@ -136,7 +140,7 @@ def refuse_full(run: RunState) -> None:
 
 
 def refuse_other(config: TrainConfig, path: Path) -> None:
-    """Refuse to go on with a run whose config said something else of what decides its numbers."""
+    """Raise BadInput if a checkpoint's config differs in a key that affects the results."""
     if not path.is_dir():
         raise BadInput(f"there is no checkpoint {path}", code="not-found")
     try:
@@ -156,11 +160,11 @@ def refuse_other(config: TrainConfig, path: Path) -> None:
 
 
 def refuse_other_data(corpus: Corpus, path: Path) -> None:
-    """Refuse to go on with other tokens than those of the steps before."""
+    """Raise BadInput if a checkpoint was trained on other tokens."""
     said = read_progress(path)[0].data
     for what, (tokens, digest) in corpus.identity.items():
         before = said.get(what)
-        if before not in (None, [tokens, digest]):  # None: of a version that did not write it
+        if before not in (None, [tokens, digest]):  # None: written by an older version
             how = (
                 f"{before[0]:,}, and there are {tokens:,} now" if before[0] != tokens else f"{tokens:,}, and others now"
             )
@@ -171,18 +175,18 @@ def refuse_other_data(corpus: Corpus, path: Path) -> None:
 
 
 def checkpoints(out: Path) -> list[Path]:
-    """Those of a run, the newest first: by the step in their names, whatever the clock said when they were written."""
+    """Return a run's checkpoints, newest first by the step in their names, not by file time."""
     found = [path for path in (out / FOLDER).glob("step-*") if _NAME.fullmatch(path.name)]
     return sorted(found, key=step_in, reverse=True)
 
 
 def step_in(path: Path) -> int:
-    """The step in a checkpoint's name."""
+    """Return the step in a checkpoint's name."""
     return int(path.name.removeprefix("step-"))
 
 
 def latest(out: Path) -> tuple[Path | None, list[Path]]:
-    """The newest checkpoint that is whole, and the torn ones that are newer."""
+    """Return the newest complete checkpoint, and the torn ones that are newer."""
     torn = list[Path]()
     for path in checkpoints(out):
         if is_whole(path):
@@ -192,7 +196,7 @@ def latest(out: Path) -> tuple[Path | None, list[Path]]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether every file of a checkpoint is there, as it was written, and of the step in its name."""
+    """Return whether all files of a checkpoint match their digests and its name the step."""
     try:
         refuse_torn(path, PROGRESS)
         return read_progress(path)[0].step == step_in(path)
@@ -201,10 +205,14 @@ def is_whole(path: Path) -> bool:
 
 
 def restore(run: RunState, path: Path) -> None:
-    """Make a run what it was when a checkpoint was written: weights, optimizers, random numbers, step.
+    """Restore weights, optimizer state, random state and step from a checkpoint.
+
+    Args:
+        run: a prepared run, changed in place.
+        path: folder of a complete checkpoint.
 
     Raises:
-        BadInput: for tensors that are not those of this run, before memory is taken for them.
+        BadInput: if the tensors are not this run's, before memory is allocated for them.
     """
     stored = stored_in(path / STATE)
     _make_room(run.decoder, run.optimizers, stored)
@@ -225,7 +233,7 @@ def restore(run: RunState, path: Path) -> None:
     try:
         read_slices(tensors, path / STATE)
         random = path / f"random-{run.ranks.rank:05d}.safetensors"
-        if random.exists():  # a rank that was not there before begins with its own seed
+        if random.exists():  # a rank that is new keeps its own seed
             _set_random(random)
     except BadInput:
         raise
@@ -239,7 +247,7 @@ def _words(one: Stored) -> str:
 
 
 def _tensors(decoder: nn.Module, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """Every tensor of the state by name; those of the optimizers after the parameter's name."""
+    """Return all state tensors by name; optimizer state is named after its parameter."""
     names = {parameter: name for name, parameter in decoder.named_parameters()}  # a tied one once
     tensors = {f"model.{name}": parameter.detach() for parameter, name in names.items()}
     for optimizer in optimizers:
@@ -250,10 +258,10 @@ def _tensors(decoder: nn.Module, optimizers: list[torch.optim.Optimizer]) -> dic
 
 
 def _make_room(decoder: nn.Module, optimizers: list[torch.optim.Optimizer], stored: dict[str, Stored]) -> None:
-    """Give optimizers that have not stepped yet the tensors that they keep of each parameter, to be filled.
+    """Allocate the state of optimizers that have not stepped yet, to be filled from a checkpoint.
 
-    A parameter has either all of them in a checkpoint or none, as one without a gradient. Their sizes are those of the
-    parameter, whatever the checkpoint says.
+    A checkpoint has all of a parameter's state tensors or none, as for a parameter without
+    gradient. Their sizes are the parameter's, whatever the checkpoint says.
     """
     names = {parameter: name for name, parameter in decoder.named_parameters()}
     for optimizer in optimizers:
@@ -287,7 +295,7 @@ def _save_file(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Have the disk hold what was written: a rename must not come before it."""
+    """Flush a file to the disk, so that a later rename cannot come first."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

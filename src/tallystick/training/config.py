@@ -1,4 +1,4 @@
-"""What a training run is told: every key typed and checked before anything is built."""
+"""The config of a training run: every key typed, and checked before anything is built."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ MOST_SEEDS = 1 << 32
 class TrainConfig:
     """The keys of a TOML file and of ``--set``, with their defaults."""
 
-    # What is trained: keys of a Hugging Face config over a preset or a checkpoint, and where its weights come from.
+    # Model: a config's source, overrides of its keys, and whether to load weights.
     source: str = "gpt2"  # a preset's name, a config, or a checkpoint's folder
-    model: Mapping[str, Any] = field(default_factory=dict)  # set over it
-    pretrained: bool = False  # begin with the checkpoint's weights
+    model: Mapping[str, Any] = field(default_factory=dict)  # Hugging Face config keys that override the source's
+    pretrained: bool = False  # start from the checkpoint's weights
 
-    # On what: text that becomes tokens once.
-    data: str = "stdlib"  # a file or a folder; stdlib: the sources of Python's own library on this machine
+    # Data: text, tokenised once.
+    data: str = "stdlib"  # a file or a folder; stdlib: the sources of this Python's library
     tokenizer: str = "bytes"  # or bpe:4096, trained on the data; or a tokenizer.json, or a folder with one
-    tokens: str = ""  # the folder where these tokens are kept, which several runs may share; in `out` by default
-    validation: float = 0.1  # share of the files that is kept for evaluation
-    sequence: int = 256  # tokens of each sequence
-    batch: int = 8  # sequences of one step, over all ranks and all of `accumulate`
-    accumulate: int = 1  # parts that a step's batch is read in
+    tokens: str = ""  # folder of the token files, which runs may share; default: in `out`
+    validation: float = 0.1  # share of the documents kept for validation
+    sequence: int = 256  # tokens per sequence
+    batch: int = 8  # sequences per step, over all ranks and all parts of `accumulate`
+    accumulate: int = 1  # parts per batch (gradient accumulation)
 
-    # How long, and how fast.
+    # Length and learning rate.
     steps: int = 1000
     learning_rate: float = 6e-4
     schedule: Literal["cosine", "linear", "wsd", "constant"] = "cosine"
     warmup: int = 100  # steps
-    decay: float = 0.2  # of the steps, at the end, in which wsd decays
-    final: float = 0.1  # what the rate decays to, as a share of it
+    decay: float = 0.2  # share of the steps, at the end, in which wsd decays
+    final: float = 0.1  # final learning rate, as a share of `learning_rate`
 
     # Optimizer.
     optimizer: Literal["adamw", "muon"] = "adamw"
     weight_decay: float = 0.1
-    decay_embedding: bool = True  # also where the head is tied to it
+    decay_embedding: bool = True  # also if the head is tied to it
     beta1: float = 0.9
     beta2: float = 0.95
-    clip: float = 1.0  # of the gradients' norm; 0 does not clip
-    muon_rate: float = 0.02  # of the matrices that Muon steps
+    clip: float = 1.0  # maximal norm of the gradients; 0: no clipping
+    muon_rate: float = 0.02  # learning rate of the matrices that Muon updates
 
     # Loss.
     z_loss: float = 0.0
     label_smoothing: float = 0.0
 
-    # How it is computed.
+    # Computation.
     device: str = "auto"
-    precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16: products under autocast, weights in float32
+    precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16: autocast, weights in float32
     compile: bool = False
-    recompute: bool = False  # compute each layer again in the backward pass
+    recompute: bool = False  # activation checkpointing of each layer
     sharding: Literal["ddp", "fsdp"] = "ddp"  # with several ranks
 
-    # What is kept of it.
+    # Output.
     out: str = "run"
     save_every: int = 200
-    keep: int = 2  # checkpoints, the newest
+    keep: int = 2  # number of checkpoints to keep
     eval_every: int = 100
     eval_batches: int = 20
-    sample_every: int = 0  # steps; 0 writes no samples
-    sample_prompt: str = ""  # the beginning of a text
+    sample_every: int = 0  # steps; 0: no samples
+    sample_prompt: str = ""  # prompt; "" is the beginning of a text
     log_every: int = 10
     tensorboard: bool = False
-    wandb: str = ""  # a project's name
+    wandb: str = ""  # project name; "" is off
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class TrainConfig:
             )
 
 
-# Ready-made runs, by name.
+# Presets of whole runs, by name.
 PRESETS: dict[str, dict[str, Any]] = {
     "nano": {  # minutes on a laptop's CPU
         "source": "llama",
@@ -124,15 +124,15 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def configured(values: Mapping[str, Any], settings: Mapping[str, Any], *, where: str) -> TrainConfig:
-    """A run's config: a preset's keys, those of a file over them, and the user's settings over both.
+    """Return a run's config: a preset, overridden by a file's keys, overridden by settings.
 
     Args:
-        values: of a TOML file; ``preset`` names what it begins with.
+        values: keys of a TOML file; ``preset`` names the preset.
         settings: ``key=value`` of the command line; ``model.KEY`` sets a key of the model.
         where: the file, for messages.
 
     Raises:
-        BadInput: for a key that is not known, with the nearest names, and for a value of the wrong type.
+        BadInput: if a key is unknown (with the nearest names), or a value has the wrong type.
     """
     given, model = dict(values), dict(_typed("model", values.get("model", {}), Mapping, where))
     for key, value in settings.items():
@@ -146,7 +146,7 @@ def configured(values: Mapping[str, Any], settings: Mapping[str, Any], *, where:
             f"{where}: there is no preset {quoted(preset)}{nearest(str(preset), PRESETS)}", code="unknown-name"
         )
     base = dict(PRESETS[preset]) if preset else {}
-    if "source" not in given:  # another model has other keys
+    if "source" not in given:  # the preset's model keys do not apply to another source
         model = {**base.get("model", {}), **model}
     hints = get_type_hints(TrainConfig)
     for key, value in given.items():
@@ -159,7 +159,7 @@ def configured(values: Mapping[str, Any], settings: Mapping[str, Any], *, where:
 
 
 def _typed(key: str, value: Any, kind: Any, where: str) -> Any:
-    """A value as the key has it; integers are numbers too, and 1e3 is an integer where it is whole."""
+    """Return a value in the key's type: int becomes float, and a whole float becomes int."""
     if get_origin(kind) is Literal:
         words = get_args(kind)
         if value not in words:

@@ -1,9 +1,9 @@
-"""Text made tokens once, in memory-mapped files, and batches of them in an order that follows from the step alone.
+"""Tokenise text once into memory-mapped files; batches depend only on the step and the seed.
 
 run/data/train-00000.tokens       see `token_files`
 run/data/validation-00000.tokens
-run/data/tokenizer.json           what made them
-run/data/whole.json               what they were made from, and how many there are
+run/data/tokenizer.json           the tokenizer that made them
+run/data/whole.json               the listing: data, tokenizer, files
 """
 
 from __future__ import annotations
@@ -29,31 +29,37 @@ from tallystick.training.texts import refuse_changed, texts_of
 from tallystick.training.token_files import HEADER, MAGIC, SPLITS, WHOLE, Split, listing_of, mapped
 from tallystick.training.tokenizer import tokenizer_of
 
-SHARD = 100_000_000  # tokens in one file
+SHARD = 100_000_000  # tokens per file
 
 
 class Tokens:
-    """The tokens of one split, in one or several files."""
+    """The tokens of one split, in one or more files."""
 
     def __init__(self, shards: Sequence[numpy.ndarray[Any, Any]], text_bytes: int) -> None:
         self._shards = shards
-        self._bytes = text_bytes  # of the text that they stand for
+        self._bytes = text_bytes  # of the text
         self.count = sum(len(shard) for shard in shards)
 
     def windows(self, sequence: int) -> int:
-        """Sequences of that length, each with the token after it, that do not overlap."""
+        """Return the number of non-overlapping sequences, each with one token after it."""
         return sum(max(0, len(shard) - 1) // sequence for shard in self._shards)
 
     def batches(self, batch: int, sequence: int) -> int:
-        """Whole batches of them."""
+        """Return the number of complete batches."""
         return self.windows(sequence) // batch
 
     def batch(self, number: int, batch: int, sequence: int, *, seed: int | None) -> tuple[Tensor, Tensor]:
-        """A batch by its number: inputs and the tokens after them, (batch, sequence) each.
+        """Return a batch by its number: inputs and next tokens, (batch, sequence) each.
 
-        Every window comes once before any comes again, in an order drawn from `seed` and the round; None keeps the order
-        of the text. Nothing is remembered from one batch to the next: a run that goes on at a step reads what it would
-        have read.
+        In each epoch every window occurs once, in an order drawn from the seed and the epoch; a
+        seed of None keeps the text's order. There is no state between batches, so a resumed run
+        reads the same batches.
+
+        Args:
+            number: index of the batch, from 0.
+            batch: sequences per batch.
+            sequence: tokens per sequence.
+            seed: seed of the order, or None.
         """
         count = self.windows(sequence)
         rows = []
@@ -64,7 +70,7 @@ class Tokens:
         return tokens[:, :-1], tokens[:, 1:]
 
     def bits_per_byte(self, loss: float) -> float:
-        """A loss in nats per token as bits per byte of the text: comparable between tokenizers."""
+        """Convert a loss in nats per token to bits per byte, which compares across tokenizers."""
         return loss * self.count / (self._bytes * math.log(2))
 
     def _window(self, index: int, sequence: int) -> numpy.ndarray[Any, Any]:
@@ -83,26 +89,27 @@ def _order(count: int, seed: int, turn: int) -> numpy.ndarray[Any, Any]:
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a run is trained and evaluated on."""
+    """The data that a run is trained and evaluated on."""
 
     train: Tokens
     validation: Tokens
     tokenizer: Tokenizer
-    identity: dict[str, list[Any]] = field(default_factory=dict)  # of each split's tokens, for a run that goes on
+    identity: dict[str, list[Any]] = field(default_factory=dict)  # token count and digest of each split
 
 
 def corpus_of(data: str, *, tokenizer: str, validation: float, folder: Path, sequence: int) -> Corpus:
-    """The tokens of `data`, made once: a folder that was made from other data, or by another tokenizer, is refused.
+    """Return the tokens of `data`, tokenising it only if the folder has no listing yet.
 
     Args:
         data: see `documents`.
         tokenizer: see `tokenizer_of`.
-        validation: share of the documents that is kept apart, told by their names.
-        folder: where the tokens are kept.
-        sequence: tokens of one sequence, of which each split must hold one.
+        validation: share of the documents kept for validation, chosen by their names.
+        folder: folder of the token files.
+        sequence: tokens per sequence; each split must hold at least one sequence.
 
     Raises:
-        BadInput: for data that is empty, no text, or shorter than a sequence, and files that are torn.
+        BadInput: if the data is empty, not text or shorter than a sequence, if the folder was
+            made from other data or by another tokenizer, or if files are damaged.
     """
     said = {"data": data, "tokenizer": tokenizer, "validation": validation}
     if not (folder / WHOLE).exists():
@@ -142,23 +149,23 @@ def _refuse_short(splits: Mapping[str, Split], data: str, sequence: int) -> None
 
 
 def _make(folder: Path, said: dict[str, Any], sequence: int) -> None:
-    """Tokenise all documents into a folder beside its name, and rename it when it is whole."""
+    """Tokenise all documents into a temporary folder, and rename it when complete."""
     with atomic_folder(folder, parents=True) as partial:
         tokenizer = tokenizer_of(said["tokenizer"], lambda: (document.text for document in documents(said["data"])))
         tokenizer.save(partial)
-        texts = texts_of(said["data"])  # first: what changes while it is read is seen by the next run
+        texts = texts_of(said["data"])  # before reading: the next run detects changes during it
         dtype = "<u2" if tokenizer.size <= 1 << 16 else "<u4"
         splits = _written(partial, said["data"], tokenizer, said["validation"], dtype)
-        _refuse_short(splits, said["data"], sequence)  # and keep nothing: there may be more text next time
+        _refuse_short(splits, said["data"], sequence)  # and keep nothing: more text may be there next time
         whole = {split: asdict(one) for split, one in splits.items()}
         values = {"made_from": said, "texts": texts, "tokenizer": tokenizer.fingerprint, **whole}
         (partial / WHOLE).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def _written(folder: Path, data: str, tokenizer: Tokenizer, share: float, dtype: str) -> dict[str, Split]:
-    """The tokens of all documents in files of a folder; what they are, for each split."""
+    """Write the tokens of all documents to files; return each split's listing."""
     writers = {split: _Writer(folder, split, dtype) for split in SPLITS}
-    kept: Document | None = None  # the first is held back: it may be the only one
+    kept: Document | None = None  # the first document is held back: it may be the only one
     found = 0
     for document in documents(data):
         found += 1
@@ -168,32 +175,32 @@ def _written(folder: Path, data: str, tokenizer: Tokenizer, share: float, dtype:
         writers[_split(document.name, share)].add(document.text, tokenizer)
     if kept is None:
         raise BadInput(f"{data} holds no text to train on: no file of it is UTF-8 text", code="not-found")
-    if found == 1:  # its end is kept apart
+    if found == 1:  # its end is the validation text
         cut = round(len(kept.text) * (1 - share))
         writers["train"].add(kept.text[:cut], tokenizer)
         writers["validation"].add(kept.text[cut:], tokenizer)
-    else:  # to whichever split has nothing yet, or to its own
+    else:  # to a split that is still empty, or to its own
         empty = next((split for split in SPLITS if not writers[split].count), None)
         writers[empty or _split(kept.name, share)].add(kept.text, tokenizer)
     return {split: writers[split].finish() for split in SPLITS}
 
 
 def _split(name: str, share: float) -> str:
-    """Where a document belongs: the same for ever, whatever other documents there are."""
+    """Return a document's split, which depends on its name alone."""
     drawn = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big") / 2**64
     return "validation" if drawn < share else "train"
 
 
 class _Writer:
-    """Tokens of one split, written to shards of a limited size."""
+    """A writer of one split's tokens, in files of about `SHARD` tokens."""
 
     def __init__(self, folder: Path, split: str, dtype: str) -> None:
         self._folder, self._split, self._dtype = folder, split, numpy.dtype(dtype)
         self._texts: list[str] = []
-        self._waiting = 0  # characters of them
+        self._waiting = 0  # characters in them
         self._shards: list[tuple[str, int, str]] = []
         self._open: list[numpy.ndarray[Any, Any]] = []
-        self._held = 0  # tokens of these
+        self._held = 0  # tokens in them
         self.count = 0
         self.bytes = 0
 
@@ -225,7 +232,7 @@ class _Writer:
         self._texts, self._waiting = [], 0
 
     def _close(self) -> None:
-        """Write what is there as a shard: a header that says what it is, then the ids."""
+        """Write the open tokens as a file: a header, then the ids."""
         tokens = numpy.concatenate(self._open)
         self._open, self._held = [], 0
         name = f"{self._split}-{len(self._shards):05d}.tokens"

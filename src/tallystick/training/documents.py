@@ -1,4 +1,4 @@
-"""Text wherever it is: files and folders, JSONL, Parquet, folders of `datasets`, Python's own sources."""
+"""Read texts: files, folders, JSONL, Parquet, `datasets` folders, Python's own sources."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from typing import Any, NamedTuple
 from tallystick.errors import BadInput, code_of, quoted
 
 STDLIB = "stdlib"
-TEXT_KEYS = ("text", "content")  # where records keep their text
+TEXT_KEYS = ("text", "content")  # keys of a record's text
 _SKIPPED = {"__pycache__", "site-packages", "dist-packages", "node_modules"}
 
 
 class Document(NamedTuple):
-    """One text; its name tells which split it is in, always the same."""
+    """One text; its name alone decides which split it belongs to."""
 
     name: str
     text: str
 
 
 def documents(data: str) -> Iterator[Document]:
-    """All texts of a file, a folder, or of Python's standard library, in one order.
+    """Yield all texts of a file, of a folder, or of Python's standard library, in a fixed order.
 
-    A folder gives every file that is text, in subfolders too, hidden ones aside; a `.jsonl` or `.parquet` file a text for
-    each record.
+    A folder yields every text file in it and its subfolders, except hidden ones. A `.jsonl` or
+    `.parquet` file yields one text per record.
+
+    Args:
+        data: a path, or `STDLIB`.
 
     Raises:
-        BadInput: for what is not there, and a file named by itself that is no text.
+        BadInput: if there is no such path, or a single file is not text.
     """
     if data == STDLIB:
         root = Path(sysconfig.get_paths()["stdlib"])
@@ -57,7 +60,7 @@ def documents(data: str) -> Iterator[Document]:
 
 
 def files_of(root: Path) -> Iterator[tuple[Path, str]]:
-    """The files that are read of a folder, or the one file, each with its name: hidden ones and pipes aside."""
+    """Yield the readable files of a folder, or the one file, with names; skip hidden ones."""
     if root.is_file():
         yield root, root.name
     for path in sorted(root.rglob("*")):
@@ -67,7 +70,7 @@ def files_of(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _texts(path: Path, name: str, *, only: bool = False) -> Iterator[Document]:
-    """Those of one file; none where it is no text, unless nothing else was named."""
+    """Yield the texts of one file; skip a file that is not text, or refuse it if `only`."""
     if path.suffix == ".jsonl":
         yield from _records(path, name)
     elif path.suffix == ".parquet":

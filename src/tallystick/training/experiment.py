@@ -1,8 +1,8 @@
-"""What tying does: one decoder tied, untied, and untied with its width cut to as many parameters as the tied one has.
+"""The tying experiment: train tied, untied, and untied with the tied one's parameter count.
 
-All see the same text in the same order for as many steps. Each is trained from several seeds, and the validation loss, the
-likeness of embedding and head, and the memory are set side by side. Each run is a run like any other, in a folder of its
-own: what was cut off is gone on with, and what is done is not done again.
+All variants see the same text in the same order for the same steps, from several seeds. The
+results are validation loss, cosine similarity of embedding and head, and memory. Each run is an
+ordinary run in its own folder: an interrupted one is resumed, a finished one is not repeated.
 """
 
 from __future__ import annotations
@@ -27,52 +27,52 @@ from tallystick.training.log import logging, read_log
 from tallystick.training.plan import predicted_memory
 from tallystick.training.run import prepared
 
-EVALUATIONS = 10  # in one run
-SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")  # that the narrower one is cut by
+EVALUATIONS = 10  # per run
+SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")  # keys that the narrower variant is scaled by
 
 
 @dataclass(frozen=True)
 class Point:
-    """A moment of all runs of a variant: means over their seeds, and how far they are spread."""
+    """One evaluation of a variant's runs: means over seeds, and their spread."""
 
     step: int
     tokens: int
     loss: float  # validation, nats per token
-    spread: float  # the standard deviation between seeds; 0 of one
-    cosine: float  # of each token's rows in embedding and head, on average: 1 where they are one
+    spread: float  # standard deviation over seeds; 0 for one seed
+    cosine: float  # mean cosine of each token's rows in embedding and head: 1 if tied
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to have a head."""
+    """One variant and its results."""
 
     name: str
     width: int
     parameters: int
     training_bytes: int  # predicted: weights, gradients, optimizer state, activations
     points: tuple[Point, ...]
-    ends: tuple[float, ...]  # the loss at the end, of each seed
+    ends: tuple[float, ...]  # final loss of each seed
 
     @property
     def loss(self) -> float:
-        """At the end."""
+        """Final validation loss."""
         return self.points[-1].loss
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """All variants, side by side, the tied one first."""
+    """All variants, the tied one first."""
 
     variants: tuple[Variant, ...]
     config: TrainConfig
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self)
 
 
 class Interrupted(Exception):
-    """A signal asked to stop; the run that it came in is saved."""
+    """A signal asked to stop; the run in progress is saved."""
 
 
 def tying(
@@ -82,17 +82,18 @@ def tying(
     told: Callable[[str, int], None] | None = None,
     noted: Callable[[str], None] | None = None,
 ) -> Experiment:
-    """Train all variants, or go on with those that were cut off.
+    """Train all variants, or resume those that were interrupted.
 
     Args:
-        config: of a run of the tied decoder; `out` gets a folder for each run, and one with the tokens for all.
-        seeds: runs of each variant, from the config's own seed on.
-        told: called with a run's name and its step after each evaluation.
-        noted: called with what the user should know: a checkpoint that was not used, a damaged log.
+        config: config of the tied run; `out` gets a folder per run, and one for the tokens.
+        seeds: runs per variant, from the config's seed upward.
+        told: called with a run's name and step after each evaluation.
+        noted: called with notes for the user: an unused checkpoint, a damaged log.
 
     Raises:
         Interrupted: after SIGTERM or Ctrl-C.
-        BadInput: for what cannot be trained, runs of another config in `out`, and while another process trains in it.
+        BadInput: if a variant cannot be trained, `out` has runs of another config, or
+            another process trains in it.
     """
     with locked(Path(config.out)):
         return _tying(config, seeds, told or (lambda name, step: None), noted or (lambda note: None))
@@ -118,7 +119,7 @@ def _tying(
     ledgers = {name: read(_values(one), {}) for name, one in kinds.items()}
     memories = {
         name: predicted_memory(one, ledgers[name]).total for name, one in kinds.items()
-    }  # refused before a step
+    }  # fail before the first step
     variants = []
     for name, one in kinds.items():
         runs = []
@@ -133,7 +134,7 @@ def _tying(
 
 
 def _run(config: TrainConfig, told: Callable[[str, int], None], noted: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Step, validation loss and likeness at each evaluation."""
+    """Return step, validation loss and cosine of each evaluation."""
     run, out = prepared(config, resume="auto"), Path(config.out)
     try:
         for note in (*(f"{path} is not whole and was not used" for path in run.torn), *run.notes):
@@ -151,7 +152,7 @@ def _run(config: TrainConfig, told: Callable[[str, int], None], noted: Callable[
 
 
 def _evaluations(config: TrainConfig) -> list[dict[str, Any]]:
-    """What the log of a run that has ended says of each of them; steps that were done in an earlier process are there alone."""
+    """Return all evaluations from a finished run's log, which includes earlier processes'."""
     out = Path(config.out)
     found = {line["step"]: line for line in read_log(out / LOG) if line["kind"] == "evaluated"}
     moments = []
@@ -167,7 +168,7 @@ def _evaluations(config: TrainConfig) -> list[dict[str, Any]]:
 
 
 def _cosine(decoder: Decoder) -> float:
-    """Of each row of the embedding with that of the head, on average."""
+    """Return the mean cosine of the rows of embedding and head."""
     rows = decoder.embedding.weight.detach(), decoder.head.weight.detach()
     return float(nn.functional.cosine_similarity(*rows).mean())
 
@@ -184,7 +185,7 @@ def _point(config: TrainConfig, moments: Sequence[Mapping[str, Any]]) -> Point:
 
 
 def _vocabulary(config: TrainConfig) -> int:
-    """Entries of the tokenizer; the tokens are made on the way."""
+    """Return the size of the tokenizer's vocabulary; makes the tokens if needed."""
     corpus = corpus_of(
         config.data,
         tokenizer=config.tokenizer,
@@ -204,7 +205,7 @@ def _values(config: TrainConfig) -> Mapping[str, Any]:
 
 
 def _as_large_as(wanted: TrainConfig, other: TrainConfig) -> TrainConfig:
-    """`other` made as large as `wanted`: the width that comes nearest, with heads of an even size, then the MLP's."""
+    """Return `other` with nearly the parameters of `wanted`: scale the width, then the MLP."""
     widest, inner, heads = (int(other.model[key]) for key in SIZES)
     total = read(_values(wanted), {}).total
 

@@ -1,6 +1,6 @@
-"""Which parameters are decayed: every trainable storage exactly once, a tied one too.
+"""Optimizer groups: every trainable storage exactly once, split by weight decay.
 
-Weights of matrix products are; biases, norms and learned positions are not. Token embedding and head are as one is told:
+Matrices are decayed; biases, norms and learned positions are not. Token embedding and head are
 decayed, as in the GPT papers and nanoGPT, unless `decay_embedding` is False.
 """
 
@@ -21,23 +21,23 @@ VOCABULARY = ("token_embedding", "head")
 
 @dataclass(frozen=True)
 class Groups:
-    """The trainable parameters of a model in groups for an optimizer, and what is in them."""
+    """The trainable parameters of a model, in groups for an optimizer."""
 
     decayed: dict[str, nn.Parameter]  # matrices of the layers
     vocabulary: dict[str, nn.Parameter]  # token embedding and head
     plain: dict[str, nn.Parameter]  # biases, norms, positions
     weight_decay: float
     decay_embedding: bool
-    tied: tuple[str, ...] = ()  # the names of the tied matrix
+    tied: tuple[str, ...] = ()  # names of the tied matrix
 
     def lists(self) -> list[dict[str, Any]]:
-        """As a `torch.optim` optimizer takes them."""
+        """Return the parameter groups for a `torch.optim` optimizer."""
         decay = self.weight_decay
         pairs = [(self.decayed, decay), (self.vocabulary, decay if self.decay_embedding else 0.0), (self.plain, 0.0)]
         return [{"params": list(group.values()), "weight_decay": rate} for group, rate in pairs if group]
 
     def summary(self) -> list[str]:
-        """A line for each group: what it holds, and its decay."""
+        """Return one line per group: its size and weight decay."""
 
         def line(what: str, group: dict[str, nn.Parameter], decay: float) -> str:
             count = sum(parameter.numel() for parameter in group.values())
@@ -53,10 +53,16 @@ class Groups:
 
 
 def optimizer_groups(model: nn.Module, weight_decay: float, *, decay_embedding: bool = True) -> Groups:
-    """The trainable parameters of a model, each once.
+    """Return the trainable parameters of a model in groups, each Parameter once.
+
+    Args:
+        model: a module, wrapped or not.
+        weight_decay: weight decay of the decayed groups.
+        decay_embedding: whether token embedding and head are decayed.
 
     Raises:
-        BadInput: where two Parameters share memory: each step would update it twice, with half the gradient each.
+        BadInput: if two Parameters share memory: each step would update it twice, with half
+            the gradient each.
     """
     for (one, other), relation in sharing(places_of(model)).items():
         if relation == "aliased":

@@ -1,9 +1,9 @@
-"""One run at a time in a folder: a lock of the operating system, which ends with the process that holds it.
+"""Lock a run's folder for one process, with an operating system lock.
 
-    run/.lock       who holds it: process, host, since when
+    run/.lock       process and host of the holder, time of the lock
 
-The kernel releases the lock when the process ends, also after `kill -9`. The file alone locks nothing: one that a killed
-run left is taken over. Commands that only read take no lock.
+The kernel releases the lock when the process ends, also after `kill -9`. The file alone locks
+nothing: a file left by a killed run is taken over. Commands that only read take no lock.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 NAME = ".lock"
-_LARGEST = 4096  # bytes that a holder writes at most
-_TRIES = 100  # a holder that ends may remove the file between our opening and locking it
-_BUSY = (errno.EAGAIN, errno.EACCES)  # what flock says of a file that is locked; other errors say that it cannot lock
+_LARGEST = 4096  # bytes: a holder's entry is cut to this
+_TRIES = 100  # an ending holder may remove the file between open and lock
+_BUSY = (errno.EAGAIN, errno.EACCES)  # errors of flock on a locked file; other errors: no locks here
 
 
 @dataclass
 class _Holder:
-    """A process of ours that holds a folder."""
+    """A folder that this process holds."""
 
-    process: int  # a forked process inherits this table, but holds nothing
-    descriptor: int  # of the lock's file
+    process: int  # a forked child inherits this table, but holds nothing
+    descriptor: int  # of the lock file
     times: int = 0
 
 
@@ -46,13 +46,14 @@ _held: dict[str, _Holder] = {}  # by folder
 
 @contextmanager
 def locked(folder: Path) -> Iterator[str]:
-    """Hold a folder, which is made where it is missing. A second run of the same process may enter too.
+    """Lock a folder, creating it if needed. Several runs of one process may share the lock.
 
     Yields:
-        Why nothing is locked, where the system or the disk has no locks; "" where it is.
+        Why the folder is not locked, if the system or disk has no locks; else "".
 
     Raises:
-        BadInput: where another process holds it, with its number, host and since when; where it cannot be written.
+        BadInput: if another process holds the lock (names process, host and time), or the
+            folder is not writable.
     """
     key = os.path.realpath(folder)
     holder = _held.get(key)
@@ -75,12 +76,12 @@ def _leave(key: str, holder: _Holder, path: Path) -> None:
         return
     del _held[key]
     with suppress(OSError):
-        path.unlink()  # while it is still locked: whoever locks it afterwards sees that it has no name any more
+        path.unlink()  # removed while locked: the next holder sees that its file has no name and retries
     os.close(holder.descriptor)
 
 
 def _taken(folder: Path) -> tuple[int | None, str]:
-    """The file that is locked now; or None, and why there is no lock."""
+    """Return the descriptor of the locked file; or None, and why there is no lock."""
     if fcntl is None:
         return None, f"{folder} is not locked, this system has no flock: start no second run in it"
     path = folder / NAME
@@ -105,7 +106,7 @@ def _taken(folder: Path) -> tuple[int | None, str]:
 
 
 def _opened(path: Path) -> int:
-    """The lock's file, made where it is missing; neither a link is followed nor a pipe waited for."""
+    """Open the lock file, or create it; do not follow links or wait for pipes."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +122,7 @@ def _opened(path: Path) -> int:
 
 
 def _is_named(descriptor: int, path: Path) -> bool:
-    """Whether the file still has its name: a holder that ended may have removed it."""
+    """Return whether the file still has its name: an ending holder may have removed it."""
     try:
         named = path.stat(follow_symlinks=False)
     except OSError:
@@ -130,7 +131,7 @@ def _is_named(descriptor: int, path: Path) -> bool:
 
 
 def _sign(descriptor: int) -> None:
-    """Write who holds it; on a full disk the lock holds without a name."""
+    """Write the holder into the file; if the disk is full, the lock holds without it."""
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     said = json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": since})
     with suppress(OSError):
@@ -139,7 +140,7 @@ def _sign(descriptor: int) -> None:
 
 
 def _holder(descriptor: int) -> str:
-    """Who wrote the file, in words; it may hold anything."""
+    """Return the holder in words; the file's content is not trusted."""
     try:
         said = json.loads(os.pread(descriptor, _LARGEST, 0))
         process, host, since = (said[key] for key in ("process", "host", "since"))

@@ -1,4 +1,4 @@
-"""What a run leaves behind of its way: a line of JSON for each event, and what other tools want to see."""
+"""The log of a run: `log.jsonl`, and TensorBoard and Weights & Biases if asked."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from tallystick.sources.run_folder import LOG
 from tallystick.training.config import TrainConfig
 from tallystick.training.state import Event
 
-WANDB_ID = "wandb.id"  # of the run there, which a run that goes on goes on with
-LARGEST, LONGEST_LINE = 1 << 30, 1 << 20  # bytes that are read of a log, and of a line of it
-MOST = 1 << 63  # of a finite number in it: beyond, it cannot be drawn
-DRAWN = {"step": ("loss", "speed"), "evaluated": ("loss",)}  # what each line of these kinds has
+WANDB_ID = "wandb.id"  # file with the W&B run id, for resuming
+LARGEST, LONGEST_LINE = 1 << 30, 1 << 20  # limits in bytes, of the log and of one line
+MOST = 1 << 63  # largest finite number that can be plotted
+DRAWN = {"step": ("loss", "speed"), "evaluated": ("loss",)}  # numbers that each line of a kind must have
 
 Writer = Callable[[Event], None]
 
 
 @contextmanager
 def logging(config: TrainConfig, start: int) -> Iterator[Writer]:
-    """What takes in every event of a run: `log.jsonl`, and TensorBoard and Weights & Biases where the config asks.
+    """Yield a function that logs an event to `log.jsonl`, TensorBoard and Weights & Biases.
 
     Args:
-        config: of the run.
-        start: the step that it begins at. Lines of steps after it, of a run that went on and was cut off, are dropped.
+        config: config of the run; it says which of the two are used.
+        start: the step at which the run starts. Later lines, from before a resume, are dropped.
     """
     out = Path(config.out)
     with ExitStack() as stack:
@@ -55,7 +55,7 @@ def logging(config: TrainConfig, start: int) -> Iterator[Writer]:
 
 
 def refuse_missing(config: TrainConfig) -> None:
-    """Refuse a run that is to be logged with what is not installed, before anything is computed."""
+    """Raise BadInput if a logger's package is not installed, before anything is computed."""
     if config.tensorboard:
         _summary_writer()
     if config.wandb:
@@ -63,16 +63,16 @@ def refuse_missing(config: TrainConfig) -> None:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Every whole line of a log; a damaged one is left out.
+    """Return every complete line of a log; damaged lines are skipped.
 
     Raises:
-        BadInput: for what is no regular file, and one that is too large for a log.
+        BadInput: if the path is not a regular file, or is too large for a log.
     """
     return [event for _, event in _events(path) if event is not None]
 
 
 def damage_in(path: Path) -> str:
-    """What is wrong with a log in one line, or "". A last line that was cut off is not: a killed run leaves it so."""
+    """Return the damage of a log in one line, or ""; an incomplete last line is normal."""
     damaged = [number for number, (_, event) in enumerate(_events(path), start=1) if event is None]
     if not damaged:
         return ""
@@ -81,7 +81,7 @@ def damage_in(path: Path) -> str:
 
 
 def _events(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
-    """Each line, and the event in it; None where it is damaged."""
+    """Yield each line with its event; None if it is damaged."""
     if not os.path.lexists(path) or (path.is_file() and not path.stat().st_size):
         return
     file, size = open_regular(path)
@@ -93,7 +93,7 @@ def _events(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
         while line := file.readline(LONGEST_LINE):
             if line.endswith(b"\n"):
                 yield line, _event(line)
-            elif len(line) < LONGEST_LINE:  # the last one, which a killed run cuts off
+            elif len(line) < LONGEST_LINE:  # the last line, cut off in a killed run
                 event = _event(line)
                 if event is not None:
                     yield line + b"\n", event
@@ -104,7 +104,7 @@ def _events(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """The event of a line, with the numbers that are drawn of its kind; None for anything else."""
+    """Return a line's event if it has all numbers of its kind, else None."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -122,7 +122,9 @@ def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
     kept = (line for line, event in _events(path) if event is not None and event["step"] <= start)
     write_file(path, kept)
     try:
-        file = stack.enter_context(path.open("ab", buffering=0))  # nothing is left to write when the disk is full
+        file = stack.enter_context(
+            path.open("ab", buffering=0)
+        )  # unbuffered: nothing is left to write if the disk is full
     except OSError as error:
         raise BadInput(f"{path} could not be written: {error.strerror or error}", code="unwritable") from None
 
@@ -140,7 +142,7 @@ def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
 
 
 def _append(descriptor: int, content: bytes) -> None:
-    """Write all of it: a disk may take a part, and say only at the next call that it is full."""
+    """Write all bytes: a full disk may take a part and fail only at the next call."""
     while content:
         content = content[os.write(descriptor, content) :]
 
@@ -154,7 +156,7 @@ def _tensorboard(stack: ExitStack, out: Path, start: int) -> Writer:
         )
 
     try:
-        board = _summary_writer()(folder, purge_step=start + 1)  # what came after is drawn anew
+        board = _summary_writer()(folder, purge_step=start + 1)  # later points are drawn again
     except OSError as error:
         raise refusal(error) from None
     stack.callback(board.close)
@@ -174,7 +176,7 @@ def _wandb(stack: ExitStack, config: TrainConfig, start: int) -> Writer:
     name = _remembered(remembered) if start else secrets.token_hex(4)
     try:
         run = wandb.init(project=config.wandb, dir=config.out, config=asdict(config), id=name, resume="allow")
-    except wandb.Error as error:  # no login, a name that cannot be
+    except wandb.Error as error:  # no login, or an invalid name
         raise BadInput(f"wandb = {quoted(config.wandb)}: {str(error).splitlines()[0]}", code="bad-value") from None
     write_file(remembered, name.encode())
     stack.push(lambda kind, error, trace: run.finish(exit_code=int(error is not None)))
@@ -187,7 +189,7 @@ def _wandb(stack: ExitStack, config: TrainConfig, start: int) -> Writer:
 
 
 def _remembered(path: Path) -> str:
-    """The run's name there, or a new one where the file holds none."""
+    """Return the W&B run id in the file, or a new one if there is none."""
     name = read_text(path).strip() if path.exists() else ""
     return name if re.fullmatch(r"[0-9a-zA-Z_-]{1,64}", name) else secrets.token_hex(4)
 

@@ -1,4 +1,4 @@
-"""The most memory that a run has held, beside what was there before it."""
+"""Measure the peak memory of a run, less what was in use before it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class Peak:
-    """Of a CUDA device as its allocator counts, or of this process as Linux counts; elsewhere it is not known."""
+    """Peak memory of a CUDA device's allocator, or of this process on Linux; else unknown."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -20,14 +20,14 @@ class Peak:
             torch.cuda.reset_peak_memory_stats(device)
             return
         try:
-            _CLEAR.write_text("5")  # the high-water mark begins anew
+            _CLEAR.write_text("5")  # resets the high-water mark
             self._before = _kilobytes("VmRSS") * 1024
         except OSError:
             self._before = -1
 
     @property
     def bytes(self) -> int | None:
-        """Held at most since this began, less what was held then."""
+        """Peak in bytes since creation; of a process, less what it held then. None if unknown."""
         if self._device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(self._device))
         return None if self._before < 0 else _kilobytes("VmHWM") * 1024 - self._before

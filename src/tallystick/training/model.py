@@ -1,4 +1,4 @@
-"""The decoder that a run trains."""
+"""Build or load the decoder that a run trains."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from tallystick.models.config import DecoderConfig
 from tallystick.models.decoder import Decoder
 from tallystick.training.config import TrainConfig
 
-SOME = 257  # entries of a vocabulary that is not known yet
+SOME = 257  # vocabulary size while the tokenizer's is unknown
 
 
 def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
-    """With the weights of a checkpoint, or with new ones, drawn from the config's seed.
+    """Return the decoder with pretrained weights, or with new ones from the config's seed.
 
     Args:
-        config: of the run.
-        vocabulary: entries of the tokenizer; the embedding gets as many rows where the config does not say more.
+        config: config of the run.
+        vocabulary: size of the tokenizer's vocabulary; the default number of embedding rows.
 
     Raises:
-        BadInput: where the embedding has fewer rows than the tokenizer has entries, or fewer positions than a sequence.
+        BadInput: if the embedding has fewer rows than the vocabulary, or the model fewer
+            positions than a sequence.
     """
     if config.pretrained:
         from tallystick.models.checkpoint import load_pretrained
@@ -48,21 +49,21 @@ def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
 
 
 def config_of_model(config: TrainConfig, vocabulary: int = SOME) -> DecoderConfig:
-    """What a new decoder is made of.
+    """Return the config of a new decoder.
 
     Args:
-        config: of the run.
-        vocabulary: entries of the tokenizer, where they are known.
+        config: config of the run.
+        vocabulary: size of the tokenizer's vocabulary, if known.
 
     Raises:
-        BadInput: for a model that cannot be, and fewer positions than a sequence.
+        BadInput: if the model's config is invalid, or has fewer positions than a sequence.
     """
     source: Any = config.source
-    if source in families.known() and source != "gpt2":  # a model type alone; gpt2 is a preset, too
+    if source in families.known() and source != "gpt2":  # a model type without config; gpt2 is a preset too
         source = {"model_type": source}
     try:
         found = families.config_of(source, **{"vocab_size": vocabulary, **config.model})
-    except BadInput as error:  # whose words for a dictionary are not the user's, who has a table
+    except BadInput as error:  # the user wrote a TOML table, not a dictionary
         raise BadInput(str(error).replace("the dictionary: ", "model."), code=error.code) from None
     _refuse_long(config, found)
     return found

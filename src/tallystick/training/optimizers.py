@@ -1,4 +1,4 @@
-"""The optimizers of a run: AdamW, or Muon for the matrices of the layers and AdamW for the rest."""
+"""Optimizers: AdamW, or Muon for the layers' matrices and AdamW for the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MUON: Any = getattr(torch.optim, "Muon", None)  # since torch 2.9
 
 
 def refuse_missing(config: TrainConfig) -> None:
-    """Refuse an optimizer that this PyTorch does not have, before anything is made ready for it."""
+    """Raise BadInput if this PyTorch lacks the optimizer, before anything is prepared."""
     if config.optimizer == "muon" and MUON is None:
         raise BadInput(
             f"optimizer = 'muon' needs torch 2.9 or newer; this is {torch.__version__}: pip install -U 'torch>=2.9'",
@@ -24,9 +24,17 @@ def refuse_missing(config: TrainConfig) -> None:
 
 
 def optimizers_of(config: TrainConfig, model: nn.Module) -> tuple[list[torch.optim.Optimizer], Groups]:
-    """What steps the parameters of a model, and the groups that they are in.
+    """Return the optimizers for a model's parameters, and the parameter groups.
 
-    Muon (Jordan et al. 2024) makes each update orthogonal. Stacked experts are no matrix and stay with AdamW.
+    Muon (Jordan et al. 2024) orthogonalises updates. Stacked expert weights are 3-D, not
+    matrices, so AdamW updates them.
+
+    Args:
+        config: config of the run.
+        model: the decoder, before the first step.
+
+    Raises:
+        BadInput: if two Parameters share memory.
     """
     groups = optimizer_groups(model, config.weight_decay, decay_embedding=config.decay_embedding)
     lists, found = groups.lists(), list[torch.optim.Optimizer]()
@@ -45,12 +53,12 @@ def optimizers_of(config: TrainConfig, model: nn.Module) -> tuple[list[torch.opt
 
 
 def kept_by(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Any]:
-    """What an optimizer keeps of a parameter after its first step, as zeros: to be filled from a checkpoint."""
+    """Return the state that an optimizer keeps per parameter, as zeros to be filled."""
 
     def like() -> Tensor:
         return torch.zeros_like(parameter).detach()
 
     if MUON is not None and isinstance(optimizer, MUON):
         return {"momentum_buffer": like()}
-    step = torch.zeros((), device=parameter.device)  # where the fused kernel counts
+    step = torch.zeros((), device=parameter.device)  # on the device, as the fused kernel needs
     return {"step": step, "exp_avg": like(), "exp_avg_sq": like()}

@@ -1,4 +1,4 @@
-"""What a run will be, told before its first step: what the ledger counts, and what memory it predicts."""
+"""The plan of a run, made before its first step: parameters, data, predicted memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tallystick.training.run import SHORTEST, Run
 
 @dataclass(frozen=True)
 class Plan:
-    """Figures of a run."""
+    """Figures of a run before its first step."""
 
     parameters: int  # unique
     ties: tuple[tuple[str, ...], ...]
@@ -29,24 +29,24 @@ class Plan:
     validation_tokens: int
     vocabulary: int  # entries of the tokenizer
     ranks: int
-    step: int  # where it begins
+    step: int  # step at which it starts
     steps: int
-    torn: tuple[str, ...]  # checkpoints that were not whole
-    notes: tuple[str, ...]  # of a log that is damaged, a folder that cannot be locked
-    flops_per_token: int | None  # forward and backward
-    peak_flops: float | None  # a second, of a large product on this device
+    torn: tuple[str, ...]  # incomplete checkpoints
+    notes: tuple[str, ...]  # e.g. a damaged log, a folder that cannot be locked
+    flops_per_token: int | None  # forward and backward pass
+    peak_flops: float | None  # per second, measured with a large matrix product
     predicted: Memory | None
-    why_not: str  # why no memory is predicted
+    why_not: str  # why no memory is predicted; "" if it is
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         values = {**vars(self), "predicted_bytes": self.predicted.total if self.predicted else None}
         del values["predicted"]
         return values
 
 
 def plan_of(run: Run) -> Plan:
-    """What a prepared run will be."""
+    """Return the plan of a prepared run."""
     config = run.config
     ledger = read(run.decoder.config.origin, {})
     predicted, why_not, flops = None, "", None
@@ -75,7 +75,16 @@ def plan_of(run: Run) -> Plan:
 
 
 def predicted_memory(config: TrainConfig, ledger: Ledger, *, ranks: int = 1) -> Memory:
-    """What one rank holds as it trains the model of that ledger; `BadInput` where that is not known of it."""
+    """Predict the training memory of one rank.
+
+    Args:
+        config: config of the run.
+        ledger: ledger of the model.
+        ranks: number of ranks.
+
+    Raises:
+        BadInput: if the memory of this model cannot be predicted.
+    """
     return memory(
         ledger,
         mode="training",
@@ -92,7 +101,13 @@ def predicted_memory(config: TrainConfig, ledger: Ledger, *, ranks: int = 1) -> 
 
 
 def peak_flops(device: torch.device, dtype: torch.dtype, size: int = 2048) -> float:
-    """Floating-point operations a second of the best of a few products of two square matrices on this device."""
+    """Measure the FLOPs per second of a product of two square matrices, the best of a few.
+
+    Args:
+        device: where to compute.
+        dtype: dtype of the matrices.
+        size: their number of rows.
+    """
     one = torch.randn(size, size, device=device).to(dtype)
     best = math.inf
     for _ in range(4):

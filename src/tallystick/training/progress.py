@@ -1,4 +1,4 @@
-"""How far a run has come, as a checkpoint's `progress.json` says it."""
+"""The progress of a run, stored in a checkpoint's `progress.json`."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ LARGEST_STEP = 10**12
 
 @dataclass
 class Progress:
-    """Steps taken, and the data that they were taken on."""
+    """Steps taken, and the identity of the data."""
 
-    step: int = 0  # the data of the next step follows from it
-    data: dict[str, list[Any]] = field(default_factory=dict)  # tokens and their digest; {} of a version that said none
+    step: int = 0  # determines the next batch
+    data: dict[str, list[Any]] = field(
+        default_factory=dict
+    )  # token count and digest of each split; {} from an older version
 
 
 def write_progress(folder: Path, progress: Progress, config: TrainConfig, corpus: Corpus, ranks: int) -> None:
-    """Write how far a run has come, and its config."""
+    """Write a run's progress and config to a folder."""
     values = {"step": progress.step, "data": corpus.identity, "ranks": ranks, "config": asdict(config)}
     (folder / PROGRESS).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def read_progress(folder: Path) -> tuple[Progress, dict[str, Any]]:
-    """What a checkpoint says of its run, and the run's config with the model's keys as ``model.KEY``.
+    """Return a checkpoint's progress and config, with the model's keys as ``model.KEY``.
 
     Raises:
-        BadInput: for a file of another form, and a step that no run takes.
+        BadInput: if the file has another structure, or an impossible step.
     """
     path = folder / PROGRESS
     values = read_json(path)
@@ -53,7 +55,7 @@ def read_progress(folder: Path) -> tuple[Progress, dict[str, Any]]:
 
 
 def flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    """With the model's keys as ``model.KEY``."""
+    """Return a config with the model's keys as ``model.KEY``."""
     model = {f"model.{key}": value for key, value in config["model"].items()}
     return {**{key: value for key, value in config.items() if key != "model"}, **model}
 

@@ -1,7 +1,7 @@
-"""The processes that train together: one, unless ``torchrun`` started more.
+"""The ranks of a run: one process, or several started by ``torchrun``, with DDP or FSDP.
 
-Each rank reads its share of every batch. Data parallel (``ddp``) each holds all weights and they average their
-gradients; fully sharded (``fsdp``) each holds a slice of every tensor.
+Each rank reads its share of every batch. With ``ddp`` each rank holds all weights and the
+gradients are averaged. With ``fsdp`` each rank holds a slice of every tensor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tallystick.models.decoder import Decoder
 
 @dataclass(frozen=True)
 class Ranks:
-    """How many there are, which of them this one is, and where it computes."""
+    """The number of ranks, this process's rank, and its device."""
 
     count: int
     rank: int
@@ -30,11 +30,11 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this one writes what is written once."""
+        """Whether this rank writes files that are written once."""
         return self.rank == 0
 
     def mean(self, value: Tensor) -> float:
-        """Of a scalar, over all ranks."""
+        """Return the mean of a scalar over all ranks."""
         if self.count > 1:
             value = value.clone()
             distributed.all_reduce(value)
@@ -42,7 +42,7 @@ class Ranks:
         return float(value)
 
     def any(self, flag: bool) -> bool:
-        """Whether it holds on any rank."""
+        """Return whether a flag is set on any rank."""
         if self.count == 1:
             return flag
         seen = torch.tensor(int(flag), device=self.device)
@@ -50,16 +50,16 @@ class Ranks:
         return bool(seen)
 
     def wait(self) -> None:
-        """Until all ranks are here."""
+        """Wait for all ranks."""
         if self.count > 1:
             distributed.barrier()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What fails on one rank fails on all: none waits for a rank that has ended.
+        """Let all ranks fail if one fails in the block, so that none waits for it.
 
         Raises:
-            BadInput: on the ranks on which nothing failed.
+            BadInput: on the ranks that did not fail themselves.
         """
         try:
             yield
@@ -71,7 +71,7 @@ class Ranks:
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """The first rank does it, and the others when it is done."""
+        """Run the block on the first rank, and then on the others."""
         if not self.first:
             with self.together():
                 pass
@@ -82,19 +82,24 @@ class Ranks:
                 pass
 
     def wrapped(self, decoder: Decoder, sharding: str) -> nn.Module:
-        """The decoder as all ranks call it together."""
+        """Return the decoder wrapped for training on all ranks.
+
+        Args:
+            decoder: changed in place by FSDP.
+            sharding: ``"ddp"`` or ``"fsdp"``.
+        """
         if self.count == 1:
             return decoder
         if sharding == "ddp":
             return nn.parallel.DistributedDataParallel(decoder)
         for layer in decoder.layers:
             fully_shard(layer)
-        fully_shard(decoder)  # embedding, final norm and head in one unit: a tied pair is sharded once
+        fully_shard(decoder)  # embedding, final norm and head in one FSDP unit: a tied pair is sharded once
         return decoder
 
     def synchronising(self, model: nn.Module, now: bool) -> AbstractContextManager[Any]:
-        """Average the gradients of a part of the batch with the other ranks' only where it is the last one."""
-        model = getattr(model, "_orig_mod", model)  # that which torch.compile wraps
+        """Average gradients over ranks only in the last part of a batch, when `now` is true."""
+        model = getattr(model, "_orig_mod", model)  # unwrap torch.compile
         if self.count == 1:
             return nullcontext()
         if isinstance(model, FSDPModule):
@@ -105,22 +110,26 @@ class Ranks:
         return nullcontext()
 
     def settle(self, decoder: nn.Module) -> None:
-        """Have every rank hold its slices alone again: a forward pass without a backward one leaves some gathered."""
+        """Reshard FSDP modules: after a forward without backward some stay gathered."""
         for module in decoder.modules():
             if isinstance(module, FSDPModule):
                 module.reshard()
 
     def share(self, rows: int) -> slice:
-        """The rows of a batch that are this rank's."""
+        """Return this rank's slice of a batch's rows."""
         each = rows // self.count
         return slice(self.rank * each, (self.rank + 1) * each)
 
 
 def ranks_of(device: str, *, batch: int) -> Ranks:
-    """Those that ``torchrun`` started, joined; or this process alone.
+    """Return the ranks that ``torchrun`` started, with the process group joined; or one rank.
+
+    Args:
+        device: device name, or ``auto``.
+        batch: sequences that the ranks share; a multiple of their number.
 
     Raises:
-        BadInput: where the device is not there, or the ranks do not divide `batch`.
+        BadInput: if the device is not available, or the ranks do not divide `batch`.
     """
     where = device_of(device)
     joined = distributed.is_initialized()
@@ -141,12 +150,16 @@ def ranks_of(device: str, *, batch: int) -> Ranks:
 
 
 def device_of(word: str) -> torch.device:
-    """``auto`` is the first accelerator, or the CPU."""
+    """Return a device by name; ``auto`` is CUDA if available, else the CPU.
+
+    Raises:
+        BadInput: if PyTorch does not have the device here.
+    """
     if word == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(word)
-        torch.ones(1, device=device).item()  # meta has devices, and no values
+        torch.ones(1, device=device).item()  # the meta device holds no values
     except (RuntimeError, AssertionError):
         found = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
         raise BadInput(

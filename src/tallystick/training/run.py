@@ -1,10 +1,10 @@
-"""A training run: what it needs, made ready once, and its steps, one after another.
+"""A training run: prepare everything once, then train step by step and yield events.
 
     run = prepared(configured({"preset": "nano"}, {}, where="the call"))
     for event in run.events():
         print(event)
 
-Whoever asks for the next event decides what to show of it; the run itself writes its log and its checkpoints.
+The run writes its checkpoints; the caller decides which events to show and to log.
 """
 
 from __future__ import annotations
@@ -48,30 +48,30 @@ from tallystick.training.ranks import Ranks, ranks_of
 from tallystick.training.schedule import rate
 from tallystick.training.state import Event, RunState
 
-SHORTEST = 1e-9  # seconds: a clock that stands still makes no rate infinite
+SHORTEST = 1e-9  # seconds: a clock that does not advance gives no infinite rate
 
 
 class Diverged(RuntimeError):
-    """The loss or a gradient is no number any more; the message names the step and the tensor."""
+    """The loss or a gradient is NaN or infinite; the message names the step and the tensor."""
 
 
 @dataclass
 class Run(RunState):
-    """All that a run needs, ready."""
+    """Everything that a training run needs, ready to train."""
 
     groups: Groups
     peak: Peak
-    torn: list[Path] = field(default_factory=list)  # checkpoints that were not whole, and not used
+    torn: list[Path] = field(default_factory=list)  # incomplete checkpoints, which were not used
     notes: list[str] = field(default_factory=list)  # what the user should know before the first step
-    held: ExitStack = field(default_factory=ExitStack)  # the lock of its folder
+    held: ExitStack = field(default_factory=ExitStack)  # holds the lock of the run's folder
     _asked_to_stop: bool = False
 
     def close(self) -> None:
-        """Release the folder, where another process may train then. A run that is no longer used does it by itself."""
+        """Release the folder for other processes; garbage collection of the run does so too."""
         self.held.close()
 
     def events(self) -> Iterator[Event]:
-        """Train to the end, or until a signal asks to stop; then the run is saved as it stands."""
+        """Train to the end, or until a signal asks to stop; save a checkpoint then."""
         config, progress = self.config, self.progress
         with self._listening():
             began, tokens = time.perf_counter(), 0
@@ -93,7 +93,7 @@ class Run(RunState):
                 stopping = self.ranks.any(self._asked_to_stop)
                 if last or stopping or (config.save_every and progress.step % config.save_every == 0):
                     yield self._event("saved", path=str(save(self)))
-                    began, tokens = time.perf_counter(), 0  # the speed is that of steps alone
+                    began, tokens = time.perf_counter(), 0  # the speed counts training steps only
                 if stopping and not last:
                     yield self._event("stopped")
                     return
@@ -104,11 +104,11 @@ class Run(RunState):
 
     @property
     def _rate(self) -> float:
-        """The learning rate of the step that was taken last."""
+        """Learning rate of the last step taken."""
         return self.config.learning_rate * rate(self.config, self.progress.step - 1)
 
     def _step(self) -> tuple[Tensor, Tensor]:
-        """One optimizer step over the whole batch; returns its mean loss on this rank and the gradients' norm."""
+        """Take one optimizer step; return this rank's mean loss and the gradients' norm."""
         config, parts = self.config, self.config.accumulate
         total = torch.zeros((), device=self.ranks.device)
         for part in range(parts):
@@ -132,11 +132,11 @@ class Run(RunState):
         return total, norm
 
     def evaluate(self) -> dict[str, float]:
-        """The mean loss over the first batches of the validation text, and bits per byte of it."""
+        """Return the mean loss over the first validation batches, and bits per byte."""
         self.model.eval()
         total = torch.zeros((), device=self.ranks.device)
         held = self.corpus.validation.batches(self.config.batch, self.config.sequence)
-        count = max(1, min(self.config.eval_batches, held))  # a text too short for one batch comes in it again
+        count = max(1, min(self.config.eval_batches, held))  # a text shorter than one batch is repeated in it
         for number in range(count):
             for part in range(self.config.accumulate):
                 inputs, targets = self._batch(self.corpus.validation, number, part, shuffled=False)
@@ -148,7 +148,7 @@ class Run(RunState):
         return {"loss": loss, "bits_per_byte": self.corpus.validation.bits_per_byte(loss)}
 
     def sample(self, tokens: int = 100) -> str:
-        """What the model writes after the prompt of the config."""
+        """Return text that the model generates after the config's prompt."""
         tokenizer, context = self.corpus.tokenizer, self.decoder.config.context
         prompt = tokenizer.encode(self.config.sample_prompt) or list(tokenizer.begin or tokenizer.between or (0,))
         prompt = prompt[1 - context :]
@@ -163,7 +163,7 @@ class Run(RunState):
         return tokenizer.decode(prompt + ids)
 
     def _batch(self, tokens: Tokens, number: int, part: int, *, shuffled: bool = True) -> tuple[Tensor, Tensor]:
-        """The rows of a part of a batch that are this rank's."""
+        """Return this rank's rows of one part of a batch."""
         config = self.config
         seed = config.seed if shuffled else None
         inputs, targets = tokens.batch(
@@ -179,7 +179,7 @@ class Run(RunState):
         return context
 
     def _what_diverged(self, loss: Tensor) -> str:
-        """The step, and the first tensor that is no number: the loss, or a gradient by its parameter's name."""
+        """Return the step and the first non-finite tensor: the loss, or a parameter's gradient."""
         bad = [
             name
             for name, one in self.decoder.named_parameters()
@@ -190,12 +190,12 @@ class Run(RunState):
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
-        """SIGTERM and Ctrl-C ask the run to stop after the step that it is in."""
+        """Let SIGTERM and Ctrl-C stop the run after its current step."""
 
         def ask(number: int, frame: object) -> None:
             self._asked_to_stop = True
 
-        if threading.current_thread() is not threading.main_thread():  # where Python allows no handlers
+        if threading.current_thread() is not threading.main_thread():  # Python allows signal handlers only there
             yield
             return
         before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -207,15 +207,16 @@ class Run(RunState):
 
 
 def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
-    """Everything that a run needs, checked: ranks, data, model, optimizers, and what was saved before.
+    """Prepare and check ranks, data, model and optimizers, and restore a checkpoint if asked.
 
     Args:
-        config: of the run.
-        resume: ``"never"`` begins anew, and refuses a folder that holds checkpoints; ``"auto"`` goes on from the newest
-            whole checkpoint, if there is one; a path goes on from that one.
+        config: config of the run.
+        resume: ``"never"`` starts anew, and refuses a folder with checkpoints. ``"auto"``
+            resumes from the newest complete checkpoint, if there is one. A path resumes from
+            that checkpoint.
 
     Raises:
-        BadInput: for whatever is wrong before the first step.
+        BadInput: for anything that is wrong before the first step.
     """
     ranks = ranks_of(config.device, batch=config.batch // config.accumulate)
     out = Path(config.out)
@@ -229,7 +230,7 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
         with ranks.together():
             refuse_missing(config)
             if not config.pretrained:
-                config_of_model(config)  # refused before any text is read
+                config_of_model(config)  # fail before any text is read
             start, torn = latest(out) if resume in ("never", "auto") else (Path(resume), [])
             if resume == "never" and (start or torn):
                 raise BadInput(
@@ -247,7 +248,7 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
 
 
 def _ready(config: TrainConfig, ranks: Ranks, start: Path | None) -> Run:
-    """Data, model and optimizers, as they are at a checkpoint, or new."""
+    """Return the run with data, model and optimizers, new or restored from a checkpoint."""
     with ranks.first_alone():
         corpus = corpus_of(
             config.data,
@@ -263,7 +264,7 @@ def _ready(config: TrainConfig, ranks: Ranks, start: Path | None) -> Run:
     decoder.recompute = config.recompute
     model = ranks.wrapped(decoder, config.sharding)
     optimizers, groups = optimizers_of(config, decoder)
-    torch.manual_seed(config.seed + ranks.rank)  # of dropout
+    torch.manual_seed(config.seed + ranks.rank)  # for dropout
     called = compiled(model, ranks.device) if config.compile else model
     run = Run(config, ranks, corpus, decoder, called, optimizers, groups, peak)
     with ranks.together():

@@ -1,4 +1,4 @@
-"""The learning rate of each step."""
+"""The learning rate schedules: warm-up, then cosine, linear, WSD or constant."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from tallystick.training.config import TrainConfig
 
 
 def rate(config: TrainConfig, step: int) -> float:
-    """What the learning rate is multiplied by at a step, counted from 0: from near 0 up to 1 and down to `final`.
+    """Return the factor of the learning rate at a step, counted from 0.
 
-    Warm-up is linear. Then ``cosine`` and ``linear`` decay over the rest; ``wsd`` (Hu et al. 2024, "MiniCPM", section 4)
-    stays until the last `decay` of the steps and goes down in a straight line; ``constant`` stays.
+    Warm-up is linear, up to 1. Then ``cosine`` and ``linear`` decay to `final` over the rest.
+    ``wsd`` (Hu et al. 2024, "MiniCPM", section 4) stays at 1 until the last `decay` of the steps
+    and then decays linearly to `final`. ``constant`` stays at 1.
     """
     if step < config.warmup:
         return (step + 1) / (config.warmup + 1)

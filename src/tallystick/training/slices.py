@@ -1,8 +1,8 @@
-"""The tensors of a checkpoint's state, each in slices of one or several ranks: written, checked, and read.
+"""Read and write a checkpoint's tensors as slices of one or more ranks, in safetensors.
 
-Each rank writes one file of safetensors, whose metadata says at which row of its tensor each slice begins: the layout of
-`HuggingFaceStorageWriter` in `torch.distributed.checkpoint`, which has it since torch 2.9. Any number of ranks reads them.
-What the files claim is checked before a tensor is read.
+Each rank writes one file, whose metadata gives the first row of each slice: the layout of
+`HuggingFaceStorageWriter` in `torch.distributed.checkpoint` (since torch 2.9). Any number of
+ranks can read them. What the files claim is checked before a tensor is read.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from tallystick.errors import BadInput, quoted
 from tallystick.formats.safetensors import read_header
 
 SUFFIX = ".safetensors"
-_OFFSETS, _SAVED = "DCP_SHARDING_INFO", "saved_offsets"  # torch's words
+_OFFSETS, _SAVED = "DCP_SHARDING_INFO", "saved_offsets"  # torch's keys
 
 
 class Stored(NamedTuple):
-    """One tensor of a state."""
+    """Dtype and shape of one tensor of a state."""
 
-    dtype: str  # torch's word
+    dtype: str  # torch's name
     shape: tuple[int, ...]
 
 
 class _Slice(NamedTuple):
-    start: int  # row of the tensor
+    start: int  # first row within the tensor
     rows: int
-    kind: tuple[str, tuple[int, ...]]  # dtype, and sizes of a row; both are equal in all slices
+    kind: tuple[str, tuple[int, ...]]  # dtype and shape of a row; equal in all slices
 
 
 def write_slices(tensors: Mapping[str, Tensor], folder: Path, rank: int) -> None:
-    """Write the file of one rank: its slices of sharded tensors, and of the first rank the tensors that all hold whole."""
+    """Write one rank's file: its slices; the first rank adds the tensors that are not sharded."""
     mine = {name: _mine(tensor) for name, tensor in tensors.items() if rank == 0 or isinstance(tensor, DTensor)}
     held = {name: (start, part) for name, (start, part) in mine.items() if part.numel() or rank == 0}
     offsets = {name: {_SAVED: [start, *[0] * (part.ndim - 1)][: part.ndim]} for name, (start, part) in held.items()}
@@ -49,7 +49,7 @@ def write_slices(tensors: Mapping[str, Tensor], folder: Path, rank: int) -> None
 
 
 def read_slices(tensors: Mapping[str, Tensor], folder: Path) -> None:
-    """Fill tensors, or this rank's slices of them, with what `stored_in` has checked."""
+    """Fill tensors, or this rank's slices, from files that `stored_in` has checked."""
     mine = {name: _mine(tensor) for name, tensor in tensors.items()}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         offsets = _offsets(read_header(path).metadata, path)
@@ -59,7 +59,7 @@ def read_slices(tensors: Mapping[str, Tensor], folder: Path) -> None:
 
 
 def _copy(file: Any, name: str, offsets: list[int], start: int, part: Tensor) -> None:
-    """Copy those rows of a slice that are in a part, which begins at row `start` of the whole tensor."""
+    """Copy a slice's rows into `part`, which starts at row `start` of the whole tensor."""
     if not part.ndim:
         part.copy_(file.get_tensor(name))
         return
@@ -70,20 +70,21 @@ def _copy(file: Any, name: str, offsets: list[int], start: int, part: Tensor) ->
 
 
 def _mine(tensor: Tensor) -> tuple[int, Tensor]:
-    """The first row that this rank holds of a tensor, and what it holds: rows are cut in equal parts, but the last ones."""
+    """Return the first row that this rank holds of a tensor, and its slice (ceil division)."""
     if not isinstance(tensor, DTensor):
         return 0, tensor.detach()
     (placement,), mesh = tensor.placements, tensor.device_mesh
-    assert placement == Shard(0), placement  # noqa: S101 - as `Ranks.wrapped` cuts them
+    assert placement == Shard(0), placement  # noqa: S101 - as `Ranks.wrapped` shards them
     rows = -(-len(tensor) // mesh.size())
     return min(rows * mesh.get_local_rank(), len(tensor)), tensor.detach().to_local()
 
 
 def stored_in(folder: Path) -> dict[str, Stored]:
-    """What the files of a state hold, by name.
+    """Return the dtype and shape of each tensor in a state's files, by name.
 
     Raises:
-        BadInput: for a file that is no safetensors, and for slices that overlap, leave rows out or differ in kind.
+        BadInput: if a file is not safetensors, or slices overlap, leave rows out or differ in
+            dtype or row shape.
     """
     slices: dict[str, list[_Slice]] = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
@@ -109,7 +110,7 @@ def _offsets(metadata: Mapping[str, str], path: Path) -> dict[str, Any]:
 
 
 def _start(said: Any, shape: tuple[int, ...]) -> int | None:
-    """The row at which a slice begins; None where that is not said, or columns are cut too, which no run writes."""
+    """Return a slice's first row; None if unknown, or if columns are sharded too."""
     places = said.get(_SAVED) if isinstance(said, dict) else None
     if not isinstance(places, list) or len(places) != len(shape) or any(type(place) is not int for place in places):
         return None
@@ -119,7 +120,7 @@ def _start(said: Any, shape: tuple[int, ...]) -> int | None:
 
 
 def _joined(name: str, slices: list[_Slice], folder: Path) -> Stored:
-    """The tensor that its slices are, in the order of their rows."""
+    """Return the tensor that consecutive slices form."""
     rows, (dtype, (dimensions, *row)) = 0, slices[0].kind
     for one in slices:
         if one.start != rows or one.kind != slices[0].kind:

@@ -16,7 +16,10 @@ from tallystick.training.ranks import Ranks
 
 
 class Event(NamedTuple):
-    """Something that happened after a step: ``step``, ``evaluated``, ``sample``, ``saved``, ``stopped``, ``done``."""
+    """Something that happened after a step.
+
+    The kind is ``step``, ``evaluated``, ``sample``, ``saved``, ``stopped`` or ``done``.
+    """
 
     kind: str
     step: int  # steps taken so far
@@ -30,7 +33,7 @@ class RunState:
     config: TrainConfig
     ranks: Ranks
     corpus: Corpus
-    decoder: Decoder  # whose tensors the checkpoints name
-    model: nn.Module  # the decoder as it is called: wrapped, compiled
+    decoder: Decoder  # its tensor names are the checkpoints'
+    model: nn.Module  # the decoder as called: wrapped, compiled
     optimizers: list[torch.optim.Optimizer]
     progress: Progress = field(default_factory=Progress, kw_only=True)

@@ -1,7 +1,8 @@
-"""Which files a folder of tokens was made from: enough to see that they have changed since.
+"""Fingerprint the files that tokens were made from, and detect later changes.
 
-Names and sizes are compared first. Times of change are compared for being equal alone, since a clock may be set back and a
-copy has new ones: where only they differ, the files are read once and their digests decide.
+Names and sizes are compared first. Modification times are only compared for equality, since a
+clock may be set back and a copy has new times. If only times differ, the files are read once and
+their digests decide.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from tallystick.training.wholeness import digest_of
 
 
 def texts_of(data: str) -> dict[str, Any]:
-    """How many files there are, their bytes, and digests of their names and sizes, of their times, and of what they hold."""
+    """Return the number of files, their bytes, and digests of names and sizes, times, content."""
     found = _looked_at(data)
     return {**found, "content": _content(data)}
 
 
 def refuse_changed(data: str, said: Mapping[str, Any] | None, folder: Path) -> None:
-    """Refuse data that is other than when its tokens were made. Data that is not there any more is not needed.
+    """Raise BadInput if data changed since its tokens were made. Missing data is allowed.
 
     Args:
-        data: see `documents`; Python's own library is not looked at.
-        said: what `texts_of` gave when the tokens were made; None where a version did not write it.
-        folder: of the tokens.
+        data: see `documents`; Python's own library is not checked.
+        said: the result of `texts_of` when the tokens were made; None from an older version.
+        folder: folder of the tokens.
 
     Raises:
-        BadInput: with what has changed.
+        BadInput: with the change.
     """
     if not said or data == STDLIB or not os.path.exists(data):
         return
@@ -53,7 +54,7 @@ def refuse_changed(data: str, said: Mapping[str, Any] | None, folder: Path) -> N
 
 
 def _looked_at(data: str) -> dict[str, Any]:
-    """What is known of the files without reading them."""
+    """Return the fingerprint that needs no reading of the files."""
     places = [(name, path.stat()) for path, name in _files(data)]
     return {
         "files": len(places),

@@ -1,7 +1,7 @@
-"""The files of tokens that a run trains on, and the list of them: read as claims that may be wrong.
+"""Token files of a corpus and their listing, validated when read.
 
 train-00000.tokens       a header of 4,096 bytes, then ids of 2 or 4 bytes
-whole.json               what they were made from, and how many there are
+whole.json               the listing: data, tokenizer, and the files with their digests
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ WHOLE = "whole.json"
 SPLITS = ("train", "validation")
 DTYPES = ("<u2", "<u4")
 _BLOCK = 1 << 20  # tokens
-_MOST = 1 << 48  # tokens or bytes of text that a list may claim
+_MOST = 1 << 48  # limit of tokens or text bytes in a listing
 
 
 @dataclass(frozen=True)
 class Split:
-    """What the list says of one split."""
+    """One split in the listing."""
 
-    shards: tuple[tuple[str, int, str], ...]  # name, tokens and digest of each file
+    shards: tuple[tuple[str, int, str], ...]  # name, token count and digest of each file
     bytes: int  # of the text
 
     @property
     def identity(self) -> list[Any]:
-        """Tokens in all, and a digest: equal for equal tokens in equal files."""
+        """Total tokens, and a digest of the files' counts and digests."""
         digest = blake2b(json.dumps([shard[1:] for shard in self.shards]).encode(), digest_size=16)
         return [sum(count for _, count, _ in self.shards), digest.hexdigest()]
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The list of a folder's tokens."""
+    """The listing of a folder of token files."""
 
     made_from: dict[str, Any]
-    texts: dict[str, Any] | None  # the files that they were made from; None in a list of an older version
+    texts: dict[str, Any] | None  # fingerprint of the source files; None in an older version
     tokenizer: str  # its fingerprint
     splits: dict[str, Split]
 
 
 def listing_of(folder: Path) -> Listing:
-    """Read the list of a folder's tokens.
+    """Read the listing of a folder of token files.
 
     Raises:
-        BadInput: for a list of another form, such as one that names files elsewhere.
+        BadInput: if it has another structure, or names files elsewhere.
     """
     said = read_json(folder / WHOLE)
     try:
@@ -90,16 +90,17 @@ def _is_count(number: object) -> bool:
 
 
 def mapped(path: Path, count: int, digest: str, entries: int) -> numpy.ndarray[Any, Any]:
-    """The tokens of a file, mapped into memory and looked through once, in blocks.
+    """Return a file's tokens, memory-mapped, after one check of all of them in blocks.
 
     Args:
-        path: of the file.
-        count: tokens that it must hold.
-        digest: of them.
-        entries: of the tokenizer; each token is below it.
+        path: path of the file.
+        count: number of tokens that it must hold.
+        digest: digest of the tokens.
+        entries: size of the tokenizer's vocabulary; every id must be smaller.
 
     Raises:
-        BadInput: for a file that is not regular, cut, changed, or holds an id that the tokenizer does not have.
+        BadInput: if the file is not regular, truncated or changed, or has an id that the
+            tokenizer does not have.
     """
     wrong = BadInput(
         f"{path} does not hold the tokens that were written: remove its folder, and it is made again", code="malformed"
@@ -119,7 +120,7 @@ def mapped(path: Path, count: int, digest: str, entries: int) -> numpy.ndarray[A
         return numpy.empty(0, dtype)
     try:
         tokens = numpy.memmap(path, dtype=dtype, mode="r", offset=HEADER, shape=(count,))
-    except (OSError, ValueError):  # it was changed meanwhile
+    except (OSError, ValueError):  # changed in the meantime
         raise wrong from None
     found = blake2b(digest_size=16)
     highest = 0
@@ -138,7 +139,7 @@ def mapped(path: Path, count: int, digest: str, entries: int) -> numpy.ndarray[A
 
 
 def _dtype(header: bytes) -> numpy.dtype[Any] | None:
-    """The dtype of the ids after a header; None where it is no header of ours."""
+    """Return the dtype in a header; None if the header is invalid."""
     try:
         said = json.loads(header)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The tokenizer of a run: bytes, a BPE trained on the run's own text, or one that exists."""
+"""Get a run's tokenizer: bytes, a BPE trained on the run's text, or an existing one."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from pathlib import Path
 from tallystick.errors import BadInput, quoted
 from tallystick.models.tokens import BYTES, Tokenizer
 
-SAMPLE = 50_000_000  # characters that a BPE is trained on, the first of the text
+SAMPLE = 50_000_000  # characters at the start of the text that a BPE is trained on
 
 
 def tokenizer_of(word: str, texts: Callable[[], Iterable[str]]) -> Tokenizer:
-    """The tokenizer that a config names.
+    """Return the tokenizer that a config names.
 
     Args:
-        word: ``bytes``; ``bpe:4096``, trained on the text with so many entries; or a path to a `tokenizer.json` or a folder.
-        texts: of the data, begun anew by each call.
+        word: ``bytes``; ``bpe:4096``, a BPE of that size trained on the text; or a path to a
+            `tokenizer.json` or a folder with one.
+        texts: returns the texts of the data, from the start in each call.
 
     Raises:
-        BadInput: for another word, and a path that leads to none.
+        BadInput: if the word is none of these, or the path does not exist.
     """
     if word == BYTES:
         return Tokenizer.bytes()

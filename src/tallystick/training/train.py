@@ -1,4 +1,4 @@
-"""A whole run: made ready, told, trained, logged, and left as a checkpoint that transformers reads."""
+"""Train a model from a config: plan, train, log, and save the result for transformers."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tallystick.training.state import Event
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """The result of a run."""
 
     kind: str  # done | stopped
     step: int
-    loss: float | None  # of the last step that was told
+    loss: float | None  # of the last logged step
     validation_loss: float | None
     bits_per_byte: float | None
-    peak_bytes: int | None  # held by this rank at most, beside what was there before; None where it is not known
+    peak_bytes: int | None  # peak of this rank's memory, less the use before; None if unknown
     predicted_bytes: int | None
     saved: str | None  # the newest checkpoint
-    model: str | None  # where the trained decoder lies
+    model: str | None  # folder of the trained decoder
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self)
 
 
@@ -49,14 +49,14 @@ def train(
     """Train to the end, or until SIGTERM or Ctrl-C.
 
     Args:
-        config: of the run.
+        config: config of the run.
         resume: see `prepared`.
-        planned: called with what the run will be, before the first step; what it returns is called with each event. Both
-            only on the first rank.
+        planned: called with the plan before the first step, on the first rank only. If it
+            returns a function, that is called with each event.
 
     Raises:
-        BadInput: for what is wrong before the first step.
-        Diverged: when the loss or a gradient is no number any more.
+        BadInput: for anything that is wrong before the first step.
+        Diverged: if the loss or a gradient becomes NaN or infinite.
     """
     refuse_missing(config)
     run = prepared(config, resume=resume)
@@ -77,11 +77,11 @@ def _trained(run: Run, planned: Callable[[Plan], Callable[[Event], None] | None]
         shown = planned(plan) if planned is not None else None
         with logging(config, run.progress.step) as write:
             for event in run.events():
-                told = _with_mfu(event, plan)
-                last[event.kind] = told
-                write(told)
+                event_with_mfu = _with_mfu(event, plan)
+                last[event.kind] = event_with_mfu
+                write(event_with_mfu)
                 if shown is not None:
-                    shown(told)
+                    shown(event_with_mfu)
     kind = "done" if "done" in last else "stopped"
     model = _export(run) if kind == "done" else None
     step, evaluated = last.get("step"), last.get("evaluated")
@@ -99,7 +99,7 @@ def _trained(run: Run, planned: Callable[[Plan], Callable[[Event], None] | None]
 
 
 def _with_mfu(event: Event, plan: Plan) -> Event:
-    """With the share of the device's peak that the model's own operations reach (PaLM, appendix B)."""
+    """Add the model FLOPs utilisation (PaLM, appendix B) to a step event."""
     if event.kind != "step" or plan.flops_per_token is None or not plan.peak_flops:
         return event
     each = event.values["speed"] / plan.ranks
@@ -107,7 +107,7 @@ def _with_mfu(event: Event, plan: Plan) -> Event:
 
 
 def _export(run: Run) -> str | None:
-    """The decoder as one folder, with its tokenizer; on every rank, of which the first writes."""
+    """Save decoder and tokenizer as one folder; every rank takes part, the first writes."""
     tensors = {name: _whole(tensor) for name, tensor in run.decoder.state_dict().items()}
     if not run.ranks.first:
         return None
@@ -120,7 +120,7 @@ def _export(run: Run) -> str | None:
         try:
             write_decoder(decoder, partial)
             run.corpus.tokenizer.save(partial)
-        except BadInput as error:  # it names the folder that is renamed at the end
+        except BadInput as error:  # name the final folder, not the temporary one
             raise BadInput(str(error).replace(str(partial), str(folder)), code=error.code) from None
     return str(folder)
 

@@ -1,7 +1,8 @@
-"""Whether a checkpoint's folder holds what was written to it, and nothing else that would be read.
+"""Seal a checkpoint's files with digests, and verify them before they are read.
 
-`whole.json` names each file with its digest. It may itself be damaged or made to harm, so no path is built from it: the
-folder is walked, and the names that were found are looked up in it. Links, pipes and devices are never opened.
+`whole.json` names each file with its digest. It may be damaged or malicious, so no path is built
+from it: the folder is listed, and the names found are looked up. Links, pipes and devices are
+never opened.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ _BLOCK = 1 << 20  # bytes
 
 
 def seal(folder: Path) -> None:
-    """Write `whole.json`: the digest of each file that the folder holds now."""
+    """Write `whole.json`, with the digest of each file in the folder."""
     digests = {name: digest_of(path) for name, path in sorted(_files(folder).items())}
     (folder / WHOLE).write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
 
 
 def refuse_torn(folder: Path, *needed: str) -> None:
-    """Read every file of a sealed folder once, in blocks.
+    """Raise BadInput unless a sealed folder is intact; reads every file once, in blocks.
 
     Args:
-        folder: of a checkpoint.
-        needed: names of files that must be among them.
+        folder: folder of a checkpoint.
+        needed: names of files that must be there.
 
     Raises:
-        BadInput: for a file that is missing, changed, not regular, or was not there when the folder was sealed.
+        BadInput: if a file is missing, changed, not regular, or was added after the seal.
     """
     try:
         found = _files(folder)
@@ -60,7 +61,7 @@ def refuse_torn(folder: Path, *needed: str) -> None:
 
 
 def digest_of(path: Path) -> str:
-    """Of a regular file, as far as it went when it was opened."""
+    """Return the digest of a regular file, up to its size when opened."""
     digest = blake2b(digest_size=16)
     if path.is_file() and not path.stat().st_size:
         return digest.hexdigest()
@@ -73,7 +74,7 @@ def digest_of(path: Path) -> str:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Its regular files and those of its folders, by their names from it; no link is one."""
+    """Return the regular files of a folder and its direct subfolders, by relative name."""
     found = {}
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):

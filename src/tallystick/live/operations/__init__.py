@@ -1,6 +1,6 @@
-"""What people do to tied models, each with the real library: one small function, one line on what it does.
+"""Operations of real libraries on tied models, one function each, for `survive`.
 
-An operation gets a tied model and a workspace to work at, and returns the model that its user goes on with.
+An operation gets a tied model and a workspace, and returns the model that its user goes on with.
 """
 
 from tallystick.live.operations import (  # noqa: I001 - in the order of the page

@@ -1,4 +1,4 @@
-"""What accelerate does to place a model on devices."""
+"""Operations: place a model on devices with accelerate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiling and exporting a model, and calling it with other parameters than its own."""
+"""Operations: compile and export a model, and call it with other parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 _Values = dict[str, Any]
-_Call = Callable[[_Values, Any], Any]  # values and token ids -> what the model answers
+_Call = Callable[[_Values, Any], Any]  # values and token ids -> the model's output
 
 
 @operation("torch.compile(model)")
@@ -82,11 +82,11 @@ def _values(model: Any, *names: str) -> _Values:
 
 
 def _as_module(model: Any, values: _Values, run: Callable[[_Call, _Values, torch.Tensor], Any]) -> Any:
-    """Functional calls of a model as a module, whose parameters are those that the model had in its last call."""
+    """Wrap functional calls of a model in a module with the parameters used in the last call."""
     import torch
     from torch import nn
 
-    taken: dict[str, str] = {}  # a name of the model -> the name of the value that stood there
+    taken: dict[str, str] = {}  # parameter name -> key of the value used for it
 
     def call(given: _Values, ids: torch.Tensor) -> Any:
         keys = {id(value): key for key, value in given.items()}

@@ -1,4 +1,4 @@
-"""Copying a model, and saving it to load it again: with Python, torch and safetensors."""
+"""Operations: copy a model, or save and load it, with Python, torch and safetensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spreading a model over processes: data parallel, sharded in each grouping, tensor parallel."""
+"""Operations: data parallel, sharded (FSDP2) and tensor parallel."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _shard_blocks(model: Any, mesh: Any) -> None:
 
 
 def _mesh() -> Any:
-    """All processes of the group that stands."""
+    """Return a mesh of all processes in the current group."""
     from torch import distributed
     from torch.distributed.device_mesh import init_device_mesh
 

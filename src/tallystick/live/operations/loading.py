@@ -1,4 +1,4 @@
-"""Loading a state dict into a model that stands."""
+"""Operations: load a state dict into an existing model."""
 
 from __future__ import annotations
 

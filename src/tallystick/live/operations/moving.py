@@ -1,4 +1,4 @@
-"""Changing dtype and device, and building without values to fill them in later."""
+"""Operations: change dtype and device, or build a model without values and fill it later."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def skip_init(model: Any, workspace: Workspace) -> Any:
     from torch import nn
 
     class Model(nn.Module):  # type: ignore[misc]
-        def __init__(self, device: Any = None) -> None:  # `skip_init` takes only classes with this argument
+        def __init__(self, device: Any = None) -> None:  # `skip_init` requires this argument
             super().__init__()
             with torch.device(device):
                 self.model = workspace.fresh()

@@ -1,4 +1,4 @@
-"""Putting PEFT's LoRA on a model, and merging it."""
+"""Operations: add LoRA to a model with PEFT, and merge it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation is, where it works, and how it gets on the list."""
+"""The list of operations, and what each works with."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ if TYPE_CHECKING:
 
 
 class NotApplicable(Exception):
-    """A model has nothing for an operation to be done to; the message says what it lacks."""
+    """The model lacks what the operation acts on; the message says what."""
 
 
 class Workspace(NamedTuple):
-    """What an operation works with beside the model: a folder for files, what to undo later, the model's facts."""
+    """What an operation works with besides the model."""
 
-    folder: Path
-    cleanup: ExitStack  # closed when the model has been looked at
+    folder: Path  # for files
+    cleanup: ExitStack  # closed after the model was inspected
     subject: Subject
 
     def fresh(self) -> Any:
-        """The model again, as it was at first."""
+        """Return a new copy of the original model."""
         return self.subject.build()
 
     def embedding(self, model: Any) -> Any:
-        """The module that holds the token embedding."""
+        """Return the module that holds the token embedding."""
         return model.get_submodule(self.subject.embedding_module)
 
     def head(self, model: Any) -> Any:
-        """The module that holds the head's matrix."""
+        """Return the module that holds the LM head's matrix."""
         return model.get_submodule(self.subject.head_module)
 
     def replace_head(self, model: Any, head: nn.Module) -> Any:
-        """The model with another head."""
+        """Replace the model's head, and return the model."""
         model.set_submodule(self.subject.head_module, head)
         return model
 
     def other_embedding(self, model: Any) -> nn.Embedding:
-        """An embedding of the same shape, its values others."""
+        """Return an embedding of the same shape with other values."""
         from torch import nn
 
         rows, width = self.embedding(model).weight.shape
         return nn.Embedding(rows, width, _weight=random(rows, width))
 
     def other_head(self, model: Any) -> nn.Linear:
-        """A head of the same shape, its values others."""
+        """Return a head of the same shape with other values."""
         from torch import nn
 
         rows, width = self.head(model).weight.shape
@@ -59,7 +59,7 @@ class Workspace(NamedTuple):
         return head
 
     def linears(self, model: Any) -> list[str]:
-        """The names of all linear modules but the head."""
+        """Return the names of all linear modules except the head."""
         from torch import nn
         from transformers.pytorch_utils import Conv1D  # GPT-2's linear layer
 
@@ -68,7 +68,7 @@ class Workspace(NamedTuple):
 
 
 def random(*shape: int) -> torch.Tensor:
-    """New values, the same each time."""
+    """Return normal random values, the same in every call."""
     import torch
 
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
@@ -78,18 +78,18 @@ Run = Callable[[Any, Workspace], Any]
 
 
 class Operation(NamedTuple):
-    """Something that people do to a model."""
+    """Something that users do to a model."""
 
     name: str
-    library: str  # as it is imported
+    library: str  # import name of the library
     run: Run
-    instead: str = ""  # the name of one that keeps the tie, where `retie` cannot mend what this one did
-    on: str = "gpt2"  # the model that it is done to, where the user names none
+    instead: str = ""  # an operation that keeps the tie, if `retie` cannot repair this one
+    on: str = "gpt2"  # default model
     processes: int = 1
 
     @property
     def what(self) -> str:
-        """What it does, in one line."""
+        """The operation in one line, shown to users."""
         return (self.run.__doc__ or "").strip()
 
 
@@ -99,7 +99,7 @@ OPERATIONS: list[Operation] = []
 def operation(
     name: str, library: str = "torch", *, instead: str = "", on: str = "gpt2", processes: int = 1
 ) -> Callable[[Run], Run]:
-    """Put a function on the list; its docstring says in one line what it does."""
+    """Register a function; its docstring is the one-line description shown to users."""
 
     def put(run: Run) -> Run:
         OPERATIONS.append(Operation(name, library, run, instead, on, processes))

@@ -1,4 +1,4 @@
-"""What torch lets people do to a head that stands: replace it, parametrise it, prune it."""
+"""Operations: replace, parametrise or prune the LM head with torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantising the linear modules of a model by torchao."""
+"""Operations: quantise linear modules with torchao."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What transformers does to its own models."""
+"""Operations: save, load, resize and set embeddings with transformers."""
 
 from __future__ import annotations
 

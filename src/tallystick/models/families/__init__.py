@@ -1,7 +1,8 @@
-"""The families that a `Decoder` can be, one file each, named after the config's ``model_type``.
+"""The families that `Decoder` supports, one file each, named after the ``model_type``.
 
-A file says how the family's config becomes a `DecoderConfig`, and under which names it stores its tensors. It is found
-by its name: adding one needs no other edit. A name that begins with ``_`` holds what several families share.
+A file maps the family's config to a `DecoderConfig`, and its stored tensor names to ours. It is
+found by its file name, so a new family needs no other edit. A file name that begins with ``_``
+is shared by several families.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ Reader = Callable[[Config], DecoderConfig]
 
 
 class Family(NamedTuple):
-    """How one model type's configs and files are to be read and written."""
+    """How configs and checkpoints of one model type are read and written."""
 
-    architecture: Architecture  # its blueprint
-    keys: Mapping[str, Any]  # those that its blueprint does not read, as `Config` declares them
+    architecture: Architecture  # blueprint of the family
+    keys: Mapping[str, Any]  # keys that the blueprint does not read, declared as for `Config`
     read: Reader
     rules: tuple[Rule, ...]
 
@@ -38,12 +39,13 @@ _REGISTRY: dict[str, Family] = {}
 
 
 def family(name: str, rules: tuple[Rule, ...], **keys: Any) -> Callable[[Reader], Reader]:
-    """Register a family: the decorated function reads a `Config` and returns the `DecoderConfig`.
+    """Register a family: the decorated function turns a `Config` into a `DecoderConfig`.
 
     Args:
-        name: the config's model_type, and that of the blueprint.
-        rules: how it stores its tensors. Of several for one of ours the first is written, and all are read.
-        **keys: those that it reads beyond its blueprint's, with the defaults of its type.
+        name: the config's model_type, which names the blueprint too.
+        rules: how the family stores tensors. If several match one of our tensors, the first is
+            written and all are read.
+        **keys: keys read beyond the blueprint's, with the default of each.
     """
     blueprint = architectures.find(name)
     if blueprint is None:
@@ -57,13 +59,13 @@ def family(name: str, rules: tuple[Rule, ...], **keys: Any) -> Callable[[Reader]
 
 
 def known() -> list[str]:
-    """Every model type that a decoder can be, in alphabetical order."""
+    """Return every supported model type, in alphabetical order."""
     files = {path.stem for folder in __path__ for path in Path(folder).glob("*.py")}
     return sorted(name for name in files if not name.startswith("_"))
 
 
 def find(model_type: str) -> Family:
-    """The family of a model type; `BadInput` where there is none."""
+    """Return the family of a model type; raise `BadInput` if it is not supported."""
     if model_type not in known():
         raise BadInput(
             f"model type {quoted(model_type)} is no decoder of tallystick's{nearest(model_type, known())}:"
@@ -75,15 +77,15 @@ def find(model_type: str) -> Family:
 
 
 def config_of(source: Any, **settings: Any) -> DecoderConfig:
-    """The config of a decoder.
+    """Return the `DecoderConfig` of a source.
 
     Args:
-        source: a preset's name, a Hugging Face config as a dictionary or an object, or whatever names one: a path, an
-            address, ``module:NAME``.
-        **settings: keys to set over it.
+        source: a preset's name, a Hugging Face config as a dictionary or an object, or the
+            name of one: a path, an address, ``module:NAME``.
+        **settings: config keys that override the source's values.
 
     Raises:
-        BadInput: for a model type that is no decoder of ours, a key that nothing reads, and values that contradict
+        BadInput: if the model type is not supported, a key is unknown, or values contradict
             each other.
     """
     from tallystick.sources.configs.resolve import resolve
@@ -95,13 +97,13 @@ def config_of(source: Any, **settings: Any) -> DecoderConfig:
     keys = {**blueprint.keys, **blueprint.running, **found.keys}
     values = merged(asked.values, asked.overrides, known=keys, aliases=blueprint.aliases, where=where)
     config = Config(values, keys, where=where, aliases=blueprint.aliases)
-    blueprint.build(config)  # what the blueprint refuses, we do
+    blueprint.build(config)  # refuse what the blueprint refuses
     read = found.read(config)
     object.__setattr__(read, "origin", {**values, "model_type": blueprint.name})
     return read
 
 
-# The keys of configs that say what may be changed of a decoder once it is built, whatever its family.
+# The config keys of each choice that may change after a decoder is built, in any family.
 _CHANGEABLE = {
     "vocab_size": ("vocab_size",),
     "context": ("n_positions", "max_position_embeddings", "block_size"),
@@ -114,10 +116,10 @@ DROPOUTS = ("dropout", "embedding_dropout", "attention_dropout")
 
 
 def changed(config: DecoderConfig, **choices: Any) -> DecoderConfig:
-    """A config with other choices, in the Hugging Face config that it keeps too, as far as its family has words for them.
+    """Return a config with other choices, also in its `origin` if the family has keys for them.
 
     Args:
-        config: of a decoder.
+        config: config of a decoder.
         **choices: `vocab_size`, `context`, `tied`, or a rate of `DROPOUTS`.
     """
     if "model_type" in config.origin:

@@ -1,4 +1,4 @@
-"""What the families that follow Llama share: the keys of their configs, and the names of their tensors."""
+"""What Llama-like families share: config keys and tensor names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tallystick.core.config import Config, optional
 from tallystick.models.config import DecoderConfig, Rope
 from tallystick.models.names import Rule
 
-# Read by all of them, beyond what decides a tensor. Older configs say rope_theta and rope_scaling apart.
+# Keys that all read beyond the blueprint's. Older configs have rope_theta and rope_scaling apart.
 KEYS: dict[str, Any] = {
     "max_position_embeddings": 2048,
     "rms_norm_eps": 1e-6,
@@ -50,7 +50,7 @@ RULES = (*FRAME, *ATTENTION, *MLP, *NORMS)
 
 
 def llama_like(c: Config, **more: Any) -> DecoderConfig:
-    """The config of a family that differs from Llama by `more`."""
+    """Return the config of a Llama-like family; `more` holds the differences from Llama."""
     if c.states("use_bidirectional_attention"):
         raise c.refuse("use_bidirectional_attention lets tokens see those after them, which no decoder does")
     return DecoderConfig(
@@ -73,17 +73,17 @@ def llama_like(c: Config, **more: Any) -> DecoderConfig:
     )
 
 
-STRETCHED = ("llama3", "yarn", "longrope")  # the scalings that depend on the context that the model was made for
+STRETCHED = ("llama3", "yarn", "longrope")  # RoPE scalings that depend on the original context
 
 
 def rope_of(c: Config, *, share: float | None = None) -> Rope:
-    """Rotary positions as the config has them, in the keys of transformers 5 or in the older ones.
+    """Return the rotary positions of a config, with the keys of transformers 5 or older ones.
 
     Args:
-        c: of the model.
-        share: of the channels that turn, where nothing inside says it; None in a family that turns all, whatever is said.
+        c: config of the model.
+        share: default share of rotated channels; None in a family that always rotates all.
     """
-    says = c.rope_scaling or c.rope_parameters or {}  # with both, transformers takes the older
+    says = c.rope_scaling or c.rope_parameters or {}  # with both, transformers uses the older key
     if not isinstance(says, Mapping):
         raise c.refuse(f"rope_parameters is {says!r}, expected an object with a rope_type")
     kind = says.get("rope_type") or says.get("type") or "default"
@@ -100,6 +100,6 @@ def rope_of(c: Config, *, share: float | None = None) -> Rope:
 
 
 def each_layer(c: Config, windows: Windows) -> tuple[int | None, ...]:
-    """How far each layer sees, from the runs of a blueprint's pattern, which repeats."""
+    """Return each layer's sliding window, repeating the blueprint's pattern."""
     pattern = [None if window is None else int(window) for window, count in windows for _ in range(count)]
     return tuple(islice(cycle(pattern), int(c.num_hidden_layers)))

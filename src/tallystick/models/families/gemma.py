@@ -1,4 +1,4 @@
-"""Gemma: scaled embeddings, and norms whose scales are kept around zero."""
+"""Gemma: scaled embeddings, and norm scales stored around zero."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
@@ -10,7 +10,7 @@ from tallystick.models.families._llama_like import KEYS, RULES, llama_like
 def gemma(c: Config) -> DecoderConfig:
     return llama_like(
         c,
-        activation="gelu_pytorch_tanh" if c.hidden_act == "gelu" else c.hidden_act,  # the first files say it wrongly
+        activation="gelu_pytorch_tanh" if c.hidden_act == "gelu" else c.hidden_act,  # early configs state the wrong one
         qkv_bias=c.attention_bias,
         output_bias=c.attention_bias,
         norm_offset=1.0,

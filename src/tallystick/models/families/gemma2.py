@@ -1,4 +1,4 @@
-"""Gemma 2."""
+"""Gemma 2: norms before and after each sublayer, capped scores and logits."""
 
 from tallystick.architectures.kit import windows_of
 from tallystick.core.config import Config

@@ -1,4 +1,4 @@
-"""GPT-2."""
+"""GPT-2: learned positions, LayerNorm, and weights stored transposed (Conv1D)."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
@@ -30,7 +30,7 @@ BODY = (
 RULES = (
     *(rule._replace(theirs=f"transformer.{rule.theirs}") for rule in BODY),
     Rule("lm_head.weight", "head.weight"),
-    *BODY,  # OpenAI's own files begin without the prefix
+    *BODY,  # OpenAI's own files have no prefix
 )
 
 

@@ -1,4 +1,4 @@
-"""Llama 1, 2 and 3."""
+"""Llama 1, 2 and 3: RMSNorm, RoPE and gated MLPs."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig

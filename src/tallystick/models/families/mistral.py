@@ -1,4 +1,4 @@
-"""Mistral: Llama with a window."""
+"""Mistral: Llama with a sliding window."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig

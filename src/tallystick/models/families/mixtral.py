@@ -1,4 +1,4 @@
-"""Mixtral: Mistral with experts."""
+"""Mixtral: Mistral with a mixture of experts."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig, Experts
@@ -12,7 +12,7 @@ PUBLISHED = (
     Rule("model.layers.{}.block_sparse_moe.experts.{}.w3.weight", "layers.{}.mlp.experts.up_proj"),
     Rule("model.layers.{}.block_sparse_moe.experts.{}.w2.weight", "layers.{}.mlp.experts.down_proj"),
 )
-HELD = (  # as transformers 5 has them in memory
+HELD = (  # as transformers 5 holds them in memory
     Rule("model.layers.{}.mlp.gate.weight", "layers.{}.mlp.router.weight"),
     Rule(
         "model.layers.{}.mlp.experts.gate_up_proj",

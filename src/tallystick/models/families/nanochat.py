@@ -1,4 +1,4 @@
-"""nanochat: norms without scales, one on the embeddings too, and a squared ReLU."""
+"""nanochat: norms without scales, also after the embedding, and squared ReLU."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""nanoGPT's model: GPT-2 with plain linear layers, the exact GELU, and biases by choice."""
+"""nanoGPT: GPT-2 with plain linear layers, exact GELU and optional biases."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig

@@ -1,4 +1,4 @@
-"""OLMo 2: what a sublayer gives is normalised, not what it reads; queries and keys over all heads at once."""
+"""OLMo 2: norms on sublayer outputs; query and key norms over all heads at once."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig

@@ -1,4 +1,4 @@
-"""PaLM, whose tensors' names are ours: no checkpoint was released."""
+"""PaLM; no checkpoint was released, so tensors have the decoder's own names."""
 
 from tallystick.core.config import Config
 from tallystick.models.config import DecoderConfig
@@ -20,7 +20,7 @@ RULES = (
 
 @family("palm", RULES, max_position_embeddings=2048)
 def palm(c: Config) -> DecoderConfig:
-    """Section 2.1 of the paper for the model, section 5 for its initialisation."""
+    """Return the config of section 2.1 of the paper, initialised as in section 5."""
     return DecoderConfig(
         vocab_size=c.vocab_size,
         width=c.d_model,

@@ -1,4 +1,4 @@
-"""Phi-3 and Phi-4: Llama with its projections stored as one."""
+"""Phi-3 and Phi-4: Llama with fused qkv and gate-up projections."""
 
 from dataclasses import replace
 
@@ -44,6 +44,6 @@ def phi3(c: Config) -> DecoderConfig:
 
 def _rope(c: Config) -> Rope:
     rope = rope_of(c, share=c.partial_rotary_factor)
-    if rope.scaling.get("rope_type") == "yarn":  # as transformers reads it in a Phi-3
+    if rope.scaling.get("rope_type") == "yarn":  # transformers treats it as longrope in Phi-3
         return replace(rope, scaling={**rope.scaling, "rope_type": "longrope"})
     return rope

@@ -1,4 +1,4 @@
-"""Qwen3: Llama with a norm on each head of queries and keys."""
+"""Qwen3: Llama with query and key norms per head."""
 
 from tallystick.architectures.kit import late_windows
 from tallystick.core.config import Config

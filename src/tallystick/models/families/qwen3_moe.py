@@ -1,4 +1,4 @@
-"""Qwen3 with experts."""
+"""Qwen3-MoE: Qwen3 with a mixture of experts."""
 
 from tallystick.architectures.qwen3_moe import dense_layers
 from tallystick.core.config import Config
