@@ -28,7 +28,7 @@ def read(source: Any, overrides: Mapping[str, Any], part: str | None = None, *, 
             once.
 
     Raises:
-        BadInput: if the source cannot be read, or `part` is an unknown word.
+        BadInput: if the source cannot be read, or `part` is not ``"text"`` or None.
     """
     if part not in (None, "text"):
         raise BadInput(f"part is {shown(part)}, expected text", code="bad-value")

@@ -71,6 +71,9 @@ def config_in(found: Located) -> Stated | None:
     The config may be the source itself, a file in the named folder, or a factory module's
     dictionary.
 
+    Args:
+        found: the source, from `locate`.
+
     Raises:
         BadInput: if the config cannot be read.
     """
@@ -88,7 +91,14 @@ def config_in(found: Located) -> Stated | None:
 
 
 def values_in(path: Location) -> Any:
-    """Return the content of a config file: JSON, TOML, flat YAML, or a pasted Python dictionary."""
+    """Return the content of a config file: JSON, TOML, flat YAML, or a pasted Python dictionary.
+
+    Args:
+        path: a local or remote file.
+
+    Raises:
+        BadInput: if the file cannot be read or parsed.
+    """
     from tallystick.files.texts import keep_json, read_text, read_toml
     from tallystick.sources.configs.pasted import config_of
 

@@ -16,7 +16,9 @@ NO_HEAD = "no LM head is stored: it is tied to the token embedding, or there is 
 def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
     """Return notes for a count without a config: buffers guessed by name, a missing head, experts.
 
-    `whole` is False if the entries are not a whole model, such as an adapter.
+    Args:
+        entries: the stored tensors.
+        whole: whether they are a whole model; False for an adapter.
     """
     notes = []
     buffers = [entry for entry in entries if entry.buffer]
@@ -89,6 +91,10 @@ def dtype_notes(entries: Iterable[Entry], config: Mapping[str, Any]) -> list[str
     """Return a note if the tensors' dtype differs from the config's.
 
     Quantised tensors are ignored.
+
+    Args:
+        entries: the stored tensors.
+        config: the config next to them.
     """
     stated = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
     counts: dict[str, int] = {}
@@ -103,7 +109,11 @@ def dtype_notes(entries: Iterable[Entry], config: Mapping[str, Any]) -> list[str
 
 
 def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
-    """Return one line for each kind of disagreement between the stored tensors and a config."""
+    """Return one line for each kind of disagreement between the stored tensors and a config.
+
+    Args:
+        mismatches: tensor names under ``"missing"``, ``"unexpected"`` and ``"misshaped"``.
+    """
     said = {
         "missing": "described by the config and not there",
         "unexpected": "there and not described by the config",
@@ -127,7 +137,12 @@ def wrapper_note(prefix: str) -> list[str]:
 
 
 def further_note(further: Sequence[Entry], entries: Iterable[Entry]) -> list[str]:
-    """Return a note on multi-token prediction layers, with the total without them."""
+    """Return a note on multi-token prediction layers, with the total without them.
+
+    Args:
+        further: the tensors of these layers.
+        entries: all stored tensors.
+    """
     if not further:
         return []
     apart = sum(entry.unique for entry in further)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def names_described(stored: list[Entry], layouts: Sequence[Ledger]) -> frozenset[str]:
     """Return the stored names that `layouts` describe.
 
-    An empty set if a described tensor is missing.
+    The set is empty if a described tensor is missing.
 
     Args:
         stored: the checkpoint's entries.
@@ -33,6 +33,10 @@ def names_described(stored: list[Entry], layouts: Sequence[Ledger]) -> frozenset
 def names_built(model: PreTrainedModel, source: str) -> frozenset[str]:
     """Return all names of the tensors in a model's decoder and LM head.
 
+    Args:
+        model: a transformers model.
+        source: the user's name for it, for messages.
+
     Raises:
         BadInput: if the model is its own decoder, so there is no separate language part.
     """
@@ -48,7 +52,12 @@ def names_built(model: PreTrainedModel, source: str) -> frozenset[str]:
 
 
 def left_out(stored: Iterable[Entry], names: Container[str]) -> tuple[str, ...]:
-    """Return a note on the stored parameters outside the language part, by outermost module."""
+    """Return a note on the stored parameters outside the language part, by outermost module.
+
+    Args:
+        stored: the checkpoint's entries.
+        names: the names in the language part.
+    """
     singles = [single for entry in stored if not entry.buffer for single in entry.unrolled()]
     above = {module for single in singles if single.name in names for module in _modules(single.name)}
     others = [single for single in singles if single.name not in names]

@@ -228,7 +228,7 @@ class _Checkpoint(NamedTuple):
         )
 
     def _overlaps(self) -> dict[str, str]:
-        """Return the storages that a file's tensors overlap in part, as aliased."""
+        """Return the storages that tensors of a file share only in part; they are aliased."""
         return {one.owner: "aliased" for one in self.contents.sharing.values() if not one.whole}
 
     def asked(self) -> Ledger:
@@ -373,9 +373,9 @@ def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _NextTo:
 
 
 def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:
-    """Return the tied pair of embedding and head if the config's flag is true.
+    """Return the pair of embedding and head if the config's flag ties them.
 
-    None without a flag.
+    Return [] if the flag is false, and None if the config has no flag.
     """
     parts = [values, *(values[part] for part in TEXT_PARTS if part in values)]
     flags = [part[TIE] for part in parts if isinstance(part, dict) and TIE in part]

@@ -34,7 +34,7 @@ class Match(NamedTuple):
 
     pairs: list[tuple[Entry, Entry | None]]  # (stored, described or None), in the stored order
     missing: list[str]  # described names that are not stored
-    misshaped: list[str]  # "name: (2, 3) where the config says (2, 4)"
+    misshaped: list[str]  # messages: "name: (2, 3) where the config says (2, 4)"
     prefix: tuple[str, str]  # (removed from a stored name, then put before it) to get the described name
     elsewhere: Mapping[str, str]  # described name -> stored name, where `prefix` does not apply
 
@@ -53,7 +53,11 @@ class Match(NamedTuple):
         return self.elsewhere.get(described) or taken + described.removeprefix(put)
 
     def mismatches(self, *, excused: Container[str] = ()) -> dict[str, list[str]]:
-        """Return the missing, unexpected and misshaped tensors, except the `excused` names."""
+        """Return the missing, unexpected and misshaped tensors.
+
+        Args:
+            excused: names that may be missing or unexpected.
+        """
         strange = (real for real, counterpart in self.pairs if counterpart is None and not real.buffer)
         return {
             "missing": [name for name in self.missing if name not in excused],

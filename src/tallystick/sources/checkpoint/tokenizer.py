@@ -26,7 +26,12 @@ _LIST = re.compile(rb"\[(?:%b|\[(?:%b)*+\])*+\]" % (_INSIDE, _INSIDE))  # a list
 
 
 def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
-    """Return a note if a folder's tokenizer ids and the token embedding's rows differ."""
+    """Return a note if a folder's tokenizer ids and the token embedding's rows differ.
+
+    Args:
+        folder: a local folder, with or without a tokenizer.json.
+        ledger: the ledger of the model in that folder.
+    """
     path = folder / TOKENIZER
     embedding = next(
         (entry for entry in ledger.rolled if entry.role == "token_embedding" and len(entry.shape) == 2), None
@@ -101,10 +106,7 @@ def _check_utf8(content: bytes) -> None:
 
 
 def _last_of_table(content: bytes, position: int) -> int | None:
-    """Return the largest value of an object whose values are all integers.
-
-    None for anything else.
-    """
+    """Return the largest value of an object whose values are all integers, else None."""
     budget, largest, after = current(), -1, b","
     if not content.startswith(b"{", position):
         return None

@@ -52,7 +52,7 @@ class StoredValues:
     def peek(self, name: str) -> bytes | None:
         """Return the bytes of a tensor of at most `SAMPLE` bytes.
 
-        None if larger or not contiguous in the file.
+        Return None if the tensor is larger, or not contiguous in the file.
         """
         stored = self._tensors.get(name)
         if stored is None or stored.start == NOWHERE or not 0 < stored.length <= SAMPLE:

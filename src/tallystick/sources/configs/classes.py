@@ -1,4 +1,4 @@
-"""Find the class that a config was saved from, and which class of its type is counted."""
+"""Find the class that a config was saved from, and the class to count."""
 
 from __future__ import annotations
 
@@ -23,12 +23,22 @@ def classes_of(values: Mapping[str, Any]) -> list[str]:
 
 
 def variant_of(values: Mapping[str, Any], family: Architecture) -> ModelVariant | None:
-    """Return the native class that a config was saved from, if not the language model."""
+    """Return the native class that a config was saved from, if not the language model.
+
+    Args:
+        values: the config.
+        family: the architecture of its model type.
+    """
     return variants_of(family).get(next(iter(classes_of(values)), ""))
 
 
 def without_head(values: Mapping[str, Any], family: Architecture) -> bool:
-    """Return whether a config's class is not native and, by its name, has no LM head."""
+    """Return whether a config's class is not native and, by its name, has no LM head.
+
+    Args:
+        values: the config.
+        family: the architecture of its model type.
+    """
     classes = classes_of(values)
     if not classes or family.class_name in classes or variant_of(values, family):
         return False
@@ -36,19 +46,34 @@ def without_head(values: Mapping[str, Any], family: Architecture) -> bool:
 
 
 def counts(values: Mapping[str, Any], family: Architecture) -> bool:
-    """Return whether the class that a config was saved from is native."""
+    """Return whether the class that a config was saved from is native.
+
+    Args:
+        values: the config.
+        family: the architecture of its model type.
+    """
     return family.class_name in classes_of(values)[:1] or variant_of(values, family) is not None
 
 
 def foreign_class(values: Mapping[str, Any], family: Architecture) -> str:
-    """Return the name of a config's class if it is of the family's type but not native, else ""."""
+    """Return the name of a config's class if it is of the family's type but not native, else "".
+
+    Args:
+        values: the config.
+        family: the architecture of its model type.
+    """
     named = next(iter(classes_of(values)), "")
     other = counts(values, family) or not named.startswith(_stem(family) or " ")
     return "" if other or named.endswith(_ABSTRACT) else named
 
 
 def is_part(values: Mapping[str, Any], family: Architecture) -> bool:
-    """Return whether a config's class holds more than the language model, such as an encoder."""
+    """Return whether a config's class holds more than the language model, such as an encoder.
+
+    Args:
+        values: the config.
+        family: the architecture of its model type.
+    """
     if counts(values, family):
         return False
     named = classes_of(values)[:1]
@@ -62,7 +87,12 @@ def labels_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_of(values: Mapping[str, Any], family: Architecture) -> list[str]:
-    """Return a note if a config was saved from another class than the family's language model."""
+    """Return a note if a config was saved from another class than the family's language model.
+
+    Args:
+        values: the config.
+        family: the architecture of the type that is counted.
+    """
     classes = classes_of(values)
     if not classes or not family.class_name:
         return []
@@ -78,7 +108,13 @@ def note_of(values: Mapping[str, Any], family: Architecture) -> list[str]:
 
 
 def contradiction(named: str, model_type: str, counted: str) -> str:
-    """Return the sentence that a config names one class and another is counted."""
+    """Return the sentence that a config names one class and another is counted.
+
+    Args:
+        named: the class that the config names.
+        model_type: the config's model type.
+        counted: the class that is counted.
+    """
     other = type_of(named)
     both = f", a class of the model type {other}, and says model_type {model_type}" if other else ""
     return f"the config names {quoted(named[:60])}{both}; counted as {counted}"

@@ -42,8 +42,8 @@ def ledger_from_config(
         overrides: keys to set over the config.
         source: the user's name for the config, for messages.
         kind: ``"config"`` or ``"preset"``.
-        published: use the names of published files (one tensor per expert), not those of
-            transformers 5 (fused experts).
+        published: use the names of published files (one tensor per expert) instead of
+            transformers 5's names (fused experts).
 
     Raises:
         BadInput: if the config cannot be read, or nothing reads one of the overrides.

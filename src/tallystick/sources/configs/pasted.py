@@ -54,6 +54,10 @@ def dictionaries(text: str) -> list[Pasted]:
 def config_of(text: str, source: str) -> Any:
     """Return the config in a text: JSON, or its only dictionary.
 
+    Args:
+        text: the text of a config file.
+        source: its name, for messages.
+
     Raises:
         BadInput: if the text holds neither, or several dictionaries.
     """
@@ -67,6 +71,10 @@ def config_of(text: str, source: str) -> Any:
 
 def config_in(text: str, source: str) -> dict[str, Any] | None:
     """Return the only dictionary in a text, or None if it holds none.
+
+    Args:
+        text: any text, such as Python code.
+        source: its name, for messages.
 
     Raises:
         BadInput: if the text holds several dictionaries.

@@ -134,6 +134,10 @@ def resolve(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str
 def model_type_of(values: Mapping[str, Any], source: str) -> str:
     """Return the model type that a config states, or that its keys or class name imply.
 
+    Args:
+        values: the config.
+        source: the user's name for the config, for messages.
+
     Raises:
         BadInput: if no model type can be found.
     """

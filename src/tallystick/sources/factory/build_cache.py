@@ -17,7 +17,7 @@ from tallystick.core.tensor_names import template_of
 from tallystick.errors import BadInput
 from tallystick.sources.factory.factory import build
 
-MOST_TRIES = 3_000  # calls of a factory; it may refuse most of them
+MOST_TRIES = 3_000  # calls of a factory, including refused ones
 # Give up after HOPELESS calls with the same refusal. An AssertionError or ValueError may depend on
 # the point (heads that do not divide a width) without naming a number, so it gets more calls.
 HOPELESS, HOPELESS_IF_OF_SIZES = 5, 100

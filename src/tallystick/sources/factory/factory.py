@@ -91,6 +91,9 @@ def _built_again(name: str, target: Any, arguments: Mapping[str, Any], why: str)
 def find(name: str) -> Any:
     """Import and return the target of `package.module:factory`.
 
+    Args:
+        name: ``"package.module:factory"``.
+
     Raises:
         BadInput: if the module cannot be imported, or has no such attribute.
     """
@@ -117,6 +120,11 @@ def arguments_in_text(name: str) -> list[str]:
 
 def build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
     """Return the module that a factory returns for these arguments, or `target` if it is a module.
+
+    Args:
+        name: the factory's name, for messages.
+        target: the factory, or an `nn.Module`.
+        arguments: keyword arguments of the call.
 
     Raises:
         BadInput: if the call fails, or does not return an `nn.Module`.

@@ -112,7 +112,7 @@ def _sum(
 ) -> Expression | None:
     """Return the sum of the fewest products with constant factors.
 
-    With `having`, one contains it.
+    If `having` is given, one of the products must contain it.
     """
     products = _products(names, points)
     # Every row is multiplied by all possible denominators, so that the search uses only integers.
@@ -160,7 +160,7 @@ def _checked(points: Sequence[Point], products: Sequence[_Product], constants: i
 def _solve(columns: Sequence[Sequence[int]], values: Sequence[int]) -> list[Fraction] | None:
     """Return the factors with which the columns sum to `values` in every row.
 
-    None if not unique.
+    Return None if there are none, or many.
     """
     reduced: list[tuple[int, list[int]]] = []  # (pivot column, row); later rows hold 0 in that column
     for row in zip(*columns, values, strict=True):

@@ -142,7 +142,7 @@ def _number(builds: Builds) -> int:
 
 
 def _joined(known: list[Built], new: Sequence[Built]) -> list[Built]:
-    """Add new models to the fit, at most as many as it had."""
+    """Add new models to the fit, doubling its size at most."""
     seen = {id(built) for built in known}
     return known + [built for built in new if id(built) not in seen][: max(KNOWN, len(known))]
 
@@ -174,7 +174,7 @@ def _refuse_too_few(builds: Builds) -> None:
             )
 
 
-# -- values that nobody asked for -----------------------------------------------------------------
+# -- values beyond the requested ones -------------------------------------------------------------
 
 
 def _sizes(builds: Builds) -> list[str]:

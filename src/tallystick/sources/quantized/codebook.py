@@ -1,6 +1,8 @@
 """Read weights packed by codebooks, grids, trellises or row-dependent bits.
 
-No number of bits applies to each value, so the dtype of such a weight is the scheme's name.
+No number of bits applies to each value, so the dtype of such a weight is the scheme's name. A
+function returns None if the tensors are something else. It raises `BadInput` for parts that
+contradict each other.
 """
 
 from __future__ import annotations

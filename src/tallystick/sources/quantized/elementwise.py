@@ -1,7 +1,8 @@
 """Unpack each library's element-wise quantised weights to logical shape and dtype.
 
 The shapes of the parts determine the packing. If they leave it open, the library's own note of a
-few bytes or the config decides. Parts that contradict each other are refused.
+few bytes or the config decides. A function returns None if the tensors are something else, or
+their packing is unknown. It raises `BadInput` for parts that contradict each other.
 """
 
 from __future__ import annotations
@@ -208,8 +209,8 @@ def mxfp4(parts: PackedWeight) -> Weight | None:
 def mlx(parts: PackedWeight) -> Weight | None:
     """Read MLX: `weight` [out, in·bits/32] in unsigned words, `scales` and `biases`.
 
-    `scales` and `biases` are [out, in/group]. MLX 0.32, mlx.core.quantize. Group size and bits are in
-    the config's `quantization` (mlx-lm), for all layers or for single ones. Float modes have no
+    `scales` and `biases` are [out, in/group]. MLX 0.32, mlx.core.quantize. Group size and bits are
+    in the config's `quantization` (mlx-lm), for all layers or for single ones. Float modes have no
     `biases`; the number of scales determines the format. transformers 5.23 packs the same way for
     Metal (integrations/metal_quantization.py), and calls the biases `qbiases`.
     """
@@ -290,7 +291,12 @@ def _several_to_a_byte(parts: PackedWeight, values: str, scale: str) -> Weight |
 def gemma(parts: PackedWeight, values: str, scale: str) -> Weight | None:
     """Read Gemma's 2-, 4- or 8-bit values along the inputs.
 
-    None if the config sets bits by pattern.
+    Return None if the config sets the bits by pattern.
+
+    Args:
+        parts: the tensors of the weight.
+        values: the ending of the tensor with the values.
+        scale: the ending of the tensor with the scales.
     """
     shape, bits = parts.shape(values, 2), _bits(parts.told)
     if parts.shape(scale)[:1] != shape[:1]:

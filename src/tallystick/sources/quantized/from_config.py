@@ -39,8 +39,14 @@ def ledger_of_config(
 ) -> Ledger:
     """Return the ledger of a config without weights, in the bytes that its files would hold.
 
-    Arguments and errors are those of `ledger_from_config`. An override of `quantization_config` is
-    allowed too; null removes it.
+    Args:
+        values: the config as a dictionary.
+        overrides: keys to set over the config; `quantization_config` is allowed, null removes it.
+        source: the user's name for the config, for messages.
+        kind: ``"config"`` or ``"preset"``.
+
+    Raises:
+        BadInput: if the config cannot be read, or nothing reads one of the overrides.
     """
     if not isinstance(values, Mapping):
         return ledger_from_config(values, overrides, source=source, kind=kind)

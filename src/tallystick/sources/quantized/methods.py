@@ -1,6 +1,6 @@
-"""Read each quantisation method's config: the layout of a matrix, and for which modules.
+"""Read each quantisation method's config: the matrix layout and the affected modules.
 
-If a config leaves a size open there is no layout: a note says so, and the matrix counts in its
+If a config leaves a size open, there is no layout: a note reports it, and the matrix counts in its
 dtype.
 """
 
@@ -225,7 +225,7 @@ def _eetq(config: Mapping[str, Any], dtype: str) -> Quantiser:
 
 
 def _auto_round(config: Mapping[str, Any], dtype: str) -> Quantiser:
-    """Read AutoRound, which packs as GPTQ or AWQ.
+    """Read AutoRound, whose packing is GPTQ's or AWQ's.
 
     `extra_config` sets the bits of single modules; 16 bits means not quantised.
     """
@@ -270,6 +270,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any], str], Quantiser]] = {
     "awq": _of_awq, "compressed-tensors": compressed_tensors, "modelopt": modelopt, "torchao": _torchao, "hqq": _of_hqq,
     "quanto": _quanto, "bitnet": _bitnet, "eetq": _eetq, "auto-round": _auto_round, "mlx": _in_words, "metal": _in_words,
 }  # fmt: skip
-# The dtype of unquantised tensors if the config states none: float16 for the kernels of GPTQ and
-# AWQ, else bfloat16.
+# The dtype of unquantised tensors if the config states none; bfloat16 for all other methods.
 _DTYPE = {"gptq": "float16", "awq": "float16", "bitsandbytes": "float16"}

@@ -42,7 +42,12 @@ class Quantiser(NamedTuple):
 
 
 def kept(told: Mapping[str, Any], *keys: str) -> Patterns:
-    """Return the modules that are not quantised, listed under any of the keys."""
+    """Return the modules that are not quantised, listed under any of the keys.
+
+    Args:
+        told: the `quantization_config`.
+        keys: the keys of the lists; `modules_to_not_convert` by default.
+    """
     return Patterns(one for key in keys or ("modules_to_not_convert",) for one in flat(told.get(key) or []))
 
 
@@ -50,6 +55,10 @@ def lists(told: Mapping[str, Any], key: str = "modules_to_not_convert") -> bool:
     """Return whether the config lists modules to skip.
 
     If it does, an LM head that is not listed is quantised (`get_modules_to_not_convert`).
+
+    Args:
+        told: the `quantization_config`.
+        key: the key of the list; `ignored_layers` counts too.
     """
     return isinstance(told.get(key) or told.get("ignored_layers"), list)
 
@@ -61,7 +70,7 @@ def flat(value: Any) -> Iterator[Any]:
 
 
 def part_of(told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return the object under a key; an empty one if there is no object."""
+    """Return the object under a key, or an empty one."""
     found = told.get(key)
     return found if isinstance(found, Mapping) else {}
 
