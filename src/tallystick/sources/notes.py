@@ -160,7 +160,7 @@ def claim_notes(index: Path, said: Mapping[str, Any], ledger: Ledger) -> tuple[s
 
     Args:
         index: the path of the index file.
-        said: the metadata in the index.
+        said: the metadata in the index, with `total_size` in bytes.
         ledger: the ledger of the indexed files.
     """
     notes = []

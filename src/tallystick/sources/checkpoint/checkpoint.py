@@ -350,9 +350,8 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
     beside = _NextTo(values=values)
     try:
         if is_params(values):
-            model_type_of(
-                {**values, **overrides}, source
-            )  # raises for Meta's keys: these checkpoints use other tensor names
+            # This raises for Meta's keys, because these checkpoints use other tensor names.
+            model_type_of({**values, **overrides}, source)
         asked = resolve(values, overrides, source)
         if asked.family is None or asked.is_part:
             said = asked.classes[0] if asked.family and asked.classes else asked.model_type

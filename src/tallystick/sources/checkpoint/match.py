@@ -40,7 +40,7 @@ class Match(NamedTuple):
 
     @property
     def agreeing(self) -> int:
-        """A score of the fit: the number of matched tensors less the missing and misshaped ones."""
+        """A score of the fit: matched tensors, less missing ones, less misshaped ones twice."""
         return (
             sum(real.copies for real, counterpart in self.pairs if counterpart)
             - len(self.missing)

@@ -44,9 +44,7 @@ def roll_up(
     patterns: dict[str, Callable[[str], re.Match[str] | None]] = {}
     follower: dict[str, str] = {}  # template -> next template: the order of names repeats in each layer
     before, known = "", 0
-    rows_alike: dict[
-        tuple[str, ...], tuple[str, ...]
-    ] = {}  # indices are kept once: all tensors of an expert share them
+    rows_alike: dict[tuple[str, ...], tuple[str, ...]] = {}  # all tensors of an expert share one tuple
     for name, dtype, shape in tensors:
         template = follower.get(before, "")
         if template and (alike := patterns[template](name)):

@@ -102,7 +102,7 @@ class StoredValues:
 
     def _by_digest(self, names: Iterable[str]) -> Iterable[list[str]]:
         """Group names whose tensors are equal by hash; each tensor is read once."""
-        from hashlib import blake2b  # imported only if three or more samples are equal
+        from hashlib import blake2b  # imported only if needed
 
         groups: dict[bytes, list[str]] = {}
         for name in names:

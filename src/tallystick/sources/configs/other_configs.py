@@ -73,7 +73,7 @@ class Translated(NamedTuple):
 
 
 def is_own(values: Mapping[str, Any]) -> bool:
-    """Return whether a config is one of these kinds, by its distinctive keys."""
+    """Return whether a config is Meta's, Mistral's or litgpt's, by its distinctive keys."""
     return values.keys() >= _OF_LITGPT or values.keys() >= _OF_PARAMS
 
 

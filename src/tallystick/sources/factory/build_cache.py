@@ -107,9 +107,11 @@ class Builds:
         return new
 
     def at(self, points: Iterable[Point], most: int) -> list[Built]:
-        """Build up to `most` models at untried points, and return them.
+        """Build up to `most` models at untried points, and return them; skip refused points.
 
-        Refused points are skipped.
+        Args:
+            points: the points to try.
+            most: the number of models after which to stop.
         """
         before = len(self.elsewhere)
         for point in points:

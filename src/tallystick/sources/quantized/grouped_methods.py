@@ -105,7 +105,7 @@ def modelopt(told: Mapping[str, Any], dtype: str) -> Quantiser:
     schemes: list[tuple[Patterns | None, Scheme]] = [
         (Patterns(names), _by_algorithm(kind)) for kind, names in each.items()
     ]
-    # All other modules keep the fp8 of the model before.
+    # Modules that are not listed keep the fp8 of the base model.
     if told.get("quant_method") == "fp8" and told.get("weight_block_size"):
         schemes.append((None, fp8(tiles(told["weight_block_size"]))))
     if not schemes:
