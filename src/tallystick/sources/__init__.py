@@ -1,4 +1,4 @@
-"""Sources turn what a person has into a `Ledger`. They know formats, and answer no question."""
+"""Turn a config, a checkpoint, a live module or a factory into a `Ledger`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
 
 def read(source: Any, overrides: Mapping[str, Any], part: str | None = None, *, keep: bool = False) -> Ledger:
-    """The ledger of anything that `tallystick.count` takes, or of its `part`, with `overrides` set over its config.
+    """Return the ledger of any source that `tallystick.count` accepts.
 
-    `keep` asks for a ledger that keeps a live module's tensors, to compare their values at once.
+    Args:
+        source: a preset name, path, address, dictionary, config object, `nn.Module` or factory.
+        overrides: config keys to set over the source's config.
+        part: ``"text"`` for the language model of a multimodal model; None for the whole model.
+        keep: keep a live module's tensors in the ledger, so that their values can be compared at
+            once.
+
+    Raises:
+        BadInput: if the source cannot be read, or `part` is not ``"text"`` or None.
     """
     if part not in (None, "text"):
         raise BadInput(f"part is {shown(part)}, expected text", code="bad-value")
@@ -67,7 +75,7 @@ def _ledger(found: Located, overrides: Mapping[str, Any], *, keep: bool) -> Ledg
 
 
 def _of_folder(found: Located, overrides: Mapping[str, Any]) -> Ledger:
-    """A folder that holds weights or a config; on this machine with its tokenizer."""
+    """Read a folder of weights or a config; check a local folder's tokenizer."""
     assert found.place is not None  # noqa: S101  # a folder has one
     ledger = _weights_or_config(found.place, overrides, found.name)
     if isinstance(found.place, Path):
@@ -78,7 +86,7 @@ def _of_folder(found: Located, overrides: Mapping[str, Any]) -> Ledger:
 
 
 def _weights_or_config(folder: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
-    """A folder of weights or of a config: weights before the config beside them; `name` is what the user named."""
+    """Read a folder's weights, or its config if it has no weights; `name` is used in messages."""
     from tallystick.formats.folder import names_in
     from tallystick.sources.checkpoint.missing_weights import ledger_without_weights, weights_in
     from tallystick.sources.configs.other_configs import NAMES as OWN_CONFIGS
@@ -105,19 +113,19 @@ def _weights_or_config(folder: Location, overrides: Mapping[str, Any], name: str
     return _of_file(folder / CONFIG, overrides, name).with_notes(*_unread(names))
 
 
-# What diffusers calls the list of a pipeline's parts, each a model in a folder of its own.
+# The file in which diffusers lists a pipeline's parts. Each part is a model in its own folder.
 _PIPELINE = "model_index.json"
 
 
 def _inside(folder: Location, names: list[str]) -> str:
-    """The folders in a folder that hold a config, for whoever named the one around them."""
+    """List the subfolders that hold a config, for an error about the folder around them."""
     parts = [name for name in names if isinstance(folder, Path) and os.path.isfile(folder / name / CONFIG)]
     listed = ", ".join(map(quoted, parts[:5])) + (", …" if len(parts) > 5 else "")
     return f"; name a model in it: {listed}" if parts else ""
 
 
 def _of_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
-    """A file of weights or a config; `name` is what the user named."""
+    """Read a file of weights or a config; `name` is used in messages."""
     from tallystick.formats import is_weights
 
     if is_weights(path.name):
@@ -130,7 +138,7 @@ def _of_file(path: Location, overrides: Mapping[str, Any], name: str) -> Ledger:
 
 
 def _unread(names: list[str]) -> tuple[str, ...]:
-    """A note on weights that lie beside a config in a format that is not read."""
+    """Return a note on weights next to a config that are in an unsupported format."""
     from tallystick.formats import NOT_READ
     from tallystick.formats.folder import is_main
 

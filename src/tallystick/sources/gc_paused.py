@@ -1,7 +1,7 @@
-"""Python's search for cyclic garbage, put off while a header is read or a model is built.
+"""Pause the cyclic garbage collector while a header is parsed or a model is built.
 
-It looks through all objects again each time their number has grown by a quarter. A large header becomes some 100,000
-tuples, of which none is part of a cycle and none may go yet: a third of the time went into looking at them.
+CPython rescans all objects each time their number has grown by a quarter. A large header becomes
+some 100,000 tuples that form no cycle and stay alive. Scanning them took a third of the time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Search for no cycles within; whoever had switched the search off finds it so afterwards."""
+    """Disable the cyclic garbage collector inside the block.
+
+    Enable it again if it was enabled before.
+    """
     searching = gc.isenabled()
     gc.disable()
     try:

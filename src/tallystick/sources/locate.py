@@ -1,7 +1,8 @@
-"""What the user named: one door for all commands and functions that take a source.
+"""Decide what the user named: a preset, config, file, folder, module or factory.
 
-`locate` says what it is, and opens nothing; `config_in` gives the config of whatever has one. `locate_weights` is for
-those who need values: it fetches a repository.
+`locate` classifies a source and opens no file. `config_in` returns the source's config, if it has
+one. `locate_weights` returns a local path for callers that need tensor values; it may fetch a
+repository.
 """
 
 from __future__ import annotations
@@ -25,28 +26,31 @@ _YAML = (".yaml", ".yml")
 
 
 class Located(NamedTuple):
-    """What was named."""
+    """A classified source."""
 
     kind: Literal["preset", "config", "factory", "module", "weights", "file", "folder", "other"]
-    name: str  # what its user calls it, for messages
-    given: Any = None  # the config of a preset, a dictionary or an object; a live module; whatever else it is
-    place: Location | None = None  # of a file or folder
+    name: str  # the user's name for it, used in messages
+    given: Any = None  # a config's values, a live module, or the object itself
+    place: Location | None = None  # the path or address of a file or folder
 
 
 class Stated(NamedTuple):
-    """A config, and where it stands."""
+    """A config and its origin."""
 
-    values: Any  # a dictionary, if the user was right
+    values: Any  # a dictionary, unless the file holds something else
     where: str
 
 
 def locate(source: Any) -> Located:
-    """What a name, a path or an object is that a function was given as a model.
+    """Classify a source by its name, path or type. No file is opened.
 
-    A preset comes before a path: a folder that happens to be called gpt2 is named ./gpt2.
+    A preset comes before a path: name a folder called gpt2 as ./gpt2.
+
+    Args:
+        source: the model as the user gave it.
 
     Raises:
-        BadInput: for a name that nothing has, with what it might have been.
+        BadInput: if nothing has that name. The message suggests similar names.
     """
     if isinstance(source, str):
         return _by_word(source)
@@ -62,10 +66,16 @@ def locate(source: Any) -> Located:
 
 
 def config_in(found: Located) -> Stated | None:
-    """The config that was named, or that is in the folder or the module that was; None where it is none.
+    """Return the config of a source, or None if the source has no config.
+
+    The config may be the source itself, a file in the named folder, or a factory module's
+    dictionary.
+
+    Args:
+        found: the source, from `locate`.
 
     Raises:
-        BadInput: where it cannot be read.
+        BadInput: if the config cannot be read.
     """
     if found.kind in ("preset", "config"):
         return Stated(found.given, found.name)
@@ -81,7 +91,14 @@ def config_in(found: Located) -> Stated | None:
 
 
 def values_in(path: Location) -> Any:
-    """What the file of a config holds: JSON, TOML, flat YAML, or a dictionary of Python as people paste it."""
+    """Return the content of a config file: JSON, TOML, flat YAML, or a pasted Python dictionary.
+
+    Args:
+        path: a local or remote file.
+
+    Raises:
+        BadInput: if the file cannot be read or parsed.
+    """
     from tallystick.files.texts import keep_json, read_text, read_toml
     from tallystick.sources.configs.pasted import config_of
 
@@ -97,13 +114,13 @@ def values_in(path: Location) -> Any:
 
 
 def locate_weights(source: str | os.PathLike[str]) -> Path:
-    """Where on this machine the values are that a name or a path of a checkpoint stands for.
+    """Return the local path of a checkpoint's weights, fetching a hub repository if needed.
 
     Args:
-        source: a path, or a repository of the hub such as ``"gpt2"`` and ``"org/name"``, which is fetched.
+        source: a path, or a hub repository such as ``"gpt2"`` or ``"org/name"``, which is fetched.
 
     Raises:
-        BadInput: where there is neither, or the hub cannot be asked.
+        BadInput: if there is neither a path nor a repository of that name, or the hub fails.
     """
     path, name = Path(source), os.fspath(source)
     try:
@@ -127,7 +144,7 @@ def locate_weights(source: str | os.PathLike[str]) -> Path:
 
 
 def _config_of(folder: Location) -> Location:
-    """The config in a folder, of Hugging Face's kind before any other."""
+    """Return the config file of a folder; Hugging Face's config.json comes first."""
     from tallystick.formats.folder import names_in
     from tallystick.sources.configs.other_configs import NAMES
 
@@ -140,13 +157,13 @@ def _by_word(word: str) -> Located:
         from tallystick.files.addresses import elsewhere
 
         return _placed(place := elsewhere(word), str(place), is_folder=not _names_a_file(place.name))
-    if os.sep not in word and not _names_a_file(word):  # as no preset is called
+    if os.sep not in word and not _names_a_file(word):  # no preset has such a name
         from tallystick.presets import PRESETS
 
         if word.lower() in PRESETS:
             return Located("preset", word.lower(), PRESETS[word.lower()])
     refuse_python(word)
-    if word and os.path.exists(word):  # Path("") would be the current folder, which nobody named
+    if word and os.path.exists(word):  # Path("") would be the current folder
         return _by_path(Path(word))
     if ADDRESS.match(word):
         raise BadInput(
@@ -190,12 +207,15 @@ def _placed(place: Location, name: str, *, is_folder: bool) -> Located:
 
 
 def _names_a_file(word: str) -> bool:
-    """Whether a name ends as those of weights and configs do."""
+    """Return whether a name has the file extension of weights or a config."""
     return "." in word and (is_weights(word) or word.endswith((".json", ".toml", *_YAML, *NOT_READ)))
 
 
 def refuse_python(word: str) -> None:
-    """Refuse a file of Python, or a module without the factory in it, with what to write instead."""
+    """Raise `BadInput` for a Python file or a module without a factory.
+
+    The message says what to write.
+    """
     file, is_file, factory = re.fullmatch(r"(.*?)(\.py)?(:[A-Za-z_][\w.]*)?", word, re.DOTALL).groups()  # type: ignore[union-attr]
     name = ".".join(part for part in Path(file).parts if part not in (".", os.sep))
     if not is_file and (factory or os.path.exists(word) or not _is_here(name)):
@@ -212,14 +232,14 @@ def refuse_python(word: str) -> None:
 
 
 def _is_here(name: str) -> bool:
-    """Whether a module or package of that name is in the current directory."""
+    """Return whether the current directory holds a module or package of that name."""
     return bool(re.fullmatch(r"[A-Za-z_][\w.]*", name)) and any(
         os.path.isfile(name.replace(".", os.sep) + end) for end in (".py", os.sep + "__init__.py")
     )
 
 
 def _is_module(source: object) -> bool:
-    # By the names of its classes: asking isinstance would import torch for who has no module to count.
+    # Compare class names: isinstance would import torch even when there is no module to count.
     return any(
         kind.__module__ == "torch.nn.modules.module" and kind.__name__ == "Module" for kind in type(source).__mro__
     )

@@ -1,4 +1,4 @@
-"""What a reader should know of a count: each a line of the ledger's notes."""
+"""Write the notes of a ledger: caveats that a reader of the count should know."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ NO_HEAD = "no LM head is stored: it is tied to the token embedding, or there is 
 
 
 def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
-    """What a reader should know of a count that no config backs; `whole` where it should be of a whole model."""
+    """Return notes for a count without a config: buffers guessed by name, a missing head, experts.
+
+    Args:
+        entries: the stored tensors.
+        whole: whether they are a whole model; False for an adapter.
+    """
     notes = []
     buffers = [entry for entry in entries if entry.buffer]
     if buffers:
@@ -30,23 +35,23 @@ def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
 
 
 def active_note(entries: Iterable[Entry]) -> list[str]:
-    """That nobody says how many experts a token uses, where there are some."""
+    """Return a note if there are experts and the number used per token is unknown."""
     if all(entry.role != "experts" or entry.active is not None or entry.buffer for entry in entries):
         return []
     return ["active parameters are unknown: a config would say how many experts a token uses"]
 
 
 def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight], method: object = None) -> list[str]:
-    """What packed weights were counted as; a word of warning where it is not known how they are packed.
+    """Return notes on how packed weights were counted, and a warning if the packing is unknown.
 
     Args:
-        entries: those of the ledger.
-        weights: those that are known to be packed, by name.
-        method: who quantised them, as a config says.
+        entries: the ledger's entries.
+        weights: the weights that are known to be packed, by name.
+        method: the quantisation method that the config states.
     """
     groups: dict[tuple[str, str], list[Weight]] = {}
     for weight in weights.values():
-        if weight.scheme and weight.size != weight.stored:  # of others the format itself has a note
+        if weight.scheme and weight.size != weight.stored:  # the format writes its own note on the others
             groups.setdefault((weight.scheme, weight.dtype), []).append(weight)
     notes = [
         f"{_counted(len(group), 'weight')} packed in {dtype} ({scheme}): {sum(one.size for one in group):,} elements in"
@@ -79,11 +84,18 @@ def _counted(count: int, noun: str) -> str:
 
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-_FEW = 100  # one part in so many of the parameters may be wider than the config says: norms, biases of routers
+_FEW = 100  # up to 1/100 of the parameters may have another dtype without a note: norms, router biases
 
 
 def dtype_notes(entries: Iterable[Entry], config: Mapping[str, Any]) -> list[str]:
-    """Where the tensors have another dtype than the config says; what is quantised has one of its own."""
+    """Return a note if the tensors' dtype differs from the config's.
+
+    Quantised tensors are ignored.
+
+    Args:
+        entries: the stored tensors.
+        config: the config next to them.
+    """
     stated = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
     counts: dict[str, int] = {}
     for entry in entries:
@@ -97,7 +109,11 @@ def dtype_notes(entries: Iterable[Entry], config: Mapping[str, Any]) -> list[str
 
 
 def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
-    """One line for each way in which real tensors and a config disagree."""
+    """Return one line for each kind of disagreement between the stored tensors and a config.
+
+    Args:
+        mismatches: tensor names under ``"missing"``, ``"unexpected"`` and ``"misshaped"``.
+    """
     said = {
         "missing": "described by the config and not there",
         "unexpected": "there and not described by the config",
@@ -111,7 +127,7 @@ def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
 
 
 def wrapper_note(prefix: str) -> list[str]:
-    """What follows from names that a wrapper has put its own before."""
+    """Return a note if every name begins with a training wrapper's prefix."""
     if not any(part in prefix for part in ("module.", "_orig_mod.")):
         return []
     return [
@@ -121,7 +137,12 @@ def wrapper_note(prefix: str) -> list[str]:
 
 
 def further_note(further: Sequence[Entry], entries: Iterable[Entry]) -> list[str]:
-    """What of some entries predicts tokens beyond the next, and what the rest is."""
+    """Return a note on multi-token prediction layers, with the total without them.
+
+    Args:
+        further: the tensors of these layers.
+        entries: all stored tensors.
+    """
     if not further:
         return []
     apart = sum(entry.unique for entry in further)
@@ -133,7 +154,15 @@ def further_note(further: Sequence[Entry], entries: Iterable[Entry]) -> list[str
 
 
 def claim_notes(index: Path, said: Mapping[str, Any], ledger: Ledger) -> tuple[str, ...]:
-    """Where the sums in an index's metadata are not those of its files; none of them is needed to load anything."""
+    """Return notes if an index's metadata states sizes that differ from its files.
+
+    No loader needs these sums.
+
+    Args:
+        index: the path of the index file.
+        said: the metadata in the index, with `total_size` in bytes.
+        ledger: the ledger of the indexed files.
+    """
     notes = []
     size, parameters = said.get("total_size"), said.get("total_parameters")
     held = ledger.totals["stored_bytes"]

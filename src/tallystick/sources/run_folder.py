@@ -1,24 +1,24 @@
-"""The folder of a training run, where it is named for the model that the run left in it."""
+"""Find the trained model in the folder of a training run."""
 
 from __future__ import annotations
 
-import os  # whose exists never raises, as Path.exists does for a folder that may not be read
+import os  # os.path.exists never raises; Path.exists raises for a folder without read permission
 from pathlib import Path
 
 from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput
 
 LOG = "log.jsonl"
-MODEL = "model"  # the folder where the trained decoder is left
+MODEL = "model"  # the folder that holds the trained decoder
 PROGRESS = "progress.json"  # in each checkpoint
 
 
 def model_in(path: Path) -> Path:
-    """The model of a run's folder; any other path as it is.
+    """Return the model folder inside a run's folder; return any other path unchanged.
 
     Raises:
-        BadInput: for a run that has not ended, which has left no model yet, and for one of the checkpoints that it goes
-            on from, which hold the state of its optimizer too.
+        BadInput: if the run has not ended and so has no model yet, or `path` is one of its
+            checkpoints, which also hold optimizer state.
     """
     if not os.path.isdir(path) or os.path.exists(path / CONFIG):
         return path

@@ -1,4 +1,4 @@
-"""The models whose configs a text states, each as its ledger."""
+"""Read the model configs that a text contains, each as a ledger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tallystick.sources.quantized.from_config import ledger_of_config
 
 
 def models(text: str) -> list[Ledger]:
-    """The models whose configs a text states, in its order."""
+    """Return a ledger for each model config in a text, in order of appearance."""
     found = []
     for pasted in dictionaries(text):
         name = f"{pasted.name or 'the dictionary'} (line {pasted.line} of the text)"

@@ -1,4 +1,4 @@
-"""The language model inside of one that also sees or hears, counted as a model of its own."""
+"""Count only the language model inside a multimodal model."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from tallystick.sources.transformers_meta.fallback import is_known, language_by_
 
 
 def ledger_of_language(found: Located, overrides: Mapping[str, Any]) -> Ledger:
-    """The ledger of the language part of a model that also sees or hears: of its weights where there are any, or its config.
+    """Return the ledger of a multimodal model's language model, from its weights or its config.
 
     Args:
-        found: a config in any form that `tallystick.count` takes, or a folder with one and with weights.
-        overrides: keys to set over those of the part, by their names in it or with the name of the part in front.
+        found: a config in any form that `tallystick.count` takes, or a folder with a config and
+            weights.
+        overrides: keys to set over the text config, with or without the part's name in front.
 
     Raises:
-        BadInput: where there is no config, or none of a language model in it, or nothing of that in the weights.
+        BadInput: if there is no config, the config has no language model, or the weights do not
+            hold it.
     """
     name, folder = found.name, found.place if found.kind == "folder" else None
     stated = config_in(found)
@@ -64,12 +66,12 @@ def ledger_of_language(found: Located, overrides: Mapping[str, Any]) -> Ledger:
 
 
 def _noted(ledger: Ledger, *first: str) -> Ledger:
-    """A ledger with notes before its own."""
+    """Return a copy of the ledger with `first` before its own notes."""
     return replace(ledger, notes=(*first, *ledger.notes))
 
 
 def _part_of(values: Mapping[str, Any], name: str) -> tuple[Architecture | None, str]:
-    """The native type of the whole, None where it is none, and the key of its language part."""
+    """Return the native family of the outer config (or None) and the key of its language part."""
     stated = next((part for part in TEXT_PARTS if values.get(part) is not None), None)
     if stated and not isinstance(values[stated], Mapping):
         raise BadInput(f"{name}: {stated} is {shown(values[stated])}, expected an object", code="bad-value")
@@ -89,10 +91,14 @@ def _described(
     *,
     published: bool = False,
 ) -> Ledger:
-    """The ledger of the language part that a config describes, said in its first note."""
+    """Return the ledger of the language part that a config describes.
+
+    Its first note names the part.
+    """
     dotted = {f"{part}.{key}": value for key, value in within.items()}
     if family is not None and part in family.parts and TIE not in family.keys:
-        # A type whose causal language model is its language part alone, as Llama 4's; tied as the whole is.
+        # The causal language model of this type is the language part alone (Llama 4). Its tie is
+        # the outer config's.
         whole = variant_of(values, family)
         tied = {f"{part}.{TIE}": values.get(TIE, whole.keys[TIE])} if whole and TIE in whole.keys else {}
         alone = {**values, "architectures": [family.class_name]}
@@ -112,7 +118,10 @@ def _described(
 
 
 def _family(values: Mapping[str, Any], name: str, *, nested: bool) -> Architecture | None:
-    """The native type of the whole; None of any other, and of one that goes unsaid where its text says what that is."""
+    """Return the native family of the outer config.
+
+    Return None if it is unknown, or only the nested text config states a model_type.
+    """
     try:
         return architectures.find(model_type_of(values, name))
     except BadInput:
@@ -124,7 +133,10 @@ def _family(values: Mapping[str, Any], name: str, *, nested: bool) -> Architectu
 def _inherited(
     values: Mapping[str, Any], family: Architecture | None, part: str, text: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The part with what the whole says of it: its type and dtype where it states none, and whether it is tied."""
+    """Return the text config with the outer config's model type, dtype and tie.
+
+    The outer type and dtype apply only if the text config states none; the outer tie always wins.
+    """
     known = family.parts[part].family if family is not None and part in family.parts else ""
     before = {"model_type": known, "dtype": values.get("dtype") or values.get("torch_dtype")}
     tied = values.get(TIE, family.keys.get(TIE) if family is not None else None)

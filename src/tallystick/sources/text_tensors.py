@@ -1,4 +1,4 @@
-"""The language part of a model that also sees or hears: which of its tensors, and what lies beside them."""
+"""Find the tensors of a multimodal model's language part, and note the others."""
 
 from __future__ import annotations
 
@@ -14,20 +14,31 @@ if TYPE_CHECKING:
 
 
 def names_described(stored: list[Entry], layouts: Sequence[Ledger]) -> frozenset[str]:
-    """The stored tensors that `layouts` describe, each under other names; none where one of them is not found."""
+    """Return the stored names that `layouts` describe.
+
+    The set is empty if a described tensor is missing.
+
+    Args:
+        stored: the checkpoint's entries.
+        layouts: ledgers of the language part, one for each layout of tensor names.
+    """
     if not layouts:
         return frozenset()
-    told = match_config(stored, layouts)
-    if told.mismatches["missing"]:
+    matched = match_config(stored, layouts)
+    if matched.mismatches["missing"]:
         return frozenset()
-    return frozenset(single.name for real, one in told.found.pairs if one for single in real.unrolled())
+    return frozenset(single.name for real, one in matched.found.pairs if one for single in real.unrolled())
 
 
 def names_built(model: PreTrainedModel, source: str) -> frozenset[str]:
-    """The tensors of a model's decoder and of its head, by all their names in the model.
+    """Return all names of the tensors in a model's decoder and LM head.
+
+    Args:
+        model: a transformers model.
+        source: the user's name for it, for messages.
 
     Raises:
-        BadInput: where it is its own decoder.
+        BadInput: if the model is its own decoder, so there is no separate language part.
     """
     decoder, head = model.get_decoder(), model.get_output_embeddings()
     if decoder is model:
@@ -41,7 +52,12 @@ def names_built(model: PreTrainedModel, source: str) -> frozenset[str]:
 
 
 def left_out(stored: Iterable[Entry], names: Container[str]) -> tuple[str, ...]:
-    """A note on the stored parameters that are not of the part, by the outermost modules that are not."""
+    """Return a note on the stored parameters outside the language part, by outermost module.
+
+    Args:
+        stored: the checkpoint's entries.
+        names: the names in the language part.
+    """
     singles = [single for entry in stored if not entry.buffer for single in entry.unrolled()]
     above = {module for single in singles if single.name in names for module in _modules(single.name)}
     others = [single for single in singles if single.name not in names]
@@ -53,6 +69,6 @@ def left_out(stored: Iterable[Entry], names: Container[str]) -> tuple[str, ...]:
 
 
 def _modules(name: str) -> list[str]:
-    """The modules around a tensor, the outermost first."""
+    """Return the names of the modules around a tensor, the outermost first."""
     parts = name.split(".")
     return [".".join(parts[:length]) for length in range(1, len(parts))]

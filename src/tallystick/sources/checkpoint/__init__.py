@@ -1,1 +1,1 @@
-"""A checkpoint as a ledger, by the headers of its files and the config next to them."""
+"""Turn a checkpoint into a ledger, from file headers and the config next to them."""

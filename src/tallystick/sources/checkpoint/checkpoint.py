@@ -1,4 +1,4 @@
-"""A checkpoint becomes a ledger by its headers alone, with the config in it or beside it where there is one."""
+"""Turn a checkpoint into a ledger from its headers and the config inside or next to it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,20 @@ _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
 def ledger_from_checkpoint(
     path: Location, overrides: Mapping[str, Any], *, source: str, shards: Named | None = None
 ) -> Ledger:
-    """The ledger of a file of weights or of a sharded checkpoint's index, in any format that is read.
+    """Return the ledger of a weights file or of a sharded checkpoint's index.
 
-    Parameters are told from buffers by the config in the file or beside it, or else by well-known names. What
-    transformers ties in a type that is not native is learnt when ties are asked for. `overrides` are set over that
-    config; `shards` are those that an index names, where it was read before.
+    The config decides which tensors are parameters and which are buffers; without one, well-known
+    names decide. For a type that is not native, transformers is asked for the ties only when they
+    are needed.
+
+    Args:
+        path: a file of weights in any supported format, or the index of a sharded checkpoint.
+        overrides: keys to set over the config in the file or next to it.
+        source: the user's name for the checkpoint, for messages.
+        shards: the content of the index, if it was read before.
+
+    Raises:
+        BadInput: if the checkpoint cannot be read, or there is no config for the overrides.
     """
     contents = read_checkpoint(path, shards)
     config = path.parent / CONFIG
@@ -59,10 +68,10 @@ def ledger_from_checkpoint(
     elif contents.own_names or adapter is not None:
         if overrides:
             raise BadInput(f"{path} has no config to set {', '.join(overrides)} in", code="unknown-key")
-        beside = _Beside()
+        beside = _NextTo()
     else:
-        beside = _beside(config, overrides)
-    checkpoint = _laid_out(path, contents, beside, source)
+        beside = _next_to(config, overrides)
+    checkpoint = _checkpoint_of(path, contents, beside, source)
     if adapter is not None:
         beside = beside._replace(notes=adapter_notes(path.parent, adapter, checkpoint.entries), adapter=True)
         checkpoint = checkpoint._replace(beside=beside)
@@ -70,7 +79,7 @@ def ledger_from_checkpoint(
         ledger = checkpoint.ledger(match_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
     else:
         ledger = checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
-    if path.name.endswith(".json") and not isinstance(path, Remote):  # an index elsewhere is fetched once
+    if path.name.endswith(".json") and not isinstance(path, Remote):  # a remote index is fetched once
         ledger = ledger.with_notes(*claim_notes(path, contents.stated, ledger))
     return ledger
 
@@ -84,41 +93,43 @@ def ledger_of_part(
     source: str,
     shards: Named | None = None,
 ) -> Ledger:
-    """The ledger of what is stored of the language part of a model.
+    """Return the ledger of the stored tensors of a model's language part.
 
     Args:
         path: a file of weights, or the index of a sharded checkpoint.
-        layouts: the ledger of the part, once for each way to name its tensors; none where only transformers knows it.
-        config: that of the whole.
-        source: what the user named, for messages.
-        shards: what the index names, where it was read before.
+        layouts: the part's ledger, one for each layout of tensor names; empty if only transformers
+            knows it.
+        config: the config of the whole model.
+        source: the user's name for the checkpoint, for messages.
+        shards: the content of the index, if it was read before.
 
     Raises:
-        BadInput: when the checkpoint cannot be read, or its language part cannot be told from the rest.
+        BadInput: if the checkpoint cannot be read, or its language part cannot be separated from
+            the rest.
     """
-    beside = _Beside(values=config)
-    whole = _laid_out(path, read_checkpoint(path, shards), beside, source)
+    beside = _NextTo(values=config)
+    whole = _checkpoint_of(path, read_checkpoint(path, shards), beside, source)
     names = names_described(whole.entries, layouts)
-    told = None
+    matched = None
     if not names:
-        assert whole.values is not None  # noqa: S101  # the files are at hand
+        assert whole.values is not None  # noqa: S101  # the files are available
         try:
             with current().paused():
-                told = told_by_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
+                matched = told_by_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
         except BadInput as error:
             raise BadInput(
                 f"{source}: names alone do not tell its language part from the rest; {error}", code=error.code
             ) from None
-        names = frozenset(stored.name for stored, _ in told.found.pairs)
+        names = frozenset(stored.name for stored, _ in matched.found.pairs)
     beside = beside._replace(notes=left_out(whole.entries, names))
-    part = _laid_out(path, _only(whole, names), beside, source)
-    return part.ledger(told or match_config(part.entries, layouts))
+    part = _checkpoint_of(path, _only(whole, names), beside, source)
+    return part.ledger(matched or match_config(part.entries, layouts))
 
 
 def _only(whole: _Checkpoint, names: frozenset[str]) -> WeightsFile:
-    """What a checkpoint holds under some names, and beside the packed weights among them."""
+    """Return the named tensors of a checkpoint, with the scales of their packed weights."""
     modules = {name.rpartition(".")[0] for name in names & whole.packed.weights.keys()}
-    # Some are beside the weight, `proj.scales`; some are below it, `proj.weight.absmax`.
+    # Scales are next to the weight (`proj.scales`) or below it (`proj.weight.absmax`).
     scales = {name for name in whole.packed.beside if modules & {name.rsplit(".", 1)[0], name.rsplit(".", 2)[0]}}
     files = [
         (file, header._replace(tensors=[tensor for tensor in header.tensors if tensor.name in names | scales]))
@@ -128,8 +139,8 @@ def _only(whole: _Checkpoint, names: frozenset[str]) -> WeightsFile:
     return whole.contents._replace(files=files, sharing=sharing)
 
 
-def _laid_out(path: Location, contents: WeightsFile, beside: _Beside, source: str) -> _Checkpoint:
-    """What a checkpoint holds, with its packed weights found and its values at hand."""
+def _checkpoint_of(path: Location, contents: WeightsFile, beside: _NextTo, source: str) -> _Checkpoint:
+    """Return a checkpoint's entries with its packed weights found and its values accessible."""
     values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
     try:
         packed = _packed(contents, beside.values, values.peek)
@@ -141,49 +152,57 @@ def _laid_out(path: Location, contents: WeightsFile, beside: _Beside, source: st
 
 @gc_paused()
 def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
-    """The ledger of a ``.safetensors`` file that is elsewhere: its header's text, and how many bytes follow that.
+    """Return the ledger of a ``.safetensors`` file of which only the header is available.
 
-    No value can be read, and there is no config beside it: roles are told by name.
+    No value can be read and there is no config: roles follow from names.
+
+    Args:
+        text: the header's JSON text.
+        data_bytes: size of the data section after the header, in bytes.
+        source: the file's name or address.
+
+    Raises:
+        BadInput: if the header is malformed.
     """
     path = Path(source)
     with one_source():
         contents = WeightsFile("safetensors", [(path, parse_header(text, data_bytes, where=source))])
         packed = _packed(contents, {}, lambda name: None)
-        return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), _Beside(), None).ledger(
+        return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), _NextTo(), None).ledger(
             None
         )
 
 
 class _Checkpoint(NamedTuple):
-    """What was read of a checkpoint, before anybody says what its tensors are."""
+    """The content of a checkpoint before a config assigns roles and ties."""
 
     path: Location
     source: str
     contents: WeightsFile
     packed: FoundPacked
     entries: list[Entry]
-    beside: _Beside
-    values: StoredValues | ValuesElsewhere | None  # None where only the header is at hand
+    beside: _NextTo
+    values: StoredValues | ValuesElsewhere | None  # None if only the header is available
 
     def ledger(
-        self, told: ConfigMatch | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
+        self, matched: ConfigMatch | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
     ) -> Ledger:
-        """The ledger of what is stored, with what a config told of it."""
-        entries = list(told.entries if told else self.entries)
+        """Return the ledger of the stored tensors, with the roles and ties that a config states."""
+        entries = list(matched.entries if matched else self.entries)
         entries += _aliases(entries, self.contents.files)
         notes = [
             *self.contents.notes,
             *self.beside.notes,
-            *(told.notes if told else notes_by_name(entries, whole=not self.beside.adapter)),
+            *(matched.notes if matched else notes_by_name(entries, whole=not self.beside.adapter)),
             *dtype_notes(entries, self.beside.values),
         ]
         if shard := _SHARD.fullmatch(self.path.name):
             alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
             notes.append(alone)
             doubts = (*doubts, alone)
-        meant = told.meant if told else _meant_by_flag(self.beside.foreign, entries)
+        meant = matched.meant if matched else _meant_by_flag(self.beside.foreign, entries)
         if meant is None and self.contents.own_names:
-            meant = []  # such a format stores a head that is one of its own, and leaves out one that is tied
+            meant = []  # such a format stores an untied head and omits a tied one
         if meant is None:
             doubts = (*doubts, *(note for note in notes if note == NO_HEAD))
         if self.values is not None:
@@ -194,14 +213,14 @@ class _Checkpoint(NamedTuple):
             source=self.source,
             kind=self.contents.kind,
             notes=tuple(map(visible, notes)),
-            model=told.described.model if told else ModelDescription(self.contents.architecture),
+            model=matched.described.model if matched else ModelDescription(self.contents.architecture),
             evidence=Evidence(
-                described=told.described if told else None,
-                mismatches=told.mismatches if told else {},
+                described=matched.described if matched else None,
+                mismatches=matched.mismatches if matched else {},
                 declared=meant,
                 unread=self.beside.unread,
                 doubts=doubts,
-                relations={**self._overlaps(), **(told.relations if told else {})},
+                relations={**self._overlaps(), **(matched.relations if matched else {})},
                 stored=_stored(self.contents),
                 values=self.values,
                 ask=ask,
@@ -209,22 +228,22 @@ class _Checkpoint(NamedTuple):
         )
 
     def _overlaps(self) -> dict[str, str]:
-        """The memories of which a file holds several views that are not the same."""
+        """Return the storages that tensors of a file share only in part; they are aliased."""
         return {one.owner: "aliased" for one in self.contents.sharing.values() if not one.whole}
 
     def asked(self) -> Ledger:
-        """The ledger with the ties of a type that is not native: transformers', or those of the flag alone."""
-        assert self.values is not None  # noqa: S101  # a config is read only where the files are
+        """Return the ledger with ties from transformers, or from the flag if transformers fails."""
+        assert self.values is not None  # noqa: S101  # a config is read only if the files are available
         try:
             with current().paused():
-                told = told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG)
-            return self.ledger(told)
+                matched = told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG)
+            return self.ledger(matched)
         except BadInput as error:
             return self.ledger(None, [f"what is tied was told by the flag {TIE} alone: {error}"])
 
 
 def _packed(contents: WeightsFile, config: Mapping[str, Any], peek: Callable[[str], bytes | None]) -> FoundPacked:
-    """The packed weights of a checkpoint; a format with names of its own packs in ways of its own."""
+    """Return the packed weights of a checkpoint; none for formats with their own tensor names."""
     if contents.own_names:
         return FoundPacked()
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
@@ -233,10 +252,10 @@ def _packed(contents: WeightsFile, config: Mapping[str, Any], peek: Callable[[st
 
 
 def _stored(contents: WeightsFile) -> tuple[int, int]:
-    """Elements and bytes in the files, what several names share once."""
+    """Return the elements and bytes in the files; shared memory is counted once."""
     tensors = contents.tensors
     shared = [tensor for tensor in tensors if tensor.name in contents.sharing] if contents.sharing else []
-    alone = Counter(map(itemgetter(1, 2), tensors))  # dtypes with shapes: a large checkpoint has a few
+    alone = Counter(map(itemgetter(1, 2), tensors))  # (dtype, shape) pairs: even a large checkpoint has few
     alone.subtract((tensor.dtype, tensor.shape) for tensor in shared)
     sizes = [(math.prod(shape), dtype, times) for (dtype, shape), times in alone.items()]
     sizes += [(contents.sharing[tensor.name].new, tensor.dtype, 1) for tensor in shared]
@@ -247,20 +266,21 @@ def _stored(contents: WeightsFile) -> tuple[int, int]:
 
 
 def _entries(path: Location, contents: WeightsFile, packed: FoundPacked) -> list[Entry]:
-    """The stored tensors, with what is known of each without a config."""
+    """Return the stored tensors as entries, with roles from their names."""
     try:
         entries = [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
     except BadInput as error:
         raise BadInput(f"{path}: {error}", code=error.code) from None
-    if contents.own_names:  # a format with names of its own tells all by them
+    if contents.own_names:  # such a format's names determine all roles
         return entries
-    return [entry._replace(role=told.role) for entry, told in zip(entries, told_roles(entries), strict=True)]
+    return [entry._replace(role=matched.role) for entry, matched in zip(entries, told_roles(entries), strict=True)]
 
 
 def _known(entry: Entry, contents: WeightsFile, packed: FoundPacked) -> Entry:
-    """A stored tensor with what is known of it without a config.
+    """Set an entry's role, buffer flag and packed bytes without a config.
 
-    The format and the way of packing know single names; else well-known ones tell.
+    The format and the packing method classify their own names; other names are matched with
+    well-known ones.
     """
     role, name = (contents.role or role_of)(entry.name), next(entry.unrolled()).name
     named = not contents.own_names and is_buffer(entry.name, entry.shape)
@@ -274,7 +294,7 @@ def _known(entry: Entry, contents: WeightsFile, packed: FoundPacked) -> Entry:
 
 
 def _rolled(contents: WeightsFile, packed: FoundPacked) -> Iterator[Entry]:
-    """Stacks of tensors, and one by one those that share memory; roles are not told yet."""
+    """Yield stacks of tensors, and tensors that share memory one by one; roles are not set yet."""
 
     def tensors(*, shared: bool) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         for _, header in contents.files:
@@ -291,24 +311,27 @@ def _rolled(contents: WeightsFile, packed: FoundPacked) -> Iterator[Entry]:
         budget.step(STEPS_OF_ENTRY)
         budget.keep(BYTES_OF_ENTRY, "its tensors")
         owner, new, _ = sharing[name]
-        unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed values are shared whole
+        unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed tensors are shared entirely
         yield Entry(name, shape, "other", dtype, owner, unique, packed=sizes.get(name))
 
 
-class _Beside(NamedTuple):
-    """What is made of the config beside a checkpoint."""
+class _NextTo(NamedTuple):
+    """The result of reading the config inside or next to a checkpoint."""
 
-    ledgers: tuple[Ledger, ...] = ()  # what it describes, one for each layout of names; none for a type not known
+    ledgers: tuple[Ledger, ...] = ()  # one for each layout of names; empty if the type is unknown
     headless: bool = False  # saved from a class without an LM head
     notes: tuple[str, ...] = ()
-    foreign: Mapping[str, Any] = {}  # its values, where its type is not native
+    foreign: Mapping[str, Any] = {}  # the config's values, if its type is not native
     unread: str | None = None  # why it could not be used
-    values: Mapping[str, Any] = {}  # all that it says, known or not
-    adapter: bool = False  # whether the checkpoint is one of PEFT
+    values: Mapping[str, Any] = {}  # all values of the config
+    adapter: bool = False  # whether the checkpoint is a PEFT adapter
 
 
-def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
-    """Read the config next to a checkpoint, if any. Why it cannot be read becomes a note, unless overrides need it."""
+def _next_to(config: Location, overrides: Mapping[str, Any]) -> _NextTo:
+    """Read the config next to a checkpoint.
+
+    A failure becomes a note, unless overrides need the config.
+    """
     try:
         values = read_json(config)
         if not isinstance(values, dict):
@@ -316,18 +339,19 @@ def _beside(config: Location, overrides: Mapping[str, Any]) -> _Beside:
     except NotThere:
         if overrides:
             raise BadInput(f"there is no {config} to set {', '.join(overrides)} in", code="unknown-key") from None
-        return _Beside()
+        return _NextTo()
     except BadInput as error:
         return _unread(error, overrides)
     return _described(values, overrides, str(config))
 
 
-def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> _Beside:
-    """What the values of a config tell."""
-    beside = _Beside(values=values)
+def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> _NextTo:
+    """Return the ledgers that a config's values describe, or a note if its type is not native."""
+    beside = _NextTo(values=values)
     try:
         if is_params(values):
-            model_type_of({**values, **overrides}, source)  # raises for Meta's keys: their tensors have other names
+            # This raises for Meta's keys, because these checkpoints use other tensor names.
+            model_type_of({**values, **overrides}, source)
         asked = resolve(values, overrides, source)
         if asked.family is None or asked.is_part:
             said = asked.classes[0] if asked.family and asked.classes else asked.model_type
@@ -341,14 +365,17 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
         return _unread(error, overrides)._replace(values=values)
 
 
-def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _Beside:
+def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _NextTo:
     if overrides:
         raise error  # the user asked for that config to be read
-    return _Beside(notes=(f"the config beside the checkpoint was not used: {error}",), unread=str(error))
+    return _NextTo(notes=(f"the config beside the checkpoint was not used: {error}",), unread=str(error))
 
 
 def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:
-    """Embedding and head, where a config says that they are tied: at its top, or in the part for text."""
+    """Return the pair of embedding and head if the config's flag ties them.
+
+    Return [] if the flag is false, and None if the config has no flag.
+    """
     parts = [values, *(values[part] for part in TEXT_PARTS if part in values)]
     flags = [part[TIE] for part in parts if isinstance(part, dict) and TIE in part]
     if not flags or not isinstance(flags[0], bool):
@@ -358,9 +385,13 @@ def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tupl
 
 
 def _aliases(entries: list[Entry], files: Iterable[tuple[Location, Header]]) -> list[Entry]:
-    """`__metadata__` maps a name that was dropped on saving to the stored name that it shares with."""
+    """Return entries for the names that were dropped on saving.
+
+    `__metadata__` maps them to stored names.
+    """
     metadata = {alias: name for _, header in files for alias, name in header.metadata.items()}
-    # Most metadata says {"format": "pt"} and names nothing: told before a large checkpoint is unrolled.
+    # Most metadata is {"format": "pt"} and names no tensor: return before unrolling a large
+    # checkpoint.
     said = set(metadata.values())
     named = {tensor.name for _, header in files for tensor in header.tensors if tensor.name in said}
     if not named:
@@ -371,5 +402,5 @@ def _aliases(entries: list[Entry], files: Iterable[tuple[Location, Header]]) -> 
         for alias, name in metadata.items()
         if name in named and alias not in singles
     ]
-    told = told_roles([*entries, *aliases])[len(entries) :]
-    return [alias._replace(role=one.role) for alias, one in zip(aliases, told, strict=True)]
+    matched = told_roles([*entries, *aliases])[len(entries) :]
+    return [alias._replace(role=one.role) for alias, one in zip(aliases, matched, strict=True)]

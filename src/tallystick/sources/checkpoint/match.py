@@ -1,7 +1,7 @@
-"""Laying real tensors beside those that a config describes: what is missing, unexpected, misshaped.
+"""Match stored tensors with described ones: missing, unexpected and misshaped tensors.
 
-Checkpoints of one model differ in a prefix (GPT-2's published file has `wte.weight`, the model
-`transformer.wte.weight`), so the prefix under which most tensors agree is found first.
+Checkpoints of one model differ in a prefix: GPT-2's published file has `wte.weight`, the model
+`transformer.wte.weight`. So the prefix under which most names agree is found first.
 """
 
 from __future__ import annotations
@@ -17,35 +17,48 @@ from tallystick.core.packed_names import model_name
 from tallystick.core.tensor_names import template_of
 from tallystick.sources.quantized.codebook import PADDED_TO
 
-# What wraps a model while it trains or runs puts its own before every name, one before the other.
+# Prefixes that training wrappers (DDP, torch.compile, FSDP) put before every name; they may be
+# nested.
 _TRAINING = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 WRAPPERS = ("module.", "_orig_mod.", "model.", "language_model.", "base_model.model.")
-# What other classes of transformers call the body of the same model: those for images and text, for answering questions.
+# Names of the model's body in other transformers classes, such as those for images or question
+# answering.
 _BODIES = ("model.language_model.", "transformer.")
 
 
 class Match(NamedTuple):
-    """Real entries paired with described ones; a stack that agrees only in part is paired tensor by tensor."""
+    """Stored entries paired with described ones.
 
-    pairs: list[tuple[Entry, Entry | None]]  # (real, what the config calls so), in the real order
-    missing: list[str]  # names that the config describes and that are not there
-    misshaped: list[str]  # "name: (2, 3) where the config says (2, 4)"
-    prefix: tuple[str, str]  # (taken from a real name, then put before it) to get the described one
-    elsewhere: Mapping[str, str]  # described names whose real ones have the body's prefix too, or that of packed values
+    A stack that agrees only in part is paired one by one.
+    """
+
+    pairs: list[tuple[Entry, Entry | None]]  # (stored, described or None), in the stored order
+    missing: list[str]  # described names that are not stored
+    misshaped: list[str]  # messages: "name: (2, 3) where the config says (2, 4)"
+    prefix: tuple[str, str]  # (removed from a stored name, then put before it) to get the described name
+    elsewhere: Mapping[str, str]  # described name -> stored name, where `prefix` does not apply
 
     @property
     def agreeing(self) -> int:
-        """Tensors that are there as described, less those that are not: how well the config fits."""
-        return sum(real.copies for real, told in self.pairs if told) - len(self.missing) - 2 * len(self.misshaped)
+        """A score of the fit: matched tensors, less missing ones, less misshaped ones twice."""
+        return (
+            sum(real.copies for real, counterpart in self.pairs if counterpart)
+            - len(self.missing)
+            - 2 * len(self.misshaped)
+        )
 
     def real_name(self, described: str) -> str:
-        """What the real tensors would call a described name."""
+        """Return the stored name of a described tensor."""
         taken, put = self.prefix
         return self.elsewhere.get(described) or taken + described.removeprefix(put)
 
     def mismatches(self, *, excused: Container[str] = ()) -> dict[str, list[str]]:
-        """The names on which the two disagree, but for those that are absent, or there, for a reason."""
-        strange = (real for real, told in self.pairs if told is None and not real.buffer)
+        """Return the missing, unexpected and misshaped tensors.
+
+        Args:
+            excused: names that may be missing or unexpected.
+        """
+        strange = (real for real, counterpart in self.pairs if counterpart is None and not real.buffer)
         return {
             "missing": [name for name in self.missing if name not in excused],
             "unexpected": [one.name for real in strange for one in real.unrolled() if one.name not in excused],
@@ -54,7 +67,12 @@ class Match(NamedTuple):
 
 
 def match(real: Sequence[Entry], described: Ledger) -> Match:
-    """Find each real entry in a described ledger, by name and shape."""
+    """Match each stored entry with a described one, by name and shape.
+
+    Args:
+        real: the stored entries.
+        described: the ledger of the config.
+    """
     expected = _expected(described.rolled)
     templates = [_name_today(entry.name if entry.axes else template_of(entry.name)[0], entry) for entry in real]
     roots = sorted({name.split(".", 1)[0] + "." for name in expected if name.count(".") > 1})
@@ -63,13 +81,13 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
     elsewhere: dict[str, str] = {}
     pairs: list[tuple[Entry, Entry | None]] = []
     misshaped: list[str] = []
-    seen: dict[Entry, set[tuple[int, ...]] | None] = {}  # numbers of a described stack; None is all of them
+    seen: dict[Entry, set[tuple[int, ...]] | None] = {}  # matched indices of a described stack; None means all
 
     def look(entry: Entry) -> None:
         bare = entry.name.removeprefix(taken)
         template, written = (bare, ()) if entry.axes else template_of(bare)
-        numbers = tuple(int(number) for number in written if number == str(int(number)))  # 007 is no layer's number
-        # The head stands outside the prefix, so a name that needs no prefix is taken as it is.
+        numbers = tuple(int(number) for number in written if number == str(int(number)))  # 007 is not a layer's index
+        # The head is outside the prefixed body, so a name may also match without the prefix.
         runs = expected.get(put + template) or expected.get(template) or []
         if not runs and (unpacked := _name_today(template, entry)) != template:
             runs = expected.get(put + unpacked) or expected.get(unpacked) or []
@@ -79,35 +97,43 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
             runs = expected[outside]
             elsewhere[outside] = entry.name
         if entry.axes:
-            told = next((run for run in runs if run.axes == entry.axes), None)
-            if runs and told is None:
+            counterpart = next((run for run in runs if run.axes == entry.axes), None)
+            if runs and counterpart is None:
                 for single in entry.unrolled():
                     look(single)
                 return
         else:
-            told = next((run for run in runs if _within(numbers, run.axes)), None)
-        if told is None:
+            counterpart = next((run for run in runs if _within(numbers, run.axes)), None)
+        if counterpart is None:
             pairs.append((entry, None))
             return
         if entry.axes:
-            seen[told] = None
-        elif (numbers_seen := seen.setdefault(told, set())) is not None:
+            seen[counterpart] = None
+        elif (numbers_seen := seen.setdefault(counterpart, set())) is not None:
             numbers_seen.add(numbers)
-        shape = tuple(int(size) for size in told.shape)
+        shape = tuple(int(size) for size in counterpart.shape)
         if entry.packed is not None and _stands_for(entry, shape):
             entry = entry._replace(shape=shape, unique=math.prod(shape) if entry.unique else 0)
-        pairs.append((entry, told))
+        pairs.append((entry, counterpart))
         if entry.shape != shape:
             misshaped.extend(f"{one.name}: {entry.shape} where the config says {shape}" for one in entry.unrolled())
 
     for entry in real:
         look(entry)
-    missing = [name for runs in expected.values() for told in runs for name in _unseen(told, seen.get(told, set()))]
+    missing = [
+        name
+        for runs in expected.values()
+        for counterpart in runs
+        for name in _unseen(counterpart, seen.get(counterpart, set()))
+    ]
     return Match(pairs, missing, misshaped, (taken, put), elsewhere)
 
 
 def _stands_for(entry: Entry, shape: tuple[int, ...]) -> bool:
-    """Whether packed values are those of a weight of that shape, where their own is not noted, or filled up."""
+    """Return whether a packed entry can hold a weight of `shape`.
+
+    Its own shape may be unrecorded (one dimension) or padded.
+    """
     if len(entry.shape) == 1:
         return entry.size == math.prod(shape)
     multiple = PADDED_TO.get(entry.dtype, 1)
@@ -115,12 +141,15 @@ def _stands_for(entry: Entry, shape: tuple[int, ...]) -> bool:
 
 
 def _name_today(stored: str, entry: Entry) -> str:
-    """What the model calls a stored tensor: a packed one, or one of a vision tower, which once had a model inside."""
+    """Return the current model's name of a stored tensor.
+
+    Packed weights lose their suffix, and old vision towers their inner model.
+    """
     return model_name(stored, packed=entry.packed is not None).replace("vision_tower.vision_model.", "vision_tower.")
 
 
 def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """Described entries by template, with runs of one stack joined: layers 0 to 2 and 3 to 60 of one shape are 0 to 60."""
+    """Group described entries by template, joining consecutive runs of layers with equal shapes."""
     by_template: dict[str, list[Entry]] = {}
     for entry in map(_all_numbers_as_axes, _one_by_one(rolled)):
         runs = by_template.setdefault(entry.name, [])
@@ -134,19 +163,26 @@ def _expected(rolled: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 def _one_by_one(rolled: Iterable[Entry]) -> Iterator[Entry]:
-    """Stacks, but for those whose tensors are numbered themselves, as ``queries.{}``: from stored names no last number is taken."""
+    """Unroll stacks whose names end in an index, such as ``queries.{}``.
+
+    Stored names keep that index.
+    """
     for entry in rolled:
         yield from entry.unrolled() if entry.name.endswith("{}") else (entry,)
 
 
 def _continues(before: Entry, entry: Entry) -> bool:
-    """Whether a run of layers begins where another of the same tensors ends: with a dense layer between, it does not."""
+    """Return whether `entry` starts at the layer where `before` ends, with the same shape."""
     end = before.axes[0].start + before.axes[0].length
     return (before.shape, before.axes[1:], end) == (entry.shape, entry.axes[1:], entry.axes[0].start)
 
 
 def _all_numbers_as_axes(entry: Entry) -> Entry:
-    """`h.{}.ff.layers.2.weight` as `h.{}.ff.layers.{}.weight`, whose last axis is the number 2 alone."""
+    """Turn each index in a name into an axis.
+
+    `h.{}.ff.layers.2.weight` becomes `h.{}.ff.layers.{}.weight`, with a last axis of only the index
+    2.
+    """
     axes = iter(entry.axes)
     parts, all_axes = [], []
     *above, last = entry.name.split(".")
@@ -169,13 +205,20 @@ def _prefix(templates: Sequence[str], roots: Sequence[str], expected: Container[
 
 
 def best_prefix(candidates: Iterable[tuple[str, str]], names: Sequence[str], known: Container[str]) -> tuple[str, str]:
-    """What to take from names and then to put before them, so that most of them are known ones."""
+    """Return the (removed, added) prefixes that turn most names into known ones.
+
+    Args:
+        candidates: pairs of a prefix to remove and a prefix to add; the first of equally good ones
+            wins.
+        names: the names to change.
+        known: the names to reach.
+    """
 
     def agreeing(candidate: tuple[str, str]) -> int:
         taken, put = candidate
         return sum(name.startswith(taken) and put + name.removeprefix(taken) in known for name in names)
 
-    return max(candidates, key=agreeing)  # the first of equals: no change, where that comes first and is as good
+    return max(candidates, key=agreeing)  # the first of equally good ones
 
 
 def _all_start(templates: Sequence[str], prefix: str) -> bool:
@@ -183,18 +226,21 @@ def _all_start(templates: Sequence[str], prefix: str) -> bool:
 
 
 def _outside(template: str, roots: Sequence[str]) -> str:
-    """A name without the body's prefix, as loaders read it too: `model.lm_head.weight` is `lm_head.weight`."""
+    """Return a name without the body's prefix, as loaders do.
+
+    `model.lm_head.weight` becomes `lm_head.weight`.
+    """
     return template.removeprefix(next((root for root in roots if template.startswith(root)), ""))
 
 
 def _within(numbers: tuple[int, ...], axes: tuple[Axis, ...]) -> bool:
-    if len(numbers) != len(axes):  # a real name may hold a {} of its own, or a 007
+    if len(numbers) != len(axes):  # a stored name may contain a literal {} or 007
         return False
     return all(axis.start <= number < axis.start + axis.length for number, axis in zip(numbers, axes, strict=True))
 
 
-def _unseen(told: Entry, seen: set[tuple[int, ...]] | None) -> list[str]:
+def _unseen(counterpart: Entry, seen: set[tuple[int, ...]] | None) -> list[str]:
     if seen is None:
         return []
-    grid = product(*(range(axis.start, axis.start + axis.length) for axis in told.axes))
-    return [told.name.format(*numbers) for numbers in grid if numbers not in seen]
+    grid = product(*(range(axis.start, axis.start + axis.length) for axis in counterpart.axes))
+    return [counterpart.name.format(*numbers) for numbers in grid if numbers not in seen]

@@ -1,4 +1,4 @@
-"""Weights that are not there, Git LFS pointers or nothing in their place: what config and index still tell."""
+"""Count from config and index when weights are missing or are Git LFS pointers."""
 
 from __future__ import annotations
 
@@ -26,42 +26,43 @@ from tallystick.sources.configs.resolve import resolve
 from tallystick.sources.quantized.from_config import ledger_of_config
 from tallystick.sources.roles.from_names import is_buffer
 
-# Git LFS, docs/spec.md: lines of a key and a value; `size` is that of the file in bytes.
+# Git LFS, docs/spec.md: lines of a key and a value; `size` is the file's size in bytes.
 LARGEST_POINTER = 1024
 _SIZE = re.compile(rb"^size (\d{1,18})$", re.MULTILINE)
 _NUMBERED = re.compile(r"(.*-)(\d{5})-of-(\d{5})(\.safetensors|\.bin)")
 
 
 class Absent(NamedTuple):
-    """Files of a checkpoint, some of which are not what their names say, or not there."""
+    """Files of a checkpoint, of which some are missing or Git LFS pointers."""
 
-    files: tuple[str, ...]  # all that there should be
-    pointers: Mapping[str, int]  # those in whose place there is a pointer, with the bytes that it says
+    files: tuple[str, ...]  # all expected files
+    pointers: Mapping[str, int]  # Git LFS pointer files -> size of the real file in bytes
     missing: tuple[str, ...]
-    names: frozenset[str] = frozenset()  # of the tensors, where an index lists them
+    names: frozenset[str] = frozenset()  # tensor names, if an index lists them
 
 
 class Weights(NamedTuple):
     """The weights in a folder."""
 
-    path: Location | None  # their file or index; None where there are none, or not all of them
-    shards: Named | None = None  # what that index names, where it was read for this
+    path: Location | None  # the file or index; None if there are no weights or some are missing
+    shards: Named | None = None  # the content of the index, if it was read
     absent: Absent | None = None
 
 
 def weights_in(folder: Location, names: Sequence[str]) -> Weights:
-    """The weights in a folder, whose index is read once.
+    """Find the weights in a folder; an index is read once.
 
     Args:
         folder: the folder.
-        names: those of its files.
+        names: the names of the folder's files.
 
     Raises:
-        BadInput: where several files could be meant.
+        BadInput: if several files could be meant.
     """
     index: Named | None = None
-    # Absent weights are counted from the config: there must be one, and next to an adapter it would be the base's.
-    # A remote folder with all of its numbered shards needs no index to be fetched for this.
+    # Missing weights are counted from the config, so there must be one. Next to an adapter it is
+    # the base model's. A remote folder with all numbered shards is complete; its index need not be
+    # fetched for this.
     if CONFIG in names and ADAPTER not in names and not (isinstance(folder, Remote) and _all_numbered(names)):
         formats = (_files_of(folder, names, ending) for ending in (".safetensors", ".bin"))
         index, files = next((found for found in formats if found[1]), (None, []))
@@ -72,10 +73,10 @@ def weights_in(folder: Location, names: Sequence[str]) -> Weights:
 
 
 def _absent(folder: Location, names: Sequence[str], index: Named | None, files: Sequence[str]) -> Absent | None:
-    """What of a checkpoint's files is not there; None where all is."""
+    """Return the missing files and Git LFS pointers of a checkpoint, or None if it is complete."""
     there = frozenset(names)
     missing = tuple(name for name in files if name not in there)
-    here = [folder / name for name in files] if isinstance(folder, Path) else []  # elsewhere nobody serves pointers
+    here = [folder / name for name in files] if isinstance(folder, Path) else []  # no remote host serves pointers
     pointers = {path.name: size for path in here if (size := _pointed(path)) is not None}
     if not missing and not pointers:
         return None
@@ -84,7 +85,7 @@ def _absent(folder: Location, names: Sequence[str], index: Named | None, files: 
 
 
 def _all_numbered(names: Sequence[str]) -> bool:
-    """Whether there are shards with numbers, and of each such checkpoint all of them."""
+    """Return whether there are numbered shards, and every such set is complete."""
     there = frozenset(names)
     kinds = {(found[1], found[3], found[4]) for one in names if (found := _NUMBERED.fullmatch(one))}
     return bool(kinds) and all(
@@ -95,7 +96,7 @@ def _all_numbered(names: Sequence[str]) -> bool:
 
 
 def _files_of(folder: Location, names: Sequence[str], ending: str) -> tuple[Named | None, list[str]]:
-    """The files of a checkpoint in one format, there or not, and the index that lists them where there is one."""
+    """Return the index and the expected files of a checkpoint in one format, present or not."""
     single = f"{'model' if ending == '.safetensors' else 'pytorch_model'}{ending}"
     indexes = sorted((one for one in names if one.endswith(f"{ending}.index.json")), key=lambda one: single not in one)
     if indexes and (single not in names or indexes[0] == f"{single}.index.json"):
@@ -111,12 +112,12 @@ def _files_of(folder: Location, names: Sequence[str], ending: str) -> tuple[Name
 
 
 def _pointed(path: Path) -> int | None:
-    """The size that a Git LFS pointer says; None where a file is none."""
+    """Return the size in bytes that a Git LFS pointer states; None for any other file."""
     try:
         if os.stat(path).st_size > LARGEST_POINTER:
             return None
         file, _ = open_regular(path)
-    except (OSError, ValueError):  # BadInput among them
+    except (OSError, ValueError):  # BadInput is a ValueError
         return None
     with file:
         content = file.read(LARGEST_POINTER)
@@ -125,14 +126,24 @@ def _pointed(path: Path) -> int | None:
 
 
 def ledger_without_weights(config: Location, absent: Absent, overrides: Mapping[str, Any], *, source: str) -> Ledger:
-    """The ledger of a config whose weights are not there, with what pointers and index say of them."""
+    """Return the ledger of a config whose weights are missing, with notes from pointers and index.
+
+    Args:
+        config: the path of the config.
+        absent: the missing files and pointers.
+        overrides: keys to set over the config.
+        source: the user's name for the folder, for messages.
+
+    Raises:
+        BadInput: if the config cannot be read.
+    """
     values = read_json(config)
     ledger = ledger_of_config(values, overrides, source=source)
     said = _files_said(absent, ledger)
     return replace(
         ledger,
         notes=(*said, *_names_said(absent, values, overrides, source), *ledger.notes),
-        evidence=replace(ledger.evidence, doubts=said),  # what the files tie is not known
+        evidence=replace(ledger.evidence, doubts=said),  # the ties in the files are unknown
     )
 
 
@@ -158,7 +169,7 @@ def _files_said(absent: Absent, ledger: Ledger) -> list[str]:
 
 
 def _ranges(names: Sequence[str]) -> str:
-    """Names of shards as runs of numbers.
+    """Join the names of consecutive shards into ranges.
 
     >>> _ranges(["m-00002-of-00004.bin", "m-00003-of-00004.bin", "m-00004-of-00004.bin"])
     "'m-00002-of-00004.bin' to 'm-00004-of-00004.bin'"
@@ -176,19 +187,22 @@ def _ranges(names: Sequence[str]) -> str:
 
 
 def _names_said(absent: Absent, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> list[str]:
-    """Where an index and a native type's config name other tensors; shapes are in neither file."""
-    if not absent.names or is_params(values):  # which name no tensor as Hugging Face does
+    """Return notes on names that differ between the index and a native config.
+
+    Neither holds shapes.
+    """
+    if not absent.names or is_params(values):  # params.json checkpoints use other tensor names
         return []
     asked = resolve(values, overrides, source)
     if asked.family is None:
         return []
     rolled = [
-        entry._replace(buffer=is_buffer(entry.name, (1, 1, 1, 1)))  # of masks, which have four dimensions, too
+        entry._replace(buffer=is_buffer(entry.name, (1, 1, 1, 1)))  # four dimensions, so that masks count as buffers
         for entry in roll_up((name, "float32", ()) for name in sorted(absent.names))
     ]
-    told = match_config(rolled, layouts(asked), headless=asked.headless)
-    found = {kind: names for kind, names in told.mismatches.items() if kind != "misshaped" and names}
-    stored_twice = [note.partition(":")[0] for note in told.notes if "is stored although" in note]
+    matched = match_config(rolled, layouts(asked), headless=asked.headless)
+    found = {kind: names for kind, names in matched.mismatches.items() if kind != "misshaped" and names}
+    stored_twice = [note.partition(":")[0] for note in matched.notes if "is stored although" in note]
     said = {
         "missing": "the config describes and the index does not name",
         "unexpected": "the index names and the config does not describe",

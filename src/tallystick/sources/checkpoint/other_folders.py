@@ -1,4 +1,4 @@
-"""Folders as Meta, Mistral and litgpt leave them: weights with a config of their own kind beside them."""
+"""Read the checkpoint folders of Meta, Mistral and litgpt, which have their own configs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from tallystick.sources.checkpoint.checkpoint import ledger_from_checkpoint
 from tallystick.sources.configs.config import ledger_from_config
 from tallystick.sources.configs.other_configs import LITGPT, NAMES, is_own
 
-_SLICES = "consolidated."  # how the names of Meta's files begin, each of which holds a slice of every tensor
+_SLICES = "consolidated."  # prefix of Meta's files; each holds a slice of every tensor
 
 
 def ledger_from_own_folder(
     folder: Location, names: list[str], overrides: Mapping[str, Any], *, source: str
 ) -> Ledger | None:
-    """The ledger of such a folder; None for any other.
+    """Return the ledger of a folder of Meta, Mistral or litgpt; None for any other folder.
 
-    One file of weights is counted, and the config beside it says whether it holds as many parameters. Where each of
-    several files holds a slice of every tensor, and where something is set, the config is counted.
+    One file of weights is counted, and compared with the config. The config is counted if several
+    files hold slices of every tensor, or if there are overrides.
+
+    Args:
+        folder: the folder.
+        names: the names of the folder's files.
+        overrides: keys to set over the config.
+        source: the user's name for the folder, for messages.
 
     Raises:
-        BadInput: where neither can be read.
+        BadInput: if neither weights nor config can be read.
     """
     config = next((name for name in sorted(NAMES) if name in names), None)
     values = _values(folder, config)
@@ -48,18 +54,18 @@ def ledger_from_own_folder(
 
 
 def _values(folder: Location, config: str | None) -> Mapping[str, Any] | None:
-    """What a config says, where it is of these kinds."""
+    """Return the values of a config of these kinds, or None."""
     if config is None:
         return None
     try:
         values = read_flat_yaml(folder / config) if config == LITGPT else read_json(folder / config)
-    except BadInput:  # a file of that name may be anything's
+    except BadInput:  # another program's file may have that name
         return None
     return values if isinstance(values, Mapping) and is_own(values) else None
 
 
 def _held_against(ledger: Ledger, values: Mapping[str, Any], config: str) -> str:
-    """What a config says of how many parameters the weights beside it have."""
+    """Return a note that compares the config's parameter count with the weights' count."""
     rows = [int(e.shape[0]) for e in ledger.parameters if e.role == "token_embedding" and e.shape]
     if values.get("vocab_size") == -1 and rows:
         values = {**values, "vocab_size": rows[0]}

@@ -1,4 +1,4 @@
-"""What PEFT saved: an adapter, the base that it is for, and where in it the adapter goes."""
+"""Read a PEFT adapter: its kind, rank, target modules and base model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tallystick.files.texts import read_json
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model."
 
-# peft 0.21, `get_peft_model_state_dict`: the adapter's own name is left out of what is saved.
+# peft 0.21, `get_peft_model_state_dict`: the adapter's name is removed from the saved tensor names.
 _FIRST, _SECOND = re.compile(r"\.lora_(?:embedding_)?A(?=\.|$)"), re.compile(r"\.lora_(?:embedding_)?B(?=\.|$)")
 _ADAPTER = re.compile(
     r"(^|[._])(lora_|ia3_l|prompt_e|prefix_|adaption_|hada_|lokr_|vera_|oft_|boft_|randlora_|trainable_tokens_)"
@@ -22,10 +22,10 @@ _ADAPTER = re.compile(
 
 
 def adapter_config(path: Location) -> dict[str, Any] | None:
-    """The `adapter_config.json` of an adapter's weights; None for other weights.
+    """Return the `adapter_config.json` next to an adapter's weights; None for other weights.
 
     Raises:
-        BadInput: for a config that cannot be read.
+        BadInput: if the config cannot be read.
     """
     if not path.name.startswith(WEIGHTS):
         return None
@@ -40,10 +40,15 @@ def adapter_config(path: Location) -> dict[str, Any] | None:
 
 
 def adapter_notes(folder: Location, values: Mapping[str, Any], entries: Iterable[Entry]) -> tuple[str, ...]:
-    """What an adapter is: its kind, rank and targets as its tensors have them, and its base, which is elsewhere.
+    """Return notes on an adapter: kind, rank and targets from its tensors, and its base model.
+
+    Args:
+        folder: the adapter's folder, for messages.
+        values: the adapter's config.
+        entries: the adapter's tensors.
 
     Raises:
-        BadInput: for two matrices of one adapter that do not fit.
+        BadInput: if the two matrices of one module do not fit together.
     """
     singles = [single for entry in entries for single in entry.unrolled()]
     kind, base = values.get("peft_type"), values.get("base_model_name_or_path")
@@ -67,7 +72,7 @@ def adapter_notes(folder: Location, values: Mapping[str, Any], entries: Iterable
 
 
 def _ranks(folder: Location, singles: Sequence[Entry]) -> Mapping[str, int]:
-    """The rank of each module that has LoRA's two matrices; an embedding's first is [rank, rows] too."""
+    """Return the rank of each module with LoRA's A and B; an embedding's A is also (rank, rows)."""
     first = {_FIRST.split(one.name)[0]: one for one in singles if _FIRST.search(one.name)}
     second = {_SECOND.split(one.name)[0]: one for one in singles if _SECOND.search(one.name)}
     for module in first.keys() ^ second.keys():

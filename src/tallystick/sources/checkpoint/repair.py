@@ -1,7 +1,8 @@
-"""A repaired copy of a checkpoint folder: a tie stored once and declared, or a config that tells the truth.
+"""Write a repaired copy of a checkpoint: a tie stored once, or a corrected config.
 
-Nothing is changed in place. The copy is written under a hidden name and renamed when it is whole. Only regular files are
-copied, and links only as `regular` knows them: a copy that is published must hold no file of another folder.
+Nothing is changed in place. The copy is written under a hidden name and renamed when it is
+complete. Only regular files are copied, and links only as `regular` allows: a published copy must
+not hold another folder's files.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from tallystick.formats.weights_file import Header, StoredTensor
 
 
 class Problem(Protocol):
-    """What is wrong with a tie: the fields of `tallystick.answers.ties.ties.Problem` that a repair reads."""
+    """A problem with a tie: the fields of `answers.ties.ties.Problem` that a repair reads."""
 
     @property
     def code(self) -> str:
-        """The stable word for it."""
+        """The stable code of the problem."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tensors of the tie, the one that holds the storage first."""
+        """The names of the tied tensors, the owner of the storage first."""
 
     @property
     def message(self) -> str:
@@ -40,16 +41,17 @@ class Problem(Protocol):
 
 
 def repair(folder: Path, out: Path, problems: Sequence[Problem], *, as_: str | None = None) -> list[str]:
-    """Write a mended copy of `folder` to `out`, which must not exist; returns what was done, a line each.
+    """Write a repaired copy of `folder` to `out`; return one line for each change.
 
     Args:
         folder: a checkpoint's folder, with its config.
-        out: the folder to write.
-        problems: those of its ties, as `tallystick.ties` finds them.
-        as_: ``"tied"`` or ``"untied"``: what the model is to be where the stored values differ.
+        out: the folder to write, which must not exist.
+        problems: the problems of the checkpoint's ties, as `tallystick.ties` finds them.
+        as_: ``"tied"`` or ``"untied"``: the wanted state if the stored values differ.
 
     Raises:
-        BadInput: when there is nothing to mend, when `out` exists, and when values would be lost that nobody gave up.
+        BadInput: if there is nothing to repair, `out` exists, or values would be lost without
+            consent.
     """
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}", code="not-found")
@@ -63,7 +65,7 @@ def repair(folder: Path, out: Path, problems: Sequence[Problem], *, as_: str | N
     listing = list_regular(folder)
     with atomic_folder(out) as partial:
         files = headers_of(checkpoint)
-        listing.copy(partial, leave={path.name for path, _ in files})  # those are written tensor by tensor
+        listing.copy(partial, leave={path.name for path, _ in files})  # the weights are written tensor by tensor
         freed = _write_weights(listing, files, partial, drop)
         if checkpoint.name.endswith(".json") and drop:
             _write_index(partial / checkpoint.name, drop, freed)
@@ -74,7 +76,7 @@ def repair(folder: Path, out: Path, problems: Sequence[Problem], *, as_: str | N
 
 
 def _refuse_inside(folder: Path, out: Path) -> None:
-    """Refuse an `out` that is the folder or lies in it, by whatever links or spelling it is named."""
+    """Raise `BadInput` if `out` is the folder or inside it, also by links or another spelling."""
     above = out.absolute().parent
     if not os.path.isdir(above):
         raise BadInput(f"{above} is no folder: make it first, or name another place than {out}", code="not-found")
@@ -85,7 +87,7 @@ def _refuse_inside(folder: Path, out: Path) -> None:
 
 
 def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool, list[str]]:
-    """Names to leave out of the files, what the config is to say, and both in words."""
+    """Return the names to drop from the files, the config's new tie flag, and both in words."""
     drop: set[str] = set()
     tied = True
     done = []
@@ -117,7 +119,7 @@ def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool,
 
 
 def _write_weights(listing: Listing, files: Iterable[tuple[Path, Header]], out: Path, drop: set[str]) -> int:
-    """Write the weights without some tensors; how many bytes these take."""
+    """Write the weights without the dropped tensors; return the bytes saved."""
     freed = 0
     for path, header in files:
         kept = [tensor for tensor in header.tensors if tensor.name not in drop]
@@ -132,7 +134,7 @@ def _write_weights(listing: Listing, files: Iterable[tuple[Path, Header]], out: 
 def _write_file(
     source: BinaryIO, path: Path, out: Path, data: int, tensors: Sequence[StoredTensor], metadata: Mapping[str, str]
 ) -> None:
-    """One safetensors file with some of the tensors of another, byte for byte."""
+    """Write a safetensors file with some tensors of another file, byte for byte."""
     start = header_bytes(((one.name, one.dtype, one.shape, one.end - one.start) for one in tensors), metadata)
     with out.open("xb") as write:
         write.write(start)

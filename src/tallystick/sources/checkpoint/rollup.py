@@ -1,6 +1,7 @@
-"""Rolling up tensors whose names differ only in their numbers into one `Entry`.
+"""Roll up tensors whose names differ only in their indices into one `Entry`.
 
-A checkpoint of 90,000 tensors is a few dozen stacks; all that follows then costs as much as for one layer.
+A checkpoint of 90,000 tensors becomes a few dozen stacks, so that later steps cost as much as for
+one layer.
 """
 
 from __future__ import annotations
@@ -14,31 +15,36 @@ from tallystick.core.budget import Budget, current
 from tallystick.core.ledger import Axis, Entry
 from tallystick.core.tensor_names import template_of
 
-# A template that comes so often gets a pattern of its own, unless it is longer than any model's: to make one takes time.
+# A template that occurs _OFTEN times gets a compiled pattern, unless it has _LONG characters:
+# compiling takes time.
 _OFTEN, _LONG = 16, 200
 
-# Bytes that Python takes: for one tensor's numbers and each of them, for a stack, for an entry and each of its axes.
+# Bytes of Python memory: per tensor, per index, per stack, per entry, per axis of an entry.
 _ROW, _NUMBER, _STACK, BYTES_OF_ENTRY, _AXIS = 64, 64, 400, 320, 140
-STEPS_OF_ENTRY = 20  # until it is counted, its role among them
+STEPS_OF_ENTRY = 20  # budget steps to process one entry, including its role
 
 
 def roll_up(
     tensors: Iterable[tuple[str, str, tuple[int, ...]]], packed: Mapping[str, int] = MappingProxyType({})
 ) -> Iterator[Entry]:
-    """Entries for tensors given as (name, dtype, shape), each its own storage; roles are not told yet.
+    """Yield entries for tensors, each with its own storage; the roles are set later.
 
-    Names form stacks where their numbers fill whole grids: as few as there are holes to leave out. `packed` are the bytes
-    of those whose values are packed.
+    Names form a stack if their indices fill a whole grid; a grid with holes is split into several
+    stacks.
+
+    Args:
+        tensors: (name, dtype, shape) of each tensor.
+        packed: stored bytes of the tensors whose values are packed, by name.
 
     Raises:
-        BadInput: where the budget of the source is spent.
+        BadInput: if the source's budget is exhausted.
     """
     budget = current()
     stacks: dict[tuple[str, int, str, tuple[int, ...], int | None], list[tuple[str, ...]]] = {}
     patterns: dict[str, Callable[[str], re.Match[str] | None]] = {}
-    follower: dict[str, str] = {}  # the template that came after one: in each layer names follow one another alike
+    follower: dict[str, str] = {}  # template -> next template: the order of names repeats in each layer
     before, known = "", 0
-    rows_alike: dict[tuple[str, ...], tuple[str, ...]] = {}  # all tensors of one expert have its numbers: kept once
+    rows_alike: dict[tuple[str, ...], tuple[str, ...]] = {}  # all tensors of an expert share one tuple
     for name, dtype, shape in tensors:
         template = follower.get(before, "")
         if template and (alike := patterns[template](name)):
@@ -48,7 +54,7 @@ def roll_up(
             if template in patterns:
                 follower[before] = template
         before = template
-        # A name may hold a {} of its own, which stands for no number.
+        # A name may contain a literal {}, which is not an index.
         rows = stacks.setdefault((template, len(numbers), dtype, shape, packed.get(name)), [])
         rows.append(rows_alike.setdefault(numbers, numbers))
         if len(rows) == 1 or len(rows_alike) > known:
@@ -61,7 +67,7 @@ def roll_up(
     for (template, _, dtype, shape, held), rows in stacks.items():
         size = math.prod(shape)
         if any(number != str(int(number)) for column in zip(*rows, strict=True) for number in set(column)):
-            for numbers in rows:  # 007 is no number that a range would give back as it was
+            for numbers in rows:  # a range would not reproduce 007
                 name = template.format(*numbers)
                 budget.step(STEPS_OF_ENTRY)
                 budget.keep(BYTES_OF_ENTRY + len(name), "its tensors")
@@ -74,7 +80,10 @@ def roll_up(
 
 
 def _grids(rows: Sequence[Sequence[str]], budget: Budget) -> list[tuple[Axis, ...]]:
-    """The ranges that rows of numbers fill: one grid if they leave no hole, else several. No row comes twice."""
+    """Split rows of indices into grids: one grid if there is no hole, else several.
+
+    Rows are distinct.
+    """
     columns = [sorted(map(int, set(column))) for column in zip(*rows, strict=True)]
     budget.step(len(rows))
     whole = math.prod(map(len, columns)) == len(rows)
@@ -83,7 +92,7 @@ def _grids(rows: Sequence[Sequence[str]], budget: Budget) -> list[tuple[Axis, ..
     tails: dict[str, list[Sequence[str]]] = {}
     for row in rows:
         tails.setdefault(row[0], []).append(row[1:])
-    runs: list[tuple[Axis, list[tuple[Axis, ...]]]] = []  # neighbouring first numbers whose tails agree
+    runs: list[tuple[Axis, list[tuple[Axis, ...]]]] = []  # consecutive first indices with equal tails
     for first in columns[0]:
         below = _grids(tails[str(first)], budget)
         if runs and sum(runs[-1][0]) == first and runs[-1][1] == below:

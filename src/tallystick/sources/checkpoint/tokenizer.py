@@ -1,4 +1,4 @@
-"""The tokenizer beside a config or a checkpoint: whether the embedding has a row for each of its ids."""
+"""Compare the ids in tokenizer.json with the rows of the token embedding."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from tallystick.errors import BadInput
 from tallystick.files.texts import keep_json, read_bytes
 
 TOKENIZER = "tokenizer.json"
-_PIECE = 1 << 20  # bytes that are decoded at once
+_PIECE = 1 << 20  # bytes decoded at once
 
-# Keys whose values hold the ids. Inside a string their quotes would be escaped, so what is found is a key; and most of
-# such a file, up to 20 MB of merges, need not be parsed.
+# Keys whose values hold the ids. Inside a string their quotes would be escaped, so each match is a
+# key. The rest of the file, up to 20 MB of merges, need not be parsed.
 _KEYS = {key: re.compile(rb'(?<!\\)"%s"\s*+:\s*+' % key.encode()) for key in ("vocab", "added_tokens")}
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_PAIR = re.compile(rb"\s*+" + _STRING + rb"\s*+:\s*+(0|[1-9][0-9]{0,11})\s*+([,}])")  # as in most vocabularies
+_PAIR = re.compile(rb"\s*+" + _STRING + rb"\s*+:\s*+(0|[1-9][0-9]{0,11})\s*+([,}])")  # an entry of most vocabularies
 _INSIDE = rb'[^\[\]"]++|' + _STRING
-_LIST = re.compile(rb"\[(?:%b|\[(?:%b)*+\])*+\]" % (_INSIDE, _INSIDE))  # of lists at most: words with their scores
+_LIST = re.compile(rb"\[(?:%b|\[(?:%b)*+\])*+\]" % (_INSIDE, _INSIDE))  # a list, possibly of (token, score) lists
 
 
 def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
-    """A note where the tokenizer of a folder and the rows of the token embedding differ; none where they agree."""
+    """Return a note if a folder's tokenizer ids and the token embedding's rows differ.
+
+    Args:
+        folder: a local folder, with or without a tokenizer.json.
+        ledger: the ledger of the model in that folder.
+    """
     path = folder / TOKENIZER
     embedding = next(
         (entry for entry in ledger.rolled if entry.role == "token_embedding" and len(entry.shape) == 2), None
@@ -49,17 +54,18 @@ def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
 
 
 def rows_needed(folder: Path) -> int:
-    """How many rows the ids of a folder's tokenizer ask for; 0 where there is none."""
+    """Return the number of embedding rows that a folder's tokenizer needs; 0 without a tokenizer.
+
+    Raises:
+        BadInput: if the tokenizer cannot be read.
+    """
     path = folder / TOKENIZER
     last = _last_id(path) if path.exists() else None
     return 0 if last is None else last + 1
 
 
 def _last_id(path: Path) -> int | None:
-    """The last id that a tokenizer.json gives: its model's, as a table or a list with scores, or one added to them.
-
-    None where it gives none.
-    """
+    """Return the largest id in a tokenizer.json, from its vocabulary and added tokens, or None."""
     content = read_bytes(path)
     try:
         current().read(len(content))
@@ -84,10 +90,10 @@ def _last_id(path: Path) -> int | None:
 
 
 def _check_utf8(content: bytes) -> None:
-    """Decode a text piece by piece, of which none is kept.
+    """Decode a text piece by piece and keep nothing.
 
     Raises:
-        UnicodeDecodeError: where it is not UTF-8.
+        UnicodeDecodeError: if the text is not UTF-8.
     """
     decoder = getincrementaldecoder("utf-8")()
     for start in range(0, len(content), _PIECE):
@@ -100,7 +106,7 @@ def _check_utf8(content: bytes) -> None:
 
 
 def _last_of_table(content: bytes, position: int) -> int | None:
-    """The largest number of an object of nothing but numbers; None for anything else."""
+    """Return the largest value of an object whose values are all integers, else None."""
     budget, largest, after = current(), -1, b","
     if not content.startswith(b"{", position):
         return None
@@ -115,7 +121,7 @@ def _last_of_table(content: bytes, position: int) -> int | None:
 
 
 def _value(content: bytes, found: re.Match[bytes] | None, key: str, path: Path) -> Any:
-    """What stands after a key; None where there is no such key."""
+    """Parse the JSON value after a key; return None if there is no such key."""
     if found is None:
         return None
     whole = _LIST.match(content, found.end())

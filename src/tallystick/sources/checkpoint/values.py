@@ -1,4 +1,4 @@
-"""Reading the values in files where a relation depends on them, in blocks of constant size."""
+"""Compare tensor values in files in blocks of constant size, only when a relation needs it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tallystick.files.remote import Location
 from tallystick.formats.weights_file import NOWHERE, Header
 
 BLOCK = 1 << 20  # bytes of each tensor in memory at once
-SAMPLE = 4096  # bytes that tell most tensors apart
+SAMPLE = 4096  # bytes; enough to distinguish most tensors
 
 
 class _Stored(NamedTuple):
-    """Where a tensor's bytes lie."""
+    """The position of a tensor's bytes in a file."""
 
     path: Location
     start: int  # in the file
@@ -27,15 +27,15 @@ class _Stored(NamedTuple):
 
 
 class StoredValues:
-    """The values in files of weights."""
+    """Lazy access to the tensor values in local files of weights."""
 
     registered = ""
 
     def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
         self._files = tuple(files)
         self.packed: Container[str] = ()  # names of quantised weights, whose scales are stored elsewhere
-        self.pairs: Sequence[tuple[str, str]] = ()  # embedding and head, which people expect to be one
-        self._known: dict[frozenset[str], bool] = {}  # pairs that were compared: whether they are equal
+        self.pairs: Sequence[tuple[str, str]] = ()  # (embedding, head), usually expected to be tied
+        self._known: dict[frozenset[str], bool] = {}  # compared pairs -> whether they are equal
 
     @cached_property
     def _tensors(self) -> dict[str, _Stored]:
@@ -46,18 +46,21 @@ class StoredValues:
         }
 
     def holds(self, name: str) -> bool:
-        """Whether a file stores a tensor of that name."""
+        """Return whether a file stores a tensor of that name."""
         return name in self._tensors
 
     def peek(self, name: str) -> bytes | None:
-        """The bytes of a small tensor; None where they are too many, or not stored in one plain piece."""
+        """Return the bytes of a tensor of at most `SAMPLE` bytes.
+
+        Return None if the tensor is larger, or not contiguous in the file.
+        """
         stored = self._tensors.get(name)
         if stored is None or stored.start == NOWHERE or not 0 < stored.length <= SAMPLE:
             return None
         return bytes(next(_blocks(stored, SAMPLE)))
 
     def compare(self, one: str, other: str) -> Compared:
-        """``copied`` where two tensors hold the same bytes, ``untied`` where not, ``unknown`` where one is not stored."""
+        """Return ``copied`` for equal bytes, ``untied`` for different ones, else ``unknown``."""
         first, second = self._tensors.get(one), self._tensors.get(other)
         if first is None or second is None:
             return Compared("unknown", f"no file holds {one if first is None else other}")
@@ -77,11 +80,14 @@ class StoredValues:
         return Compared("copied" if self._known[pair] else "untied")
 
     def duplicates(self) -> Iterator[tuple[str, ...]]:
-        """Names of matrices that hold the same bytes, apart from those filled with one value; then embedding and head."""
+        """Yield groups of matrices with equal bytes, except constant ones.
+
+        Then the pairs of embedding and head.
+        """
         alike: dict[tuple[object, bytes], list[str]] = {}
         for name, stored in self._tensors.items():
             _, shape = stored.kind
-            if len(shape) < 2 or not stored.length:  # norms and biases are equal by the hundred, and nobody minds
+            if len(shape) < 2 or not stored.length:  # equal norms and biases are common and harmless
                 continue
             sample = bytes(next(_blocks(stored, SAMPLE)))
             if len(set(sample)) > 1:
@@ -95,8 +101,8 @@ class StoredValues:
         yield from self.pairs
 
     def _by_digest(self, names: Iterable[str]) -> Iterable[list[str]]:
-        """Names whose tensors are equal; each is read once, however many look alike."""
-        from hashlib import blake2b  # only where several look alike
+        """Group names whose tensors are equal by hash; each tensor is read once."""
+        from hashlib import blake2b  # imported only if needed
 
         groups: dict[bytes, list[str]] = {}
         for name in names:
@@ -109,30 +115,30 @@ class StoredValues:
 
 
 class ValuesElsewhere:
-    """The values in files that are elsewhere, of which headers alone are fetched."""
+    """The values of remote files: only headers are fetched, so all comparisons are unknown."""
 
     registered = ""
 
     def __init__(self, files: Iterable[tuple[Location, Header]]) -> None:
         self._names = frozenset(tensor.name for _, header in files for tensor in header.tensors)
-        self.packed: Container[str] = ()  # as of files that are here
+        self.packed: Container[str] = ()  # unused; the same attributes as `StoredValues`
         self.pairs: Sequence[tuple[str, str]] = ()
 
     def holds(self, name: str) -> bool:
-        """Whether a file stores a tensor of that name."""
+        """Return whether a file stores a tensor of that name."""
         return name in self._names
 
     def peek(self, name: str) -> None:
-        """Nothing: a request for each of hundreds of tensors would be needed."""
+        """Return None: one request for each of hundreds of tensors would be too many."""
 
     def compare(self, one: str, other: str) -> Compared:
-        """``unknown``, always."""
+        """Return ``unknown``, always."""
         return Compared(
             "unknown", "the values are not on this machine, and are not fetched: download the files to compare them"
         )
 
     def duplicates(self) -> Sequence[tuple[str, str]]:
-        """Embedding and head, whose values are not known."""
+        """Return the pairs of embedding and head, whose values are unknown."""
         return self.pairs
 
 
@@ -141,7 +147,10 @@ def _equal(one: _Stored, other: _Stored) -> bool:
 
 
 def _blocks(stored: _Stored, size: int) -> Iterator[bytearray]:
-    """A tensor's bytes, piece by piece, all in one buffer: each piece is good until the next."""
+    """Yield a tensor's bytes in blocks.
+
+    All blocks reuse one buffer, so each is valid until the next.
+    """
     file, _ = open_regular(stored.path)
     buffer = bytearray(min(size, stored.length))
     left = stored.length

@@ -1,1 +1,1 @@
-"""A config as a ledger: which family reads it, and what its keys say."""
+"""Read a model's config: its keys, its class and its model type."""

@@ -1,4 +1,4 @@
-"""A config becomes a ledger: Hugging Face's keys, the book's, nanoGPT's."""
+"""Turn a config into a ledger: Hugging Face's keys, the book's or nanoGPT's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from tallystick.sources.configs.classes import (
 )
 from tallystick.sources.configs.resolve import TEXT_PARTS, Resolved, resolve
 
-# Each tensor that a config describes and a checkpoint lacks is named. The largest models have some 100,000.
+# Limit: every described tensor that a checkpoint lacks is listed. The largest models have some
+# 100,000 tensors.
 MOST_DESCRIBED = 1_000_000
 
 
@@ -34,14 +35,18 @@ def ledger_from_config(
     kind: str = "config",
     published: bool = False,
 ) -> Ledger:
-    """The ledger of the model that a config describes.
+    """Return the ledger of the model that a config describes.
 
     Args:
         values: the config as a dictionary.
-        overrides: keys to set over it; one that nothing reads raises `BadInput`.
-        source: what the user named, for messages.
+        overrides: keys to set over the config.
+        source: the user's name for the config, for messages.
         kind: ``"config"`` or ``"preset"``.
-        published: use the names of published files (experts one by one), not those of transformers 5 (experts fused).
+        published: use the names of published files (one tensor per expert) instead of
+            transformers 5's names (fused experts).
+
+    Raises:
+        BadInput: if the config cannot be read, or nothing reads one of the overrides.
     """
     if not isinstance(values, Mapping):
         raise BadInput(
@@ -51,7 +56,16 @@ def ledger_from_config(
 
 
 def ledger_of(asked: Resolved, *, kind: str = "config", published: bool = False) -> Ledger:
-    """The ledger of the class that a config is of."""
+    """Return the ledger of the class that a resolved config names.
+
+    Args:
+        asked: the resolved config.
+        kind: ``"config"`` or ``"preset"``.
+        published: use the names of published files (one tensor per expert).
+
+    Raises:
+        BadInput: if a key is unknown or a value is out of range.
+    """
     source, family = asked.source, asked.native
     if family is None or _has_class(family, asked.foreign):
         from tallystick.sources.transformers_meta.fallback import ledger_by_transformers
@@ -86,39 +100,43 @@ def ledger_of(asked: Resolved, *, kind: str = "config", published: bool = False)
 
 
 def layouts(asked: Resolved) -> tuple[Ledger, ...]:
-    """What files beside the config of a native type may hold: its class, under each layout of names.
+    """Return the ledgers that files next to a native config may match, one per layout of names.
 
-    Where that is not the language model, this comes last: some name a class and hold more than it has.
+    If the config's class is not the language model, the language model's layouts come last: some
+    configs name a class, and their files hold more than that class has.
     """
     named = (asked, asked.language) if asked.variant else (asked.language,)
     found: list[Ledger] = []
     for one in named:
-        for published in (False, True) if one.native else (False,):  # what transformers builds has one layout
+        for published in (False, True) if one.native else (False,):  # a model built by transformers has one layout
             ledger = ledger_of(one, published=published)
-            if all(ledger.rolled != other.rolled for other in found):  # as has GPT-2
+            if all(ledger.rolled != other.rolled for other in found):  # GPT-2's layouts are equal
                 found.append(ledger)
     refuse_too_many(found, asked.source)
     return tuple(found)
 
 
 def refuse_too_many(ledgers: Sequence[Ledger], source: str) -> None:
-    """Refuse a config of more tensors than can be laid beside real ones, name by name."""
+    """Raise `BadInput` if a config describes too many tensors to be matched name by name."""
     if any(sum(entry.copies for entry in ledger.rolled) > MOST_DESCRIBED for ledger in ledgers):
         raise BadInput(f"{source} describes more than {MOST_DESCRIBED:,} tensors", code="too-large")
 
 
 class _Recipe(NamedTuple):
-    """A family with the values of the keys that change a tensor, to be laid out anew with others."""
+    """A family with the values of the keys that change a tensor.
+
+    It can rebuild the entries with others.
+    """
 
     architecture: Architecture
     values: Mapping[str, Any] = {}
     dtype: str = ""
     published: bool = False
-    variant: ModelVariant | None = None  # the class that is counted, where it is not the language model
+    variant: ModelVariant | None = None  # the counted class, if it is not the language model
 
     @property
     def family(self) -> str:
-        """The model type, and what the class has in place of its LM head: the values of two classes are no two of one."""
+        """The model type and what replaces the LM head, to distinguish two classes of a type."""
         other = f", {self.variant.head}" if self.variant and self.variant.head else ""
         return self.architecture.name + other
 
@@ -132,12 +150,12 @@ class _Recipe(NamedTuple):
         return {**self.architecture.aliases, **(self.variant.aliases if self.variant else {})}
 
     def config(self, values: Mapping[str, Any], *, where: str, aliases: Mapping[str, str] | None = None) -> Config:
-        """Values to be read for the class."""
+        """Return a `Config` that reads `values` for this class."""
         keys, headed = {**self.keys, **self.architecture.running}, self.variant is None
         return Config(values, keys, where=where, aliases=aliases, published=self.published, headed=headed)
 
     def model(self, config: Config) -> Model:
-        """The class that such values describe."""
+        """Return the model of this class for a config."""
         model = self.architecture.build(config)
         return self.variant.make(config, model) if self.variant else model
 
@@ -146,21 +164,21 @@ class _Recipe(NamedTuple):
         return tuple(lay_out(self.model(config), dtype=self.dtype))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the names of family and class: what builds them is code, which is copied and pickled by name."""
+        """Pickle and copy by the names of family and class, because the builders are code."""
         others = variants_of(self.architecture)
         named = next((name for name, variant in others.items() if variant is self.variant), "")
         return _recipe, (self.architecture.name, named, self.values, self.dtype, self.published)
 
 
 def _recipe(family: str, named: str, values: Mapping[str, Any], dtype: str, published: bool) -> _Recipe:
-    """A recipe from what `_Recipe.__reduce__` kept of it."""
+    """Rebuild a recipe from the values that `_Recipe.__reduce__` kept."""
     architecture = architectures.find(family)
     assert architecture is not None  # noqa: S101  # it was found when the ledger was made
     return _Recipe(architecture, values, dtype, published, variants_of(architecture).get(named))
 
 
 def _has_class(family: Architecture, name: str) -> bool:
-    """Whether transformers can be asked for a class of a native type that is not native itself."""
+    """Return whether transformers has this non-native class of a native type."""
     if not name:
         return False
     from tallystick.sources.transformers_meta.fallback import has_class
@@ -169,14 +187,14 @@ def _has_class(family: Architecture, name: str) -> bool:
 
 
 def dtype_in(values: Mapping[str, Any]) -> str | None:
-    """The dtype that a config states, at its top or else in a part of it; None where it states none."""
+    """Return the dtype that a config states at its top or in a part, or None."""
     parts = (part for part in values.values() if isinstance(part, Mapping))
     found = (one.get(key) for one in (values, *parts) for key in ("dtype", "torch_dtype"))
     return next((one.removeprefix("torch.") for one in found if isinstance(one, str) and one), None)
 
 
 def positions_in(values: Mapping[str, Any]) -> int | None:
-    """How many tokens a sequence may have, as a config states it at its top or in its language part; None where it does not."""
+    """Return the maximum sequence length in tokens that a config states, or None."""
     parts = (values.get(part) for part in TEXT_PARTS)
     found = (one.get(key) for one in (values, *parts) if isinstance(one, Mapping) for key in _POSITIONS)
     return next((count for count in found if type(count) is int and 0 < count <= LARGEST), None)
@@ -186,9 +204,9 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "
 
 
 def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
-    """Refuse a tie that is said otherwise than by true or false, at the top or in a part of a config of any type.
+    """Raise `BadInput` if a tie flag is not true or false, at the top or in a part of any config.
 
-    Loaders read "false" and null each in a way of their own: to some a word is true, whatever it says.
+    Loaders disagree on "false" and null: some treat any word as true.
     """
     parts = {f"{name}.{TIE}": part[TIE] for name, part in values.items() if isinstance(part, Mapping) and TIE in part}
     for name, flag in {**parts, **values}.items():
@@ -197,7 +215,10 @@ def refuse_odd_flag(values: Mapping[str, Any], source: str) -> None:
 
 
 def _further_note(layers: int, alike: Ledger | None) -> str:
-    """What a config says of layers for multi-token prediction; `alike` is the model, where theirs are like its own."""
+    """Return a note on multi-token prediction layers.
+
+    `alike` is the model's ledger if these layers are like its own.
+    """
     count = f", with {layers * mtp.parameters_of_one(alike.parameters):,} parameters of their own" if alike else ""
     what = f"layers for multi-token prediction ({layers}{count})"
     return f"not counted, as the causal language model leaves them out: {what}"

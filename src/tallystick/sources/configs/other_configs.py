@@ -1,6 +1,7 @@
-"""Configs of other kinds than Hugging Face's: Meta's and Mistral's ``params.json``, litgpt's ``model_config.yaml``.
+"""Translate Meta's and Mistral's ``params.json`` and litgpt's ``model_config.yaml``.
 
-Each is put in the keys of the type that lays out as many parameters; a key that may change a tensor and is not known is refused.
+Each config is translated to Hugging Face's keys of a type with the same parameter count. A key that
+is unknown and may change a tensor is refused.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from tallystick.errors import BadInput, quoted, shown
 PARAMS, LITGPT = "params.json", "model_config.yaml"
 NAMES = frozenset((PARAMS, LITGPT))
 
-LLAMA_ROWS = 32_000  # of the tokenizer for which Meta's files of Llama 1 and 2 write vocab_size -1
+LLAMA_ROWS = 32_000  # the vocabulary of Llama 1 and 2, for which Meta's files write vocab_size -1
 LARGEST_MULTIPLIER = 1000.0
 
-# Of params.json: what changes no tensor, and what does and is read.
+# Keys of params.json: _RUNNING change no tensor, _PARAMS do and are read.
 _RUNNING = frozenset(
     [
         "norm_eps",
@@ -67,30 +68,34 @@ class Translated(NamedTuple):
     """A config in Hugging Face's keys."""
 
     values: dict[str, Any]
-    overrides: dict[str, Any]  # what is left to set over it
+    overrides: dict[str, Any]  # the overrides that are still to be applied
     notes: tuple[str, ...]
 
 
 def is_own(values: Mapping[str, Any]) -> bool:
-    """Whether a config is of one of these kinds, by keys that no other has."""
+    """Return whether a config is Meta's, Mistral's or litgpt's, by its distinctive keys."""
     return values.keys() >= _OF_LITGPT or values.keys() >= _OF_PARAMS
 
 
 def is_params(values: Mapping[str, Any]) -> bool:
-    """Whether a config has the keys of Meta's and Mistral's ``params.json``, whose tensors have names of their own."""
+    """Return whether a config has the keys of ``params.json``.
+
+    Its checkpoints use other tensor names.
+    """
     return values.keys() >= _OF_PARAMS and not values.keys() >= _OF_LITGPT
 
 
 def translated(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Translated | None:
-    """A config of a kind of its own in Hugging Face's keys; None for one that has these, or that is none.
+    """Translate a config to Hugging Face's keys; return None if it is of another kind.
 
     Args:
-        values: the config; it is of Meta or Mistral by ``dim`` and ``n_layers``, of litgpt by ``mlp_class_name``.
-        overrides: what the user sets in the config's own keys.
-        source: what the user named, for messages.
+        values: the config; ``dim`` and ``n_layers`` mark Meta or Mistral, ``mlp_class_name``
+            litgpt.
+        overrides: the user's overrides, in the config's own keys.
+        source: the user's name for the config, for messages.
 
     Raises:
-        BadInput: where a size is none, or a key may change a tensor and is not read.
+        BadInput: if a size is not a positive integer, or an unread key may change a tensor.
     """
     if not is_own(values):
         return None
@@ -126,8 +131,8 @@ def _from_params(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
         )
     tie = stated.get("tied_embeddings")
     if tie is None:
-        tie = "dropout" in stated  # llama2.c's arguments, whose head is always tied
-        if not tie and stated.get("hidden_dim") is None:  # Meta's, where Llama 3.2's small ones are tied
+        tie = "dropout" in stated  # llama2.c's arguments; its head is always tied
+        if not tie and stated.get("hidden_dim") is None:  # Meta's; the small Llama 3.2 models are tied
             notes.append("its config says nothing of tying: the head is counted as a matrix of its own")
     made = {
         "model_type": "llama",
@@ -155,7 +160,7 @@ def _from_params(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
 
 
 def _hidden(stated: Mapping[str, Any], dim: int, source: str) -> int:
-    """The width of the MLP, as Meta's code computes it where the config does not say it.
+    """Return the MLP's width, computed as Meta's code does if the config does not state it.
 
     Source: ``FeedForward`` in github.com/meta-llama/llama, llama/model.py.
     """
@@ -174,9 +179,10 @@ def _hidden(stated: Mapping[str, Any], dim: int, source: str) -> int:
 
 # -- litgpt's -------------------------------------------------------------------------------------
 
-# The class of its MLP, and the type that lays out a decoder with it.
+# litgpt's MLP class -> the model type that has such an MLP.
 _LITGPT = {"LLaMAMLP": "llama", "LLaMAMoE": "mixtral", "GptNeoxMLP": "gpt_neox"}
-# What else changes tensors, and what each must be for these types; absent is that.
+# Other keys that change tensors, with the only values that these types support. Absent keys count
+# as those.
 _PLAIN: dict[str, Any] = {
     "norm_qk": False, "post_attention_norm": False, "post_mlp_norm": False, "shared_attention_norm": False,
     "lm_head_bias": False, "norm_1": True, "norm_2": True, "latent_attention": None, "n_shared_expert": None,
@@ -191,7 +197,7 @@ def _from_litgpt(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
     expected = {**_PLAIN, "norm_class_name": "LayerNorm" if neox else "RMSNorm", "bias": neox}
     odd = next((key for key, plain in expected.items() if stated.get(key, plain) != plain), None)
     if stated.get("attn_bias") and kind == "llama":
-        kind = "qwen2"  # whose queries, keys and values alone have biases
+        kind = "qwen2"  # biases on the query, key and value projections only
     elif stated.get("attn_bias"):
         odd = "attn_bias"
     if kind is None or odd:

@@ -1,6 +1,6 @@
-"""Configs as people paste them: Python dictionaries with comments, ``True``, ``None`` and ``torch.bfloat16`` in them.
+"""Parse configs pasted as Python: comments, ``True``, ``None``, ``torch.bfloat16``.
 
-Literals alone are read, and nothing is run.
+Only literals are read; no code is run.
 
 >>> pasted = dictionaries('''GPT_CONFIG = {
 ...     "emb_dim": 768,     # width
@@ -21,7 +21,7 @@ from tallystick.errors import BadInput
 from tallystick.files.texts import NotJSON, parsed_json
 
 LARGEST_DICTIONARY = 20_000  # characters
-MOST_DICTIONARIES = 100  # of one text
+MOST_DICTIONARIES = 100  # in one text
 MOST_NESTED = 20
 
 _START = re.compile(r"(?:(?<![\w.])(?P<name>[A-Za-z_][\w.]{0,200}+)\s*(?::[^=\n{]{0,60})?=\s*)?(?P<brace>\{)")
@@ -29,7 +29,7 @@ _PIECE = re.compile(r"""#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[][{}()]
 
 
 class Pasted(NamedTuple):
-    """A dictionary in a text: the variable that it was given to, or "", the line that it begins on, what it holds."""
+    """A dictionary in a text: its variable name or "", its first line and its values."""
 
     name: str
     line: int
@@ -37,7 +37,7 @@ class Pasted(NamedTuple):
 
 
 def dictionaries(text: str) -> list[Pasted]:
-    """The dictionaries of a text whose keys are strings, in its order; what is none is passed over."""
+    """Return the dictionaries with string keys in a text, in order; skip everything else."""
     found: list[Pasted] = []
     position, budget = 0, current()
     while len(found) < MOST_DICTIONARIES and (match := _START.search(text, position)):
@@ -52,7 +52,15 @@ def dictionaries(text: str) -> list[Pasted]:
 
 
 def config_of(text: str, source: str) -> Any:
-    """What the text of a config holds: JSON, or the one dictionary in it; `BadInput` where it is neither."""
+    """Return the config in a text: JSON, or its only dictionary.
+
+    Args:
+        text: the text of a config file.
+        source: its name, for messages.
+
+    Raises:
+        BadInput: if the text holds neither, or several dictionaries.
+    """
     try:
         return parsed_json(text, source)
     except NotJSON:
@@ -62,7 +70,15 @@ def config_of(text: str, source: str) -> Any:
 
 
 def config_in(text: str, source: str) -> dict[str, Any] | None:
-    """The config of a text that holds one as a dictionary; None where it holds none, `BadInput` where several."""
+    """Return the only dictionary in a text, or None if it holds none.
+
+    Args:
+        text: any text, such as Python code.
+        source: its name, for messages.
+
+    Raises:
+        BadInput: if the text holds several dictionaries.
+    """
     found = dictionaries(text)
     if len(found) > 1:
         names = ", ".join(f"{one.name or 'one'} on line {one.line}" for one in found[:5])
@@ -73,7 +89,7 @@ def config_in(text: str, source: str) -> dict[str, Any] | None:
 
 
 def _end(text: str, start: int) -> int:
-    """Where the brace at `start` is closed; 0 where it is not, or not soon."""
+    """Return the position after the closing brace, or 0 if it is too far away or missing."""
     depth = 0
     for piece in _PIECE.finditer(text, start, start + LARGEST_DICTIONARY):
         depth += (piece[0] in "[{(") - (piece[0] in ")}]")
@@ -93,7 +109,7 @@ def _literal(written: str) -> Any:
 
 
 def _value(node: ast.expr) -> Any:
-    """The value of a literal; `ValueError` for anything that would have to be computed."""
+    """Return the value of a literal; raise `ValueError` for anything that needs to be computed."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool | None):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

@@ -1,4 +1,4 @@
-"""What a config is, asked once: its model type, the family that reads it, the class of that which is counted, its keys."""
+"""Resolve a config: its model type, family, counted class, parts and keys."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tallystick.sources.configs.classes import (
 from tallystick.sources.configs.other_configs import translated
 
 _LONGEST_TYPE = 200  # characters of a model_type
-_MOST_COMPARED = 50  # keys of a dictionary that is no config
+_MOST_COMPARED = 50  # keys of a dictionary that is not a config, compared for spelling mistakes
 TEXT_PARTS = (
     "text_config",
     "llm_config",
     "language_config",
-)  # where multimodal configs keep the language model's
+)  # keys under which multimodal configs keep the language model's config
 
 
-# Dictionaries without a model_type, known by the keys that no other kind uses.
+# Dictionaries without a model_type, recognised by distinctive keys.
 DIALECTS = (
     ("book_llama", {"emb_dim", "hidden_dim"}),
     ("book_gpt", {"emb_dim"}),
@@ -41,17 +41,17 @@ DIALECTS = (
 
 
 class Resolved:
-    """A config and what it is."""
+    """A config with its model type, family and counted class."""
 
     def __init__(
         self,
-        values: Mapping[str, Any],  # in Hugging Face's keys, or those of a dialect
+        values: Mapping[str, Any],  # in Hugging Face's keys or a dialect's
         overrides: Mapping[str, Any],
         source: str,
-        notes: tuple[str, ...],  # how it was put in these keys
+        notes: tuple[str, ...],  # how the keys were translated
         model_type: str,
-        family: Architecture | None,  # None where it is not native
-        variant: ModelVariant | None,  # the class that is counted, where it is not the language model
+        family: Architecture | None,  # None if the type is not native
+        variant: ModelVariant | None,  # the counted class, if it is not the language model
     ) -> None:
         self.values, self.overrides, self.source, self.notes = values, overrides, source, notes
         self.stated = {**values, **overrides}
@@ -59,24 +59,24 @@ class Resolved:
 
     @property
     def classes(self) -> list[str]:
-        """The classes that it says it was saved from."""
+        """The class names that the config states."""
         return classes_of(self.stated)
 
     @cached_property
     def parts(self) -> dict[str, NestedConfig]:
-        """The keys of its class that hold configs."""
+        """The keys of the class that hold nested configs."""
         own = self.family.parts if self.family else {}
         return {**own, **(self.variant.parts if self.variant else {})}
 
     @cached_property
     def flat(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Its values, and what is set over them, with the keys of the parts under dotted names."""
+        """The values and the overrides, with the keys of nested configs under dotted names."""
         values = flatten_nested(with_nested_defaults(self.values, self.parts), self.parts, self.source)
         return values, flatten_nested(self.overrides, self.parts, self.source)
 
     @cached_property
     def native(self) -> Architecture | None:
-        """The family, where it reads the parts too; None where one of them is of another type."""
+        """The family, if it reads the nested configs too, else None."""
         values, overrides = self.flat if self.family else ({}, {})
         for name, part in self.parts.items():
             stated = overrides.get(f"{name}.model_type", values.get(f"{name}.model_type"))
@@ -86,41 +86,41 @@ class Resolved:
 
     @property
     def foreign(self) -> str:
-        """The class of a native type that is not native itself, by its name; else ""."""
+        """The name of a non-native class of a native type, else ""."""
         return foreign_class(self.stated, self.family) if self.family else ""
 
     @property
     def counted(self) -> bool:
-        """Whether the class that it was saved from is native."""
+        """Whether the class that the config was saved from is native."""
         return self.family is not None and counts(self.stated, self.family)
 
     @property
     def is_part(self) -> bool:
-        """Whether the family's language model is a part alone of what it was saved from."""
+        """Whether the language model is only part of the class that the config was saved from."""
         return self.family is not None and is_part(self.stated, self.family)
 
     @property
     def headless(self) -> bool:
-        """Whether it was saved from a class without an LM head."""
+        """Whether the config was saved from a class without an LM head."""
         return self.family is not None and without_head(self.stated, self.family)
 
     @cached_property
     def language(self) -> Resolved:
-        """The same config, counted as its family's causal language model."""
+        """The same config, resolved as its family's causal language model."""
         values = {**self.values, "architectures": [self.family.class_name] if self.family else []}
         return Resolved(values, self.overrides, self.source, self.notes, self.model_type, self.family, None)
 
 
 def resolve(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Resolved:
-    """What a config is.
+    """Resolve a config to its model type, family and class.
 
     Args:
-        values: the config as a dictionary, in any keys that are known.
-        overrides: keys to set over it.
-        source: what the user named, for messages.
+        values: the config as a dictionary, in any known keys.
+        overrides: keys to set over the config.
+        source: the user's name for the config, for messages.
 
     Raises:
-        BadInput: where nothing says what it is.
+        BadInput: if the config states no model type and none follows from its keys or class.
     """
     notes: tuple[str, ...] = ()
     if other := translated(values, overrides, source):
@@ -132,12 +132,20 @@ def resolve(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str
 
 
 def model_type_of(values: Mapping[str, Any], source: str) -> str:
-    """The model type that a config states, or that its keys or class name give away."""
+    """Return the model type that a config states, or that its keys or class name imply.
+
+    Args:
+        values: the config.
+        source: the user's name for the config, for messages.
+
+    Raises:
+        BadInput: if no model type can be found.
+    """
     return _typed(values, source)[0]
 
 
 def _typed(values: Mapping[str, Any], source: str) -> tuple[str, Architecture | None]:
-    """The model type, and its family where it is native."""
+    """Return the model type, and its family if that is native."""
     stated = values.get("model_type")
     if stated is not None:
         if not isinstance(stated, str) or not 0 < len(stated) <= _LONGEST_TYPE:

@@ -1,1 +1,1 @@
-"""A factory of the user's own as a ledger: the module that it builds, at one point or over a range of its arguments."""
+"""Turn a user's factory function into a ledger, for one or many values of its arguments."""

@@ -1,4 +1,4 @@
-"""The values over which an argument is varied, as people write them."""
+"""Parse the values over which an argument is varied."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tallystick.errors import BadInput, quoted
 
-FEWEST_VALUES = 3  # two points lie on every line: a third is what checks it
+FEWEST_VALUES = 3  # a line fits any two points; a third checks it
 LARGEST = 2**63 - 2
 
 _WRITTEN = (
@@ -18,12 +18,13 @@ _WRITTEN = (
 
 
 def choices_of(argument: str, given: Any) -> Sequence[int]:
-    """The values of one argument: a `range`, or a list in rising order; both booleans for a switch.
+    """Return the values of one argument: a `range`, a sorted list, or both booleans for a switch.
 
     Args:
         argument: its name, for messages.
-        given: ``"64:256"``, ``"64:256:32"``, ``"64,128,256"`` or ``"true,false"``; a tuple of the lowest value, the
-            highest and perhaps a step; a list of values; a `range`. Strings and tuples include the highest value.
+        given: ``"64:256"``, ``"64:256:32"``, ``"64,128,256"`` or ``"true,false"``; a tuple of
+            lowest value, highest value and optional step; a list of values; a `range`. Strings and
+            tuples include the highest value.
 
     Raises:
         BadInput: for anything else, and for fewer values than a formula needs.
@@ -53,7 +54,7 @@ def choices_of(argument: str, given: Any) -> Sequence[int]:
 
 
 def _parsed(text: str) -> Sequence[int] | None:
-    """What a command line says; None for neither a range nor values."""
+    """Parse a command-line string; return None if it is neither a range nor values."""
     ends = re.fullmatch(r"(\d{1,20}):(\d{1,20})(?::(\d{1,20}))?", text)
     if ends:
         step = int(ends[3] or 1)
@@ -66,7 +67,7 @@ def _parsed(text: str) -> Sequence[int] | None:
 
 
 def _listed(argument: str, given: Any) -> Sequence[int] | None:
-    """What Python says: a tuple is a range, a list holds values."""
+    """Read a Python value: a tuple is a range, a list holds values; None for anything else."""
     if isinstance(given, range):
         return given
     if not isinstance(given, list | tuple) or not given:

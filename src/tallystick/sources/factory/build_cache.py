@@ -1,4 +1,4 @@
-"""A factory called at many points: which models it builds there, and which points it refuses."""
+"""Call a factory at many points; keep the models it builds and the points it refuses."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from tallystick.core.tensor_names import template_of
 from tallystick.errors import BadInput
 from tallystick.sources.factory.factory import build
 
-MOST_TRIES = 3_000  # calls of a factory, most of which it may refuse
-# Calls after which one and the same refusal is taken for that of every point. An assertion or a ValueError may speak of
-# the point alone (heads that do not divide a width) in words that name no number, and is given more chances.
+MOST_TRIES = 3_000  # calls of a factory, including refused ones
+# Give up after HOPELESS calls with the same refusal. An AssertionError or ValueError may depend on
+# the point (heads that do not divide a width) without naming a number, so it gets more calls.
 HOPELESS, HOPELESS_IF_OF_SIZES = 5, 100
 
-# What a factory needs for its formula to be found.
+# The requirement on a factory, for messages.
 ON_META = "it must build under torch.device('meta'), so without .to(a device), .item() or .numpy()"
 
 Point = dict[str, int]
-Kind = tuple[str, tuple[Any, ...]]  # what tensors are tied to ("" for none), and their shape
+Kind = tuple[str, tuple[Any, ...]]  # (template of the tied tensor or "", shape)
 
 
 class Alike(NamedTuple):
-    """The tensors of one model whose names differ only in their numbers, and that are of one kind."""
+    """Tensors of one model and one kind whose names differ only in their indices."""
 
     kind: Kind
-    numbers: tuple[tuple[int, ...], ...]  # for each place in the name, the numbers that stand there
+    numbers: tuple[tuple[int, ...], ...]  # for each index in the name, its values
     copies: int
     first: Entry
 
@@ -47,7 +47,7 @@ class Built(NamedTuple):
 
     @property
     def tensors(self) -> dict[str, Counter[Kind]]:
-        """How many there are of each kind, by template."""
+        """The number of tensors of each kind, by template."""
         return {template: Counter({one.kind: one.copies for one in group}) for template, group in self.alike.items()}
 
 
@@ -56,9 +56,9 @@ class _RefusedError(Exception):
 
 
 class Builds:
-    """The models that a factory builds where its arguments have values among `choices`: as many as are asked for.
+    """The models that a factory builds on the meta device, at points drawn from `choices`.
 
-    On the meta device, so that a model costs its modules and no memory. The points are the same in every run.
+    A model costs its modules and no tensor memory. The points are the same in every run.
     """
 
     def __init__(
@@ -70,17 +70,22 @@ class Builds:
         usual: Mapping[str, Any],
     ) -> None:
         self.name, self.choices = name, choices
-        self.usual = dict(usual)  # the factory's own defaults of the varied arguments, None where it has none
+        self.usual = dict(usual)  # the factory's defaults of the varied arguments; None if there is none
         self.built: list[Built] = []
-        self.refusals: list[str] = []  # what the factory raised where it built nothing
-        self.elsewhere: list[Built] = []  # models at values that nobody asked for
+        self.refusals: list[str] = []  # the factory's errors at the refused points
+        self.elsewhere: list[Built] = []  # models at values outside of `choices`
         self._target, self._fixed = target, fixed
         self._reasons: set[str] = set()
         self._tried: set[tuple[int, ...]] = set()
         self._points = self._drawn()
 
     def more(self, number: int) -> list[Built]:
-        """Up to so many models that were not built before; fewer where there are no more points to try."""
+        """Build up to `number` new models; return fewer if there are no more points to try.
+
+        Raises:
+            BadInput: if one point gives two different models, or every point is refused for one
+                reason.
+        """
         new: list[Built] = []
         for point in self._points:
             try:
@@ -102,7 +107,12 @@ class Builds:
         return new
 
     def at(self, points: Iterable[Point], most: int) -> list[Built]:
-        """The first models, up to `most`, that build at points that were not tried before; what is refused is no news."""
+        """Build up to `most` models at untried points, and return them; skip refused points.
+
+        Args:
+            points: the points to try.
+            most: the number of models after which to stop.
+        """
         before = len(self.elsewhere)
         for point in points:
             values = tuple(point[argument] for argument in self.choices)
@@ -143,7 +153,7 @@ class Builds:
         return Built(point, _by_template(self.name, ledger.parameters), ledger.total)
 
     def _drawn(self) -> Iterator[Point]:
-        """Points to try: the factory's own defaults, then all in any order, or where they are too many some of them."""
+        """Yield the points to try: the factory's defaults, then all points or a random sample."""
         dice = random.Random(0)  # noqa: S311  # points are to be spread, not secret
         seen = set()
         if all(self.usual[argument] in choices for argument, choices in self.choices.items()):
@@ -155,11 +165,11 @@ class Builds:
             yield from (dict(zip(self.choices, values, strict=True)) for values in everywhere if values not in seen)
             return
         for _ in range(MOST_TRIES):
-            # Half of the points are neighbours of one that was built. They show what one argument does alone, and
-            # where most combinations are refused they are the likelier to be taken.
+            # Half of the points are neighbours of a built one. They show the effect of one
+            # argument, and are more likely to build if most combinations are refused.
             point = dict(dice.choice(self.built).point) if self.built and dice.random() < 0.5 else {}
-            again = [dice.choice(list(self.choices))] if point else list(self.choices)
-            point |= {argument: _picked(self.choices[argument], dice) for argument in again}
+            redrawn = [dice.choice(list(self.choices))] if point else list(self.choices)
+            point |= {argument: _picked(self.choices[argument], dice) for argument in redrawn}
             values = tuple(point[argument] for argument in self.choices)
             if values not in seen:
                 seen.add(values)
@@ -168,7 +178,7 @@ class Builds:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What a factory logs or warns of at one odd size is no news at forty of them."""
+    """Silence logs and warnings: what matters at one size is noise at forty."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -180,13 +190,13 @@ def _quiet() -> Iterator[None]:
 
 
 def _picked(choices: Sequence[int], dice: random.Random) -> int:
-    """Any of the choices, or of three the one that most divides: heads must divide widths."""
+    """Return a random choice, or the most divisible of three: heads must divide widths."""
     some = [dice.choice(choices) for _ in range(dice.choice((1, 3)))]
     return max(some, key=lambda value: math.gcd(value, 2**10 * 3**3 * 5 * 7))
 
 
 def stated(point: Mapping[str, int]) -> str:
-    """A point as its user would write it."""
+    """Return a point as users write it."""
     return ", ".join(
         f"{argument}={value}".lower() if isinstance(value, bool) else f"{argument}={value}"
         for argument, value in point.items()
@@ -211,6 +221,6 @@ def _by_template(name: str, entries: Sequence[Entry]) -> dict[str, list[Alike]]:
 
 
 def _template_of(name: str) -> tuple[str, tuple[int, ...]]:
-    """A name with {} for its numbers, a last one too: the parameters of a list are numbered."""
+    """Return a name with {} for each index, also a final one, as in a ParameterList."""
     template, numbers = template_of(name + ".")
     return template.removesuffix("."), tuple(map(int, numbers))

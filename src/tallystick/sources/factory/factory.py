@@ -1,7 +1,7 @@
-"""`package.module:factory` becomes a ledger: the module that the user's own code builds.
+"""Turn `package.module:factory` into a ledger by building the module of the user's code.
 
-Imported from the current directory first, as uvicorn does. This is the one source that runs code:
-the user's own, named by the user.
+The module is imported from the current directory first, as uvicorn does. This is the only source
+that runs code: the user's own, named by the user.
 """
 
 from __future__ import annotations
@@ -27,9 +27,17 @@ ON_META = "built on the meta device, in no memory"
 
 
 def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
-    """Import `package.module:factory`, call it with the arguments that ``--set`` gave, count what comes back.
+    """Import `package.module:factory`, call it with the ``--set`` arguments and count its module.
 
-    A dictionary is a config. A factory is called on the meta device first, where a model takes no memory; values are built when they are asked for.
+    A dictionary is read as a config. A factory is called on the meta device first, where a model
+    takes no memory. It is called again in real memory if that fails, or when values are compared.
+
+    Args:
+        name: ``"package.module:factory"``.
+        arguments: keyword arguments of the call; config keys if the target is a dictionary.
+
+    Raises:
+        BadInput: if the import or the call fails, or the result is not an `nn.Module`.
     """
     from tallystick.sources.factory import on_meta
     from tallystick.sources.torch_module.module import ledger_from_module
@@ -66,7 +74,10 @@ def _is_called(target: Any) -> bool:
 
 
 def _built_again(name: str, target: Any, arguments: Mapping[str, Any], why: str) -> nn.Module:
-    """The module in memory; where what a first call left behind is in the way, by the factory imported anew."""
+    """Build the module in memory.
+
+    Reimport the factory if leftovers of the meta call are in the way.
+    """
     try:
         return build(name, target, arguments)
     except BadInput as refused:
@@ -78,14 +89,21 @@ def _built_again(name: str, target: Any, arguments: Mapping[str, Any], why: str)
 
 
 def find(name: str) -> Any:
-    """What `package.module:factory` names, imported."""
+    """Import and return the target of `package.module:factory`.
+
+    Args:
+        name: ``"package.module:factory"``.
+
+    Raises:
+        BadInput: if the module cannot be imported, or has no such attribute.
+    """
     module_name, _, path = name.partition(":")
-    with redirect_stdout(sys.stderr):  # what the user's code prints must not run into the answer
+    with redirect_stdout(sys.stderr):  # the user's prints must not mix with the answer
         return _find(module_name, path)
 
 
 def arguments_in_text(name: str) -> list[str]:
-    """The arguments of `package.module:factory` as its file declares them, read without the import; [] where unknown."""
+    """Return a factory's argument names by parsing its file, without an import; [] if unknown."""
     module_name, _, path = name.partition(":")
     file = os.path.join(os.getcwd(), *module_name.split(".")) + ".py"
     try:
@@ -101,7 +119,16 @@ def arguments_in_text(name: str) -> list[str]:
 
 
 def build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
-    """The module that a factory returns for these arguments, or that `target` is."""
+    """Return the module that a factory returns for these arguments, or `target` if it is a module.
+
+    Args:
+        name: the factory's name, for messages.
+        target: the factory, or an `nn.Module`.
+        arguments: keyword arguments of the call.
+
+    Raises:
+        BadInput: if the call fails, or does not return an `nn.Module`.
+    """
     with redirect_stdout(sys.stderr):
         return _build(name, target, arguments)
 
@@ -120,7 +147,7 @@ def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
             target = target(**arguments)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit, GeneratorExit, or one of the user's own
+        except BaseException as error:  # also SystemExit, GeneratorExit and the user's own
             raise BadInput(f"{name} raised {described(error)}", code="user-code") from error
     elif arguments:
         raise BadInput(

@@ -1,8 +1,9 @@
-"""A number seen at some values of some arguments becomes the expression of them that gives it, exactly.
+"""Fit an exact expression to a number that was seen at some argument values.
 
-Sums of products come first, with as few terms as fit: ``3*n_embd``, ``n_embd*n_kv/n_head``, ``depth - 1``. Then a
-product rounded down or up (``n_embd//n_head``, ``256*⌈d/96⌉``), the larger or the smaller of two, and sums with one of
-these in them. All arithmetic is with whole numbers and fractions: a form fits at every point or not at all.
+Sums of products come first, with as few terms as fit: ``3*n_embd``, ``n_embd*n_kv/n_head``, ``depth
+- 1``. Then a product rounded down or up (``n_embd//n_head``, ``256*⌈d/96⌉``), the maximum or
+minimum of two forms, and sums that contain one of these. All arithmetic uses integers and
+fractions: a form fits at every point or not at all.
 """
 
 from __future__ import annotations
@@ -16,25 +17,30 @@ from typing import Any
 
 from tallystick.core.dims import Expression, evaluate, keys
 
-Point = Mapping[Any, int]  # the value of each argument, and of the roundings that are treated as one
+Point = Mapping[Any, int]  # the value of each argument, and of roundings treated as arguments
 Number = int | Fraction
 
-FEWEST_FOR_ROUNDING = 5  # some rounding fits any three or four numbers
+FEWEST_FOR_ROUNDING = 5  # distinct points; some rounding fits any three or four numbers
 MOST_TERMS = 3
-TENTHS = (11, 12, 13, 14, 15)  # what published models multiply a feed-forward's width by, times 10
-MOST_SUMS = 60_000  # sums tried for one number: with five arguments there are more, and none of them is likely
+TENTHS = (11, 12, 13, 14, 15)  # ten times the ffn_dim_multiplier of published models
+MOST_SUMS = 60_000  # sums tried for one number; five arguments give more, but the later sums are unlikely
 
 
 def fit(points: Sequence[Point], values: Sequence[int], known: Iterable[Expression] = ()) -> Expression | None:
-    """The simplest expression that gives `values` at `points`, or None.
+    """Return the simplest expression that gives `values` at `points`, or None.
 
-    A form counts only where there are more points than it has numbers to choose: something must have been checked.
-    `known` are roundings that were found elsewhere in the model, of which sums may be made.
+    A form is accepted only if there are more points than free constants, so that some points check
+    it.
+
+    Args:
+        points: the argument values of each model.
+        values: the number to explain, one for each point.
+        known: roundings found elsewhere in the model, which sums may contain.
     """
     if len(set(values)) == 1:
         return values[0]
     names = _moving(points, values)
-    # Sums of three terms come last where there are so many that trying them takes seconds.
+    # With three or more arguments, sums of three terms come last: trying them takes seconds.
     few = len(names) < 3
     return (
         _sum(points, values, names, most=MOST_TERMS if few else 2)
@@ -47,7 +53,7 @@ def fit(points: Sequence[Point], values: Sequence[int], known: Iterable[Expressi
 
 
 def holds(expression: Expression, point: Point, value: int) -> bool:
-    """Whether an expression gives `value` at a point."""
+    """Return whether an expression gives `value` at a point."""
     try:
         return evaluate(expression, point) == value
     except ZeroDivisionError:
@@ -55,7 +61,10 @@ def holds(expression: Expression, point: Point, value: int) -> bool:
 
 
 def _moving(points: Sequence[Point], values: Sequence[int]) -> list[str]:
-    """The arguments that may move the number: all but those that were changed alone and moved nothing."""
+    """Return the arguments the value can depend on.
+
+    These are all arguments except those whose isolated changes never changed the value.
+    """
     moving = []
     for name in points[0]:
         lines: dict[tuple[int, ...], set[tuple[int, int]]] = {}
@@ -72,7 +81,7 @@ def _moving(points: Sequence[Point], values: Sequence[int]) -> list[str]:
 
 
 class _Product:
-    """A product of arguments over at most one other: the names above the line, and the name below it."""
+    """A product of arguments (`above`), optionally divided by one other (`below`)."""
 
     def __init__(self, above: tuple[Expression, ...], below: Expression | None = None) -> None:
         self.above, self.below = above, below
@@ -87,7 +96,7 @@ class _Product:
 
 
 def _products(names: Sequence[Expression], points: Sequence[Point]) -> list[_Product]:
-    """The products that sizes are made of, simple ones first; the empty one is 1."""
+    """Return candidate products, simple ones first; the empty product is 1."""
     above = [product for degree in range(4) for product in combinations_with_replacement(names, degree)]
     below = [name for name in names if all(point[name] for point in points)]
     over = [(product, name) for product in above for name in below if name not in product and len(product) < 3]
@@ -101,9 +110,12 @@ def _sum(
     most: int,
     having: Expression | None = None,
 ) -> Expression | None:
-    """The sum of the fewest products, each times a number; with `having`, one of which that name is in."""
+    """Return the sum of the fewest products with constant factors.
+
+    If `having` is given, one of the products must contain it.
+    """
     products = _products(names, points)
-    # Every row is multiplied by all that may stand below a line, so that whole numbers do for the search.
+    # Every row is multiplied by all possible denominators, so that the search uses only integers.
     scales = [math.prod(point[name] or 1 for name in names) for point in points]
     columns = [
         [int(product.at(point) * scale) for point, scale in zip(points, scales, strict=True)] for product in products
@@ -122,16 +134,20 @@ def _sum(
 
 
 def _different(points: Sequence[Point], *products: _Product) -> int:
-    """How many of the points differ in what these products are made of: the others check nothing."""
+    """Count the points that differ in the arguments of these products.
+
+    Equal points check nothing.
+    """
     used = set().union(*(product.names for product in products))
     return len({tuple(point[name] for name in used) for point in points})
 
 
 def _checked(points: Sequence[Point], products: Sequence[_Product], constants: int) -> bool:
-    """Whether the points check a form with so many free constants, instead of merely choosing them.
+    """Return whether the points check a form with `constants` free constants.
 
-    Each argument in it must have more values than the form has constants: a parabola passes through any three. A switch
-    has two values and no others, so that a form of switches alone is checked where each setting was seen.
+    Each argument must have more values than the form has constants: a parabola passes through any
+    three points. A switch has only two values, so a form of switches is checked if every
+    combination was seen.
     """
     used: set[Expression] = set().union(*(product.names for product in products))
     switches: set[Expression] = {name for name in used if all(type(point[name]) is bool for point in points)}
@@ -142,8 +158,11 @@ def _checked(points: Sequence[Point], products: Sequence[_Product], constants: i
 
 
 def _solve(columns: Sequence[Sequence[int]], values: Sequence[int]) -> list[Fraction] | None:
-    """The factors with which the columns sum to `values` in every row; None where there are none, or many."""
-    reduced: list[tuple[int, list[int]]] = []  # each with a place where the rows after it hold 0
+    """Return the factors with which the columns sum to `values` in every row.
+
+    Return None if there are none, or many.
+    """
+    reduced: list[tuple[int, list[int]]] = []  # (pivot column, row); later rows hold 0 in that column
     for row in zip(*columns, values, strict=True):
         rest = list(row)
         for place, other in reduced:
@@ -160,15 +179,15 @@ def _solve(columns: Sequence[Sequence[int]], values: Sequence[int]) -> list[Frac
         return None
     factors = [Fraction(0)] * len(columns)
     for place, line in reversed(reduced):
-        told = sum((line[other] * factors[other] for other in range(len(columns)) if other != place), Fraction(0))
-        factors[place] = (line[-1] - told) / line[place]
+        others_sum = sum((line[other] * factors[other] for other in range(len(columns)) if other != place), Fraction(0))
+        factors[place] = (line[-1] - others_sum) / line[place]
     return factors
 
 
 def _written(terms: Iterable[tuple[Fraction, _Product]]) -> Expression:
-    """A sum of products as an expression: products of many names first, what is taken away last."""
+    """Return a sum of products as an expression: long products first, subtractions last."""
     ordered = sorted((term for term in terms if term[0]), key=lambda term: (term[0] < 0, -len(term[1].above)))
-    total = _term(*ordered[0])  # a size is not below 0, so that the first is no subtraction
+    total = _term(*ordered[0])  # a size is never negative, so the first term is positive
     for factor, product in ordered[1:]:
         total = ("+" if factor > 0 else "-", total, _term(abs(factor), product))
     return total
@@ -195,7 +214,10 @@ def _times(factors: Iterable[Expression]) -> Expression:
 
 
 def _rounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Expression | None:
-    """A product rounded to a multiple of a number or of an argument, and one more or less: the simplest that fits."""
+    """Return the simplest product rounded to a multiple, plus or minus at most 1.
+
+    The multiple is that of a number or of an argument.
+    """
     found: list[tuple[int, Expression]] = []
     products = [
         product
@@ -230,7 +252,10 @@ def _rounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str
 
 
 def _rounded_twice(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Expression | None:
-    """A multiple of what code rounds down first, as Llama's does: ``int(8 * d / 3)``, then ``int(1.3 * that)``."""
+    """Return a multiple of a width that was rounded before.
+
+    Llama's code computes ``int(8 * d / 3)``, then ``int(1.3 * …)``, then the multiple.
+    """
     for unit in _units(points, values, names):
         for name in names:
             if not _checked(points, [_Product((name,))], 2) or len({p[name] for p in points}) < FEWEST_FOR_ROUNDING:
@@ -244,7 +269,7 @@ def _rounded_twice(points: Sequence[Point], values: Sequence[int], names: Sequen
 
 
 def _units(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Iterator[Expression]:
-    """What every value is a multiple of: the largest such number, and each argument that is one."""
+    """Yield the greatest common divisor of the values, and each argument that divides them."""
     largest = math.gcd(*values)
     if largest:
         yield largest
@@ -254,27 +279,27 @@ def _units(points: Sequence[Point], values: Sequence[int], names: Sequence[str])
 
 
 def _bounds(rounding: str, counts: Sequence[Fraction], sizes: Sequence[Number], unit: int) -> Fraction | None:
-    """The simplest factor with which every size, in units, rounds to its count; None where there is none."""
+    """Return the simplest factor with which every size, in units, rounds to its count, or None."""
     up = rounding == "ceil"
     low = max(unit * (count - up) / size for count, size in zip(counts, sizes, strict=True))
     high = min(unit * (count + (not up)) / size for count, size in zip(counts, sizes, strict=True))
-    # Rounding up, the lower bound is outside and the upper one inside; rounding down, the other way about.
+    # Rounding up excludes the lower bound and includes the upper one; rounding down is the reverse.
     if low > high or low == high or high <= 0:
         return None
     inside = high if up else low
     found = _simplest(low, high)
     if inside > 0 and inside.denominator <= found.denominator:
         found = inside
-    # Between any two numbers this far apart there is a fraction as simple as that: it says nothing.
+    # Any interval this wide contains a fraction with such a denominator, so it would prove nothing.
     return found if found.denominator**2 * (high - low) < 1 else None
 
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
-    """The fraction of the smallest denominator strictly between two, found as Stern and Brocot did."""
+    """Return the fraction with the smallest denominator strictly between two (Stern-Brocot)."""
     whole = math.floor(low)
     if whole + 1 < high:
         return Fraction(whole + 1)
-    if low == whole:  # between whole and whole + a part: whole + 1/n, n as small as it can be
+    if low == whole:  # strictly between `whole` and `high`: whole + 1/n with the smallest n
         return whole + Fraction(1, math.floor(1 / (high - whole)) + 1)
     return whole + 1 / _simplest(1 / (high - whole), 1 / (low - whole))
 
@@ -283,7 +308,7 @@ def _simplest(low: Fraction, high: Fraction) -> Fraction:
 
 
 def _bounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Expression | None:
-    """The larger or the smaller of two: a product (or a number), and whatever it is where the product does not hold."""
+    """Return the maximum or minimum of two forms: a product (or number), and another form."""
     products = [product for product in _products(names, points) if len(product.above) < 3 and not product.below]
     for symbol, extreme in (("max", min), ("min", max)):
         for product in products:
@@ -296,7 +321,7 @@ def _bounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str
             free: list[tuple[Point, int]] = []
             for point, value in zip(points, values, strict=True):
                 (bound if holds(limit, point, value) else free).append((point, value))
-            if len(bound) < 3 or len(free) < 4:  # each side shows itself at some points
+            if len(bound) < 3 or len(free) < 4:  # too few points on one side
                 continue
             above, over = [point for point, _ in free], [value for _, value in free]
             if len(set(over)) == 1:
@@ -310,7 +335,7 @@ def _bounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str
 
 
 def _shown_twice(form: Expression, bound: Sequence[tuple[Point, int]], free: Sequence[tuple[Point, int]]) -> bool:
-    """Whether each side of a bound was seen at two values at least of some argument in it: one value chooses a constant."""
+    """Return whether each side of a bound was seen at two values of one of its arguments."""
     used = set(keys(form))
     return all(any(len({point[name] for point, _ in side}) > 1 for name in used) for side in (bound, free))
 
@@ -318,7 +343,7 @@ def _shown_twice(form: Expression, bound: Sequence[tuple[Point, int]], free: Seq
 def _sum_with_rounding(
     points: Sequence[Point], values: Sequence[int], names: Sequence[str], known: Iterable[Expression]
 ) -> Expression | None:
-    """A sum of products in which one rounding counts as an argument: ``(h + 2*k)*(d//h)``, ``⌈d/16⌉ + 2*n``."""
+    """Return a sum with one rounding as an argument: ``(h + 2*k)*(d//h)``, ``⌈d/16⌉ + 2*n``."""
     quotients: list[Expression] = [("floor", one, other) for one, other in permutations(names, 2)]
     for rounding in (*known, *quotients):
         try:

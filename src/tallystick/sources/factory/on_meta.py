@@ -1,7 +1,7 @@
-"""A factory called on the meta device: its tensors have shapes, dtypes and ties, and take no memory.
+"""Call a factory on the meta device: shapes, dtypes and ties without memory.
 
-What it builds there is used where it is sure to be what it builds in memory. A factory that reads a value, an address or a
-device may build something else, and so is called again in memory.
+The result is used only if it is certain to equal the model in real memory. A factory that reads a
+value, an address or a device may build something else there, so it is called again in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IN_MEMORY: ContextVar[bool] = ContextVar("in_memory", default=False)
 
 @contextmanager
 def in_real_memory(really: bool = True) -> Iterator[None]:
-    """Within this, factories build in memory, as they would without tallystick; `really` false changes nothing."""
+    """Make factories build in real memory inside the block; `really=False` changes nothing."""
     before = _IN_MEMORY.set(_IN_MEMORY.get() or really)
     try:
         yield
@@ -33,20 +33,20 @@ def in_real_memory(really: bool = True) -> Iterator[None]:
 
 
 def wanted() -> bool:
-    """Whether a module may be built on the meta device."""
+    """Return whether a module may be built on the meta device."""
     return not _IN_MEMORY.get()
 
 
 def built_on_meta(build: Callable[[], nn.Module]) -> nn.Module:
-    """The module that `build` gives on the meta device.
+    """Return the module that `build` returns on the meta device.
 
     Raises:
-        BadInput: where it builds none there, or one that may differ from that in memory: why, in one line.
+        BadInput: if it builds none there, or one that may differ from the module in real memory.
     """
     import torch
 
     with warnings.catch_warnings(), _watched() as watched, torch.device("meta"):
-        warnings.filterwarnings("ignore", message="(?s).*meta")  # copies to it do nothing, as they should
+        warnings.filterwarnings("ignore", message="(?s).*meta")  # copies to the meta device do nothing, as intended
         module = build()
     if watched.why:
         raise BadInput(watched.why, code="user-code")
@@ -57,7 +57,7 @@ def built_on_meta(build: Callable[[], nn.Module]) -> nn.Module:
 
 
 def _watched() -> Any:
-    """A mode of torch that notes what differs on the meta device, and what fails there though the factory goes on."""
+    """Return a torch function mode that records calls whose results differ on the meta device."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -79,5 +79,5 @@ def _watched() -> Any:
 
 
 def _is_part(tensor: torch.Tensor) -> bool:
-    """Whether a tensor sees some of the elements of its memory: others may see the same."""
+    """Return whether a tensor views only part of its storage, which other tensors may share."""
     return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())

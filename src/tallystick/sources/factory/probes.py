@@ -1,7 +1,8 @@
-"""Points at which a formula is tried that nobody asked for: other values of each argument, and those likely to break it.
+"""Choose extra points that test a formula beyond the requested values.
 
-A rounding that divides every value asked for leaves no trace in them: 8/3 of 768, 1536 and 2304 is whole. It shows
-between them and beyond them, and most of all where a rounding of the formula's own is about to step.
+A rounding that divides every requested value leaves no trace: 8/3 of 768, 1536 and 2304 is whole.
+It shows between and beyond these values, and most of all next to a step of the formula's own
+roundings.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from tallystick.core.dims import Expression, evaluate, keys
 
 Point = dict[str, int]
 
-MOST_CANDIDATES = 2_000  # values of an argument looked at for the ones near a step
+MOST_CANDIDATES = 2_000  # values of an argument searched for those near a step
 MOST_ROUNDINGS = 8
 NEAREST = 2  # points on each side of a step
 
 
 def between(values: Sequence[int]) -> list[int]:
-    """Some values inside of the span that are not among them, from its widest gaps; some next to what was asked for."""
+    """Return unrequested values from the widest gaps, and values next to requested ones."""
     gaps = sorted(pairwise(values), key=lambda gap: gap[0] - gap[1])[:3]
     middles = [low + (high - low) * part // 8 for part in (4, 2, 5) for low, high in gaps]
     near = [low + 1 for low, _ in gaps]
@@ -30,32 +31,35 @@ def between(values: Sequence[int]) -> list[int]:
 
 
 def beyond(values: Sequence[int]) -> list[int]:
-    """Some values outside of the span: steps of its own, and others that share no divisor with them."""
+    """Return values outside of the span: some on its steps, some that share no divisor with it."""
     low, high, step = values[0], values[-1], lattice(values)
     steps = [4 * high + step, high + step, 2 * high, 3 * high, low // 2]
     return _in_turn(steps, [4 * high + 1, 2 * high + 1, high + 1], leaving=[0, *values])
 
 
 def _in_turn(some: Sequence[int], others: Sequence[int], leaving: Sequence[int]) -> list[int]:
-    """One of these, one of those, and so on, each value once and none of `leaving`."""
+    """Interleave two lists, each value once, without the values in `leaving`."""
     mixed = [value for pair in zip_longest(some, others) for value in pair if value is not None]
     return [value for value in dict.fromkeys(mixed) if value not in leaving]
 
 
 def lattice(values: Iterable[int]) -> int:
-    """The largest number that all differences between the values are multiples of; 1 for a single value."""
+    """Return the greatest common divisor of the differences between the values.
+
+    1 for a single value.
+    """
     first, *others = values
     return math.gcd(*(value - first for value in others)) or 1
 
 
 def with_value(points: Sequence[Point], argument: str, value: int) -> Iterator[Point]:
-    """Points that were built, each with another value of one argument."""
+    """Yield each point with another value of one argument."""
     for point in points:
         yield {**point, argument: value}
 
 
 def off(values: Sequence[int], step: int) -> list[int]:
-    """Some values that a range with a step leaves out, within it and beyond."""
+    """Return some values that a stepped range skips, within it and beyond."""
     middle = values[len(values) // 2]
     others = [start + part for start in (values[0], middle, values[-1]) for part in (1, step // 2)]
     return [value for value in dict.fromkeys(others) if (value - values[0]) % step]
@@ -64,12 +68,12 @@ def off(values: Sequence[int], step: int) -> list[int]:
 def near_steps(
     forms: Iterable[Expression], points: Sequence[Point], spans: Mapping[str, Sequence[range]]
 ) -> Iterator[Point]:
-    """Points where a rounding of some form is about to step, has just stepped, or divides without a rest.
+    """Yield points where a rounding in some form is about to step, has just stepped, or is exact.
 
     Args:
-        forms: the expressions to be broken.
-        points: models that were built, of which one argument at a time is changed.
-        spans: for each argument the values to look among, one range after another.
+        forms: the expressions to test.
+        points: points that were built; one argument at a time is changed.
+        spans: for each argument, the ranges of values to search.
     """
     roundings = list(dict.fromkeys(rounding for form in forms for rounding in _roundings(form)))
     dice = random.Random(1)  # noqa: S311  # points are to be spread, not secret
@@ -82,7 +86,7 @@ def near_steps(
 
 
 def _nearest(rounding: Expression, base: Point, argument: str, candidates: Sequence[int]) -> Iterator[Point]:
-    """Of the candidates those nearest to a step, from above, from below and upon it."""
+    """Yield the candidates nearest to a step: just above, just below and exactly on it."""
     above: list[tuple[Fraction, int]] = []
     below: list[tuple[Fraction, int]] = []
     upon: list[tuple[Fraction, int]] = []
@@ -102,7 +106,7 @@ def _nearest(rounding: Expression, base: Point, argument: str, candidates: Seque
 
 
 def _rest(rounding: Expression, point: Point) -> Fraction | None:
-    """A quotient before it is rounded, or the difference of the two of which one is taken."""
+    """Return a quotient before rounding, or the difference of the two sides of a max or min."""
     if not isinstance(rounding, tuple):
         return None
     symbol, left, right = rounding
@@ -114,7 +118,7 @@ def _rest(rounding: Expression, point: Point) -> Fraction | None:
 
 
 def _roundings(form: Expression) -> Iterator[Expression]:
-    """All roundings in a form, those inside of others too."""
+    """Yield all roundings in a form, nested ones too."""
     if isinstance(form, tuple):
         if form[0] in ("floor", "ceil", "max", "min"):
             yield form

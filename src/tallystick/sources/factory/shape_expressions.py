@@ -1,4 +1,4 @@
-"""The sizes and the numbers of all tensors in many models of one factory, put as expressions of what was varied."""
+"""Express the shapes and counts of a factory's tensors in terms of the varied arguments."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from tallystick.sources.factory.fit_expression import fit
 
 
 class Stack(NamedTuple):
-    """Tensors that are alike in every model: how many they are and how large, as expressions."""
+    """Tensors that are alike in every model: their count and shape as expressions."""
 
     template: str
-    tied: str  # the template of what they are tied to, "" for none
-    number: int  # among the kinds of its template with this tie, in the order in which the model prints them
+    tied: str  # the template of the tensor that they are tied to, "" for none
+    number: int  # index among the kinds of this template and tie, in printing order
     shape: tuple[Expression, ...]
     lengths: tuple[
         Expression | None, ...
-    ]  # how many numbers stand at each place of the name; None: always the same one
-    there: Expression = 1  # of switches alone: 1 where the model has them, 0 where it has none
+    ]  # for each index in the name: how many values it takes; None if it is constant
+    there: Expression = 1  # uses only switches: 1 if the model has these tensors, else 0
 
     @property
     def forms(self) -> list[Expression]:
-        """Every expression of it."""
+        """All expressions of this stack."""
         return [self.there, *self.shape, *(length for length in self.lengths if length is not None)]
 
     def of(self, built: Built) -> Alike | None:
-        """What they are in one model; None where two kinds of them have one shape there, or there are none."""
+        """Return these tensors in one model; None if absent, or two kinds have one shape there."""
         alike = _of_tie(built, self.template, self.tied)
         return alike[self.number] if self.number < len(alike) else None
 
 
 class UnexplainedError(Exception):
-    """What no form was found for."""
+    """A size or count that no form fits."""
 
 
 class Forms:
-    """The forms of all sizes and numbers in some models; what is equal everywhere is looked at once."""
+    """The forms of all sizes and counts in some models; equal values are fitted once."""
 
     def __init__(self, models: Sequence[Built]) -> None:
         self._models = models
@@ -48,7 +48,10 @@ class Forms:
         self._found: dict[tuple[tuple[int, ...], tuple[int, ...]], Expression | None] = {}
 
     def stacks(self) -> list[Stack]:
-        """What all tensors are. Raises `UnexplainedError` for the first that nothing fits."""
+        """Return all tensors as stacks.
+
+        Raises `UnexplainedError` for the first that nothing fits.
+        """
         kinds = dict.fromkeys(
             (template, one.kind[0]) for built in self._models for template, some in built.alike.items() for one in some
         )
@@ -57,7 +60,7 @@ class Forms:
         except UnexplainedError:
             if not self._roundings:
                 raise
-        # A rounding that was found late may be a part of what came before it.
+        # A rounding found late may be part of an earlier, unexplained size.
         self._found = {key: form for key, form in self._found.items() if form is not None}
         return self._of_all(list(kinds))
 
@@ -74,7 +77,7 @@ class Forms:
         return stacks
 
     def _of(self, template: str, tied: str) -> Iterator[Stack]:
-        """The tensors of one template and tie, in the models where no two kinds of them happen to have one shape."""
+        """Yield the stacks of one template and tie, from models whose shapes are distinct."""
         name = shown(template)
         groups = [(built, _of_tie(built, template, tied)) for built in self._models]
         most = max(len(alike) for _, alike in groups)
@@ -82,7 +85,7 @@ class Forms:
         absent = [built for built, alike in groups if not alike]
         there = self._there([built for built, alike in groups if alike], absent) if absent else 1
         if most > 1 or there != 1:
-            # Where there are none, their number is 0; of which kind there is none, is told where there is but one.
+            # Absence counts as a length of 0 only if there is a single kind.
             absent = []
         for number in range(most):
             alike = [some[number] for _, some in groups if len(some) == most]
@@ -92,14 +95,15 @@ class Forms:
             shape = [self._form(models, size, f"size {place} of {name}") for place, size in enumerate(sizes, 1)]
             counts = [[len(numbers) for numbers in one.numbers] for one in alike]
             if any(math.prod(count) != one.copies for count, one in zip(counts, alike, strict=True)):
-                # The numbers fill no grid, as where every layer has its own experts: only how many there are is told.
+                # The indices fill no grid, as when layers have different experts: only the total is
+                # used.
                 counts = [[one.copies, *[1] * (len(one.numbers) - 1)] for one in alike]
             lengths: list[Expression | None] = []
             for place, length in enumerate(zip(*counts, strict=True)):
                 if len({one.numbers[place] for one in alike}) == 1 and set(length) == {1}:
                     lengths.append(None)
                     continue
-                # of nothing, it is the first number that is 0
+                # if there are none, the first length is 0
                 none = absent if not any(lengths) else []
                 lengths.append(self._form(models + none, [*length, *[0] * len(none)], f"the number of {name}"))
             if absent and not any(lengths):
@@ -107,7 +111,10 @@ class Forms:
             yield Stack(template, tied, number, tuple(shape), tuple(lengths), there)
 
     def _there(self, models: Sequence[Built], absent: Sequence[Built]) -> Expression:
-        """Whether there are any, where switches alone decide it; 1 where they do not."""
+        """Return an expression of switches that decides presence.
+
+        1 if switches do not decide it.
+        """
         points = [{a: v for a, v in built.point.items() if isinstance(v, bool)} for built in (*models, *absent)]
         found = fit(points, [1] * len(models) + [0] * len(absent)) if points[0] else None
         return 1 if found is None else found
@@ -124,8 +131,13 @@ class Forms:
 
 
 def difference(stacks: Sequence[Stack], built: Built) -> str | None:
-    """What forms say wrongly of a model; None where they give each of its tensors."""
-    told: dict[str, Counter[Kind]] = {}
+    """Return how stacks contradict a model, in one line; None if they give each of its tensors.
+
+    Args:
+        stacks: the tensors as expressions.
+        built: the model.
+    """
+    predicted: dict[str, Counter[Kind]] = {}
     for stack in stacks:
         try:
             there = evaluate(stack.there, built.point)
@@ -133,21 +145,21 @@ def difference(stacks: Sequence[Stack], built: Built) -> str | None:
             shape = tuple(evaluate(size, built.point) for size in stack.shape) if there else ()
         except ZeroDivisionError:
             return f"the shape of {shown(stack.template)} divides by 0 with {stated(built.point)}"
-        if copies:  # a fraction is neither a size nor a number of the model, and so found
-            told.setdefault(stack.template, Counter())[stack.tied, shape] += copies  # type: ignore[assignment]
+        if copies:  # a fraction matches no size or count of the model, so it is reported below
+            predicted.setdefault(stack.template, Counter())[stack.tied, shape] += copies  # type: ignore[assignment]
     tensors = built.tensors
-    for template in {**tensors, **told}:
-        here, there_told = tensors.get(template, Counter()), told.get(template, Counter())
-        if here != there_told:
+    for template in {**tensors, **predicted}:
+        here, there_predicted = tensors.get(template, Counter()), predicted.get(template, Counter())
+        if here != there_predicted:
             return (
                 f"{shown(template)} with {stated(built.point)} is {_listed(here)},"
-                f" where what fits others gives {_listed(there_told)}"
+                f" where what fits others gives {_listed(there_predicted)}"
             )
     return None
 
 
 def shown(template: str) -> str:
-    """A template as its user would write it."""
+    """Return a template as users write it, with `*` for each index."""
     return template.replace("{}", "*")
 
 
@@ -156,7 +168,10 @@ def _of_tie(built: Built, template: str, tied: str) -> list[Alike]:
 
 
 def _unexplained_line(what: str, models: Sequence[Built], values: Sequence[int]) -> str:
-    """What nothing fits at three of its values, and the value of one argument that makes it 0, where there is one."""
+    """Describe an unexplained number by three of its values.
+
+    If one argument value always makes the number 0, name it.
+    """
     seen = {value: built.point for built, value in zip(models, values, strict=True)}
     some = "; ".join(f"{value} with {stated(seen[value])}" for value in sorted(seen)[:3])
     with_none = [built for built, value in zip(models, values, strict=True) if not value]
@@ -169,7 +184,7 @@ def _absent_line(name: str, models: Sequence[Built], absent: Sequence[Built]) ->
 
 
 def _culprit(models: Sequence[Built], without: Sequence[Built]) -> str:
-    """The value of one argument with which all of some models were built, and none of the others."""
+    """Name the argument value that all models in `without` have, and none of the others."""
     if without and models:
         for argument, value in without[0].point.items():
             if all(b.point[argument] == value for b in without) and all(b.point[argument] != value for b in models):
@@ -178,6 +193,6 @@ def _culprit(models: Sequence[Built], without: Sequence[Built]) -> str:
 
 
 def _listed(kinds: Counter[Kind]) -> str:
-    """How many tensors of which shapes."""
+    """Return the counts and shapes of the tensors as text."""
     some = [f"{count} of shape {'×'.join(map(str, shape)) or '()'}" for (_, shape), count in kinds.items()]
     return (", ".join(some[:3]) + (" and more" if len(some) > 3 else "")) or "absent"

@@ -1,9 +1,9 @@
-"""A factory called with many values of its arguments becomes one ledger, whose sizes are expressions of them.
+"""Call a factory with many argument values and derive one ledger of expressions.
 
-Nobody described the model. Every size and every number of copies is put as an expression of what was varied (`fit`),
-and the whole must then give each tensor of every model that was built, of those too that were held back: at points
-among the values asked for, at other values of each argument, and where a rounding is about to step (`probes`). What
-cannot be explained is named, never guessed.
+Every size and every number of copies is fitted as an expression of the varied arguments (`fit`).
+The expressions must then give each tensor of every built model. This includes held-back models: at
+requested values, at other values of each argument, and next to a rounding's step (`probes`). A
+tensor that cannot be explained is reported, never guessed.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from tallystick.sources.factory.probes import between, beyond, lattice, near_ste
 from tallystick.sources.factory.shape_expressions import Forms, Stack, UnexplainedError, difference
 from tallystick.sources.locate import FACTORY
 
-KNOWN, HELD_BACK = 25, 15  # models from which forms are found, and models on which they are checked, at first
-ROUNDS = 6  # of finding forms, each with the models that proved the last ones wrong
-OTHER_VALUES = 4  # of each argument, between those asked for and beyond them
-OFF_STEP = 12  # models at values that a range with a step leaves out
-NEAR_STEPS = 100  # models where a rounding is about to step
+KNOWN, HELD_BACK = 25, 15  # models to fit at first, and models to check on
+ROUNDS = 6  # of fitting; each adds the models that refuted the last forms
+OTHER_VALUES = 4  # of each argument, between and beyond the requested ones
+OFF_STEP = 12  # models at values that a stepped range skips
+NEAR_STEPS = 100  # models next to a rounding's step
 
 
 def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any], fixed: Mapping[str, Any]) -> Ledger:
-    """The ledger of what a factory builds, its sizes as expressions of the varied arguments.
+    """Return the ledger of a factory's model, with sizes as expressions of the varied arguments.
 
     Args:
         source: ``"package.module:factory"``, or the factory itself.
-        vary: for each argument the values that it takes: ``"64:256"``, ``"64:256:32"``, ``"64,128,256"`` or
-            ``"true,false"``; a tuple ``(64, 256)`` or ``(64, 256, 32)`` of the lowest, the highest and a step; a `range`;
-            a list of values.
+        vary: the values of each argument: ``"64:256"``, ``"64:256:32"``, ``"64,128,256"`` or
+            ``"true,false"``; a tuple ``(64, 256)`` or ``(64, 256, 32)`` of lowest, highest and
+            step; a `range`; a list of values.
         fixed: arguments that are the same in every call; all others keep the factory's defaults.
 
     Raises:
-        BadInput: when there is no such argument, when too few points build, or when no formula is found for a tensor.
+        BadInput: if there is no such argument, too few points build, or a tensor has no formula.
     """
     if not isinstance(source, str) and not callable(source):
         raise BadInput(f"cannot vary {shown(source)}: expected package.module:factory, or a function", code="bad-value")
@@ -75,12 +75,15 @@ def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any],
 def _parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(target).parameters
-    except (TypeError, ValueError):  # what is no function is refused when it is called
+    except (TypeError, ValueError):  # a non-function is refused when it is called
         return {}
 
 
 def _refuse_unknown(name: str, known: Any, choices: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
-    """Refuse an argument that the factory does not have; where nothing is known of it, all pass."""
+    """Raise `BadInput` for an argument that the factory does not have.
+
+    Pass all if none are known.
+    """
     for argument in (*choices, *fixed) if known else ():
         if argument not in known:
             raise BadInput(f"{name} takes no argument {quoted(argument)}{nearest(argument, known)}", code="unknown-key")
@@ -90,17 +93,17 @@ def _refuse_unknown(name: str, known: Any, choices: Mapping[str, Any], fixed: Ma
 
 
 class _Explained(NamedTuple):
-    """Every tensor's size and number as expressions, and of which models they are true."""
+    """Every tensor's size and number as expressions, and the models that confirm them."""
 
     stacks: list[Stack]
-    known: int  # models from which they were found
-    checked: int  # models that they give, and that were held back
-    only: Mapping[str, str]  # for arguments varied in steps: why they hold at no other value
-    limit: str = ""  # why they hold among the values asked for and not elsewhere; "" where they hold elsewhere too
+    known: int  # models used for fitting
+    checked: int  # held-back models that the expressions give correctly
+    only: Mapping[str, str]  # for arguments with a step: the failure at values off the step
+    limit: str = ""  # the failure outside of the requested values; "" if there is none
 
 
 def _explained(builds: Builds) -> _Explained:
-    """Forms are found in some models and checked on others. Those that prove one wrong help to find the next."""
+    """Fit forms on some models and check them on others; models that refute a form join the fit."""
     known = builds.more(KNOWN)
     _refuse_too_few(builds)
     builds.more(HELD_BACK)
@@ -139,20 +142,20 @@ def _number(builds: Builds) -> int:
 
 
 def _joined(known: list[Built], new: Sequence[Built]) -> list[Built]:
-    """More models to find forms in, no more at once than were known before."""
+    """Add new models to the fit, doubling its size at most."""
     seen = {id(built) for built in known}
     return known + [built for built in new if id(built) not in seen][: max(KNOWN, len(known))]
 
 
 def _failures(builds: Builds, stacks: Sequence[Stack]) -> list[tuple[Built, str]]:
-    """The models of which forms say something wrong, and what."""
+    """Return the models that contradict the forms, each with the contradiction."""
     return [
         (built, why) for built in [*builds.built, *builds.elsewhere] if (why := difference(stacks, built)) is not None
     ]
 
 
 def _is_within(point: Point, builds: Builds) -> bool:
-    """Whether a point lies in the span of the values asked for."""
+    """Return whether a point is within the span of the requested values."""
     return all(values[0] <= point[argument] <= values[-1] for argument, values in builds.choices.items())
 
 
@@ -171,23 +174,29 @@ def _refuse_too_few(builds: Builds) -> None:
             )
 
 
-# -- values that nobody asked for -----------------------------------------------------------------
+# -- values beyond the requested ones -------------------------------------------------------------
 
 
 def _sizes(builds: Builds) -> list[str]:
-    """The arguments that are no switches: these have both values already."""
+    """Return the arguments that are not switches; switches have both values already."""
     return [argument for argument, choices in builds.choices.items() if not isinstance(choices[0], bool)]
 
 
 def _bases(builds: Builds) -> list[Point]:
-    """Models to change one argument of: the smallest, which is the likeliest to build, and others."""
+    """Return points to change one argument of: the smallest model, and two larger ones.
+
+    The smallest model is the most likely to build with another value.
+    """
     by_size = sorted(builds.built, key=lambda built: built.total)
     picked = {id(built): built for built in (by_size[0], by_size[len(by_size) // 2], by_size[len(by_size) // 4])}
     return [built.point for built in picked.values()]
 
 
 def _other_points(builds: Builds) -> Iterator[Point]:
-    """Values of each argument that no model had, between those asked for and beyond; then several at once."""
+    """Yield points with unrequested values of each argument, between and beyond.
+
+    Then of several at once.
+    """
     bases = _bases(builds)
     for argument in _sizes(builds):
         values = sorted({built.point[argument] for built in builds.built})
@@ -208,18 +217,18 @@ def _other_points(builds: Builds) -> Iterator[Point]:
 
 
 def _step(builds: Builds, argument: str) -> int:
-    """The step of a range that was asked for: who writes 64:512:64 asks for no width of 65."""
+    """Return the step of a requested range: 64:512:64 does not ask for a width of 65."""
     choices = builds.choices[argument]
     return choices.step if isinstance(choices, range) else 1
 
 
 def _built_with(builds: Builds, argument: str, values: Sequence[int]) -> int:
-    """At how many of these values of an argument a model was built."""
+    """Count the values of an argument, among `values`, at which an extra model was built."""
     return len(_elsewhere(builds, argument).intersection(values))
 
 
 def _elsewhere(builds: Builds, argument: str) -> set[int]:
-    """The values of an argument at which models were built, and none of which was asked for."""
+    """Return the unrequested values of an argument at which models were built."""
     asked = builds.choices[argument]
     return {built.point[argument] for built in builds.elsewhere if built.point[argument] not in asked}
 
@@ -235,7 +244,7 @@ def _points_near_steps(builds: Builds, stacks: Sequence[Stack]) -> Iterator[Poin
 
 
 def _off_step(builds: Builds, stacks: Sequence[Stack], argument: str) -> str | None:
-    """What forms say wrongly at values that a range with a step leaves out; None where they hold there too."""
+    """Return how forms fail at values that a stepped range skips; None if they hold there too."""
     step, bases = _step(builds, argument), _bases(builds)
     values = sorted(builds.choices[argument])
     points = [point for value in off(values, step) for point in with_value(bases, argument, value)]
@@ -253,7 +262,7 @@ def _off_step(builds: Builds, stacks: Sequence[Stack], argument: str) -> str | N
 
 
 def _assembled(builds: Builds, explained: _Explained) -> Ledger:
-    """One ledger, its numbers those of one model, its sizes aware of their expressions."""
+    """Return one ledger with one model's numbers, whose sizes carry their expressions."""
     where = _headline(builds, explained.stacks)
     everywhere = [where, *builds.built, *builds.elsewhere]
     return Ledger(
@@ -266,7 +275,7 @@ def _assembled(builds: Builds, explained: _Explained) -> Ledger:
 
 
 def _notes(builds: Builds, explained: _Explained) -> list[str]:
-    """In how many models the formula was found and checked, and where it is known to hold."""
+    """Return notes on how many models were fitted and checked, and where the formula holds."""
     used = {key for stack in explained.stacks for form in stack.forms for key in keys(form)}
     notes = [
         f"found in {explained.known} models built on the meta device, and true of {explained.checked} more that were"
@@ -292,7 +301,7 @@ def _notes(builds: Builds, explained: _Explained) -> list[str]:
 
 
 def _domain(builds: Builds, argument: str, why: str | None) -> list[str]:
-    """Where a formula may not hold: at values of an argument of a kind that the factory never built with."""
+    """Return a note on the values of an argument with which the factory never built."""
     built = sorted({model.point[argument] for model in [*builds.built, *builds.elsewhere]})
     if not _elsewhere(builds, argument):
         some = ", ".join(map(str, built[:8])) + (f", … {built[-1]}" if len(built) > 8 else "")
@@ -305,9 +314,9 @@ def _domain(builds: Builds, argument: str, why: str | None) -> list[str]:
 
 
 def _headline(builds: Builds, stacks: Sequence[Stack]) -> Built:
-    """The model whose numbers stand beside the formula: that of the factory's defaults, or else the largest.
+    """Return the model whose numbers the ledger shows: at the factory's defaults, or the largest.
 
-    Rather one that has every kind of tensor apart from every other; switches may leave none.
+    Models that have every kind of tensor with a distinct shape come first; switches may leave none.
     """
     whole = [built for built in builds.built if all(stack.of(built) for stack in stacks)]
     if not whole and all(stack.there == 1 for stack in stacks):
@@ -319,7 +328,10 @@ def _headline(builds: Builds, stacks: Sequence[Stack]) -> Built:
 
 
 def _entry(stack: Stack, where: Built, everywhere: Sequence[Built]) -> Entry:
-    """The tensors of a stack with the numbers of one model; where it has none, as the first that has some shows them."""
+    """Return a stack's entry with one model's numbers.
+
+    If that model has none, with the first that does.
+    """
     alike, point = next((found, built.point) for built in everywhere if (found := stack.of(built)))
     shape = tuple(_dim(form, point) for form in stack.shape)
     name, *rest = stack.template.split("{}")

@@ -1,1 +1,1 @@
-"""Quantised weights: which tensors store one, what it stands for, and what a config says will be stored."""
+"""Read quantised weights: their tensors, their logical shape, and a config's layout."""

@@ -1,6 +1,8 @@
-"""How libraries pack weights several together: by codebooks, grids and trellises, or with bits that change from row to row.
+"""Read weights packed by codebooks, grids, trellises or row-dependent bits.
 
-No number of bits is that of each value, so the dtype of such a weight is the name of the scheme.
+No number of bits applies to each value, so the dtype of such a weight is the scheme's name. A
+function returns None if the tensors are something else. It raises `BadInput` for parts that
+contradict each other.
 """
 
 from __future__ import annotations
@@ -10,16 +12,17 @@ from collections.abc import Mapping
 from tallystick.formats.weights_file import Weight
 from tallystick.sources.quantized.packed_weight import PackedWeight, is_size
 
-# Sizes are filled up to multiples of these, where a config says fewer.
+# Sizes are padded to multiples of these.
 PADDED_TO = {"exl2": 32, "exl3": 128}
 
-_SPQR_TILE = 16  # rows and columns of a tile; spqr_quant 0.2 has no kernel for others
+_SPQR_TILE = 16  # rows and columns of a tile; spqr_quant 0.2 has no kernel for other sizes
 
 
 def aqlm(parts: PackedWeight) -> Weight | None:
-    """`codes` [out/rows, in/columns, books] that number entries of `codebooks` [books, entries, rows, columns].
+    """Read AQLM: `codes` [out/rows, in/columns, books] index `codebooks`.
 
-    aqlm 1.1.7, inference.py, `QuantizedLinear`, whose `scales` are one for each group of rows.
+    `codebooks` is [books, entries, rows, columns]. aqlm 1.1.7, inference.py, `QuantizedLinear`,
+    whose `scales` are one for each group of rows.
     """
     if not parts.has(".codes") or not parts.dtype(".codes").startswith("int"):
         return None
@@ -31,15 +34,20 @@ def aqlm(parts: PackedWeight) -> Weight | None:
 
 
 def vptq(parts: PackedWeight) -> Weight | None:
-    """`indices` [books, ⌈out/vector⌉, packed] that number vectors of `centroids`; the config notes each layer's sizes.
+    """Read VPTQ: `indices` [books, ⌈out/vector⌉, packed] index vectors of `centroids`.
 
-    vptq 0.0.5, layers/vqlinear.py, `VQuantLinear`; `perm` and `weight_scale` have one for each input.
+    The config notes each layer's sizes. vptq 0.0.5, layers/vqlinear.py, `VQuantLinear`; `perm` and
+    `weight_scale` have one number for each input.
     """
     layers = parts.told.get("config_for_layers")
-    told = layers.get(parts.stem) if isinstance(layers, Mapping) else None
-    if not isinstance(told, Mapping) or not parts.has(".indices"):
+    layer_config = layers.get(parts.stem) if isinstance(layers, Mapping) else None
+    if not isinstance(layer_config, Mapping) or not parts.has(".indices"):
         return None
-    outputs, inputs, lengths = told.get("out_features"), told.get("in_features"), told.get("vector_lens")
+    outputs, inputs, lengths = (
+        layer_config.get("out_features"),
+        layer_config.get("in_features"),
+        layer_config.get("vector_lens"),
+    )
     if not is_size(outputs) or not is_size(inputs):
         return None
     vector = lengths[1] if isinstance(lengths, list) and len(lengths) == 2 else None
@@ -52,9 +60,9 @@ def vptq(parts: PackedWeight) -> Weight | None:
 
 
 def higgs(parts: PackedWeight) -> Weight | None:
-    """`weight` [out·bits/16, in] in 16-bit words, `scales` [out, in/group], a grid of pairs in `tables2`.
+    """Read HIGGS: `weight` [out·bits/16, in] in 16-bit words, `scales` [out, in/group].
 
-    transformers 5.23, integrations/higgs.py, `HiggsLinear`.
+    `tables2` holds a grid of pairs. transformers 5.23, integrations/higgs.py, `HiggsLinear`.
     """
     if not parts.has(".weight") or parts.dtype(".weight") != "int16":
         return None
@@ -67,10 +75,11 @@ def higgs(parts: PackedWeight) -> Weight | None:
 
 
 def spqr(parts: PackedWeight) -> Weight | None:
-    """`dense_weights`, 64 bits for a row of a tile; `row_offsets` and `col_vals` hold the outliers, sparse.
+    """Read SpQR: `dense_weights` has 64 bits for a row of a tile; the outliers are sparse.
 
-    spqr_quant 0.2, inference.py, `QuantizedLinear`. Offsets are one for each row and one more, `in_perm` two inputs to a
-    number; where these do not say the shape, it is the config's alone.
+    spqr_quant 0.2, inference.py, `QuantizedLinear`. `row_offsets` has one entry per row and one
+    more, and `col_vals` the outliers. `in_perm` packs two inputs in a number. Without `in_perm`
+    only the size is known.
     """
     if parts.dtype(".dense_weights") != "int64" or not parts.has(".row_offsets"):
         return None
@@ -81,9 +90,10 @@ def spqr(parts: PackedWeight) -> Weight | None:
 
 
 def exl2(parts: PackedWeight) -> Weight | None:
-    """`q_weight` [packed, out], whose rows have bits of their own, `q_scale` [groups, out/8], `q_invperm` [in].
+    """Read EXL2: `q_weight` [packed, out] with row-dependent bits, `q_scale` [groups, out/8].
 
-    exllamav2 0.3.2, conversion/adaptivegptq.py, `pack`, which fills outputs up to a multiple of 32.
+    `q_invperm` is [in]. exllamav2 0.3.2, conversion/adaptivegptq.py, `pack`, which pads the outputs
+    to a multiple of 32.
     """
     if parts.dtype(".q_weight") != "int32" or not parts.has(".q_invperm"):
         return None
@@ -94,9 +104,10 @@ def exl2(parts: PackedWeight) -> Weight | None:
 
 
 def exl3(parts: PackedWeight) -> Weight | None:
-    """`trellis` [in/16, out/16, 16·bits] and the signs `suh` [in] and `svh` [out], once packed as `su` and `sv`.
+    """Read EXL3: `trellis` [in/16, out/16, 16·bits] and the signs `suh` [in] and `svh` [out].
 
-    exllamav3, modules/quant/exl3.py, `LinearEXL3`, which fills both sizes up to multiples of 128.
+    Older files pack the signs as `su` and `sv`. exllamav3, modules/quant/exl3.py, `LinearEXL3`,
+    which pads both sizes to multiples of 128.
     """
     signs = {ending: parts.shape(ending, 1)[0] for ending in (".suh", ".svh") if parts.has(ending)}
     if parts.dtype(".trellis") != "int16" or not (signs or parts.has(".su")):

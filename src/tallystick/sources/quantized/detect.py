@@ -1,6 +1,7 @@
-"""Weights that quantisation packed: which there are, the elements that they stand for, and what is stored beside them.
+"""Find the packed quantised weights of a checkpoint, with their scales and zero points.
 
-A library packs a weight into a few tensors, one of which is called as no other is: that is how a scheme is known.
+A library packs a weight into a few tensors, one of which has a distinctive name. That name
+identifies the scheme.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ class FoundPacked(NamedTuple):
     """The packed weights among stored tensors."""
 
     weights: Mapping[str, Weight] = {}  # by the stored name of the tensor that holds the values
-    beside: frozenset[str] = frozenset()  # names of what these need to be numbers: scales, zero points, tables
+    beside: frozenset[str] = frozenset()  # names of their scales, zero points and tables
 
 
 class _Scheme(NamedTuple):
-    mark: str  # how the tensor ends by which it is known
-    values: str  # how the one ends that holds the values, put for the mark
+    mark: str  # the ending of the tensor name that identifies the scheme
+    values: str  # the ending of the tensor with the values, in place of the mark
     name: str
-    read: Callable[[PackedWeight], Weight | None]  # None where it turns out to be something else
-    beside: tuple[str, ...]  # how the others end
+    read: Callable[[PackedWeight], Weight | None]  # returns None if the tensors are something else
+    beside: tuple[str, ...]  # the endings of the other tensors
 
 
 _NOTED_BY_HQQ = (
     "shape", "nbits", "group_size", "axis", "packing", "unpack_view_dtype", "view_as_float", "quant_scale", "quant_zero",
     "compute_dtype", "offload_meta", "encoded_state_dict", "stores_quant_config", "channel_wise", "optimize", "round_zero",
 )  # fmt: skip
-_SCALES_OF_HQQ = tuple(  # those of scales too, where these are quantised; once in a `meta`
+_SCALES_OF_HQQ = tuple(  # also the scales of quantised scales; older files put them in a `meta`
     f"{meta}.{name}"
     for meta in ("", ".meta")
     for name in (
@@ -90,26 +91,26 @@ _SCHEMES = (
             "_act_pre_scale", "_act_quant_scale", "_act_quant_zero_point", "_act_per_tensor_scale")),
 )  # fmt: skip
 
-_NAMED, _MARKED = 100, 270  # bytes that Python takes to look a tensor up, and for a packed weight
+_NAMED, _MARKED = 100, 270  # bytes of Python memory per looked-up tensor and per packed weight
 _MARKS = tuple(scheme.mark for scheme in _SCHEMES)
 
 
 def find_packed(
     tensors: Sequence[StoredTensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek
 ) -> FoundPacked:
-    """The packed weights among the tensors of a checkpoint.
+    """Return the packed weights among the tensors of a checkpoint.
 
     Args:
-        tensors: all that are stored.
-        told: what the config says of its quantisation.
+        tensors: all stored tensors.
+        told: the config's quantisation settings.
         metadata: the free text in the files' headers.
-        peek: the bytes of a stored tensor; asked only of those that note a shape.
+        peek: returns the bytes of a small tensor; called only for tensors that note a shape.
 
     Raises:
-        BadInput: where the parts of a weight contradict each other.
+        BadInput: if the parts of a weight contradict each other.
     """
     marked = [tensor.name for tensor in tensors if tensor.name.endswith(_MARKS)]
-    if not marked:  # as in most checkpoints, however large
+    if not marked:  # most checkpoints
         return FoundPacked()
     budget = current()
     budget.step(10 * len(marked))
@@ -125,7 +126,7 @@ def find_packed(
             values = stem + scheme.values
             if values in weights or values not in by_name:
                 continue
-            values = by_name[values].name  # one text for each name, however many tables hold it
+            values = by_name[values].name  # the name's existing string object, to save memory
             weight = scheme.read(PackedWeight(stem, by_name, peek, told, metadata))
             if weight is not None:
                 _, dtype, shape, *_ = by_name[values]
@@ -139,6 +140,6 @@ def find_packed(
 
 
 def quantisation_in(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a config says of its quantisation, as transformers and mlx-lm write it."""
+    """Return a config's quantisation settings, as transformers or mlx-lm write them."""
     found = next((config[key] for key in ("quantization", "quantization_config") if config.get(key)), None)
     return found if isinstance(found, Mapping) else {}

@@ -1,7 +1,8 @@
-"""How each library packs a weight value by value, and what the tensors stand for.
+"""Unpack each library's element-wise quantised weights to logical shape and dtype.
 
-It is told by the shapes of the parts; where they leave it open, by the few bytes in which the library notes it, or by
-the config. PackedWeight that contradict each other are refused.
+The shapes of the parts determine the packing. If they leave it open, the library's own note of a
+few bytes or the config decides. A function returns None if the tensors are something else, or
+their packing is unknown. It raises `BadInput` for parts that contradict each other.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from tallystick.sources.quantized.packed_weight import PackedWeight, is_size
 
 
 def bitsandbytes(parts: PackedWeight) -> Weight | None:
-    """Two values in a byte, whatever the weight's shape, which a JSON beside it notes.
+    """Read bitsandbytes 4-bit: two values in a byte; a JSON next to the weight notes its shape.
 
-    bitsandbytes 0.50, functional.QuantState.as_dict(packed=True) and nn.Params4bit: `weight`, `weight.absmax`,
-    `weight.quant_map` and `weight.quant_state.bitsandbytes__nf4`; `quant_storage` may be wider than a byte.
+    bitsandbytes 0.50, functional.QuantState.as_dict(packed=True) and nn.Params4bit: `weight`,
+    `weight.absmax`, `weight.quant_map` and `weight.quant_state.bitsandbytes__nf4`; `quant_storage`
+    may be wider than a byte.
     """
     kinds = [kind for kind in ("nf4", "fp4") if parts.has(f".quant_state.bitsandbytes__{kind}")]
     if not kinds or not parts.has(""):
@@ -53,7 +55,10 @@ def bitsandbytes(parts: PackedWeight) -> Weight | None:
 
 
 def llm_int8(parts: PackedWeight) -> Weight | None:
-    """A byte for each value. bitsandbytes 0.50, nn.Linear8bitLt: `weight`, `SCB` with a scale for each row, `weight_format`."""
+    """Read LLM.int8(): one byte for each value.
+
+    bitsandbytes 0.50, nn.Linear8bitLt: `weight`, `SCB` with a scale for each row, `weight_format`.
+    """
     if not parts.has(".weight") or parts.dtype(".weight") != "int8":
         return None
     shape = parts.shape(".weight", 2)
@@ -63,15 +68,16 @@ def llm_int8(parts: PackedWeight) -> Weight | None:
 
 
 def gptq_or_awq(parts: PackedWeight) -> Weight | None:
-    """Values in 32-bit words, a scale for each group of inputs and each output.
+    """Read GPTQ or AWQ: values in 32-bit words, a scale for each group of inputs and each output.
 
-    GPTQ (AutoGPTQ 0.7, nn_modules/qlinear: `qweight` [in·bits/32, out], `qzeros` [groups, out·bits/32], `scales`
-    [groups, out], `g_idx` [in]) packs along the inputs; AWQ (AutoAWQ 0.2, modules/linear/gemm.py: `qweight`
-    [in, out·bits/32]) along the outputs; its `gemv` has them transposed, its `marlin` [in/16, 2·out]. Others have the same
-    names for bytes and for 16-bit words.
+    GPTQ (AutoGPTQ 0.7, nn_modules/qlinear: `qweight` [in·bits/32, out], `qzeros` [groups,
+    out·bits/32], `scales` [groups, out], `g_idx` [in]) packs along the inputs. AWQ (AutoAWQ 0.2,
+    modules/linear/gemm.py: `qweight` [in, out·bits/32]) packs along the outputs; its `gemv` layout
+    is transposed, its `marlin` layout is [in/16, 2·out]. Other libraries use the same names for
+    bytes and for 16-bit words.
     """
     if not parts.has(".scales") or len(parts.shape(".scales")) != 2:
-        return None  # somebody else's
+        return None  # another library's tensors
     other = {"uint8": _fp_quant, "int16": _awq_fast}.get(parts.dtype(".qweight"))
     if other or parts.dtype(".qweight") != "int32":
         return other and other(parts)
@@ -95,7 +101,7 @@ def gptq_or_awq(parts: PackedWeight) -> Weight | None:
 
 
 def _gptq(parts: PackedWeight, rows: int, outputs: int) -> tuple[int, int]:
-    """How many inputs, and bits for each."""
+    """Return the number of inputs and the bits of a value."""
     if parts.has(".qzeros"):
         zeros = parts.shape(".qzeros", 2)
         if zeros[0] != parts.shape(".scales")[0]:
@@ -109,7 +115,10 @@ def _gptq(parts: PackedWeight, rows: int, outputs: int) -> tuple[int, int]:
 
 
 def _awq_fast(parts: PackedWeight) -> Weight:
-    """Four rows of 4 bits in one of 16-bit words: AutoAWQ 0.2, modules/linear/gemv_fast.py; `scales` [groups, out]."""
+    """Read AWQ's fast layout: four rows of 4 bits in one row of 16-bit words.
+
+    AutoAWQ 0.2, modules/linear/gemv_fast.py; `scales` [groups, out].
+    """
     rows, inputs = parts.shape(".qweight", 2)
     if parts.shape(".scales")[1] != 4 * rows:
         parts.contradiction(".qweight", ".scales")
@@ -117,7 +126,10 @@ def _awq_fast(parts: PackedWeight) -> Weight:
 
 
 def _fp_quant(parts: PackedWeight) -> Weight | None:
-    """Two floats to a byte, along the inputs: transformers 5.23, integrations/fp_quant.py; `scales` [out, in/group]."""
+    """Read FP-Quant: two floats in a byte, along the inputs.
+
+    transformers 5.23, integrations/fp_quant.py; `scales` [out, in/group].
+    """
     above, columns = parts.rows(".qweight")
     rows, groups = parts.rows(".scales")
     if parts.whole(columns * 2, groups, ".qweight", ".scales") not in (16, 32) or rows != above:
@@ -126,10 +138,11 @@ def _fp_quant(parts: PackedWeight) -> Weight | None:
 
 
 def compressed_tensors(parts: PackedWeight) -> Weight | None:
-    """`weight_packed`: integers in 32-bit words, or 4- and 6-bit floats in bytes.
+    """Read `weight_packed`: integers in 32-bit words, or 4- and 6-bit floats in bytes.
 
-    compressed-tensors 0.20, compressors: pack_quantized (`weight_shape` notes the shape, whose last size may not fill
-    its words), nvfp4 (a float8 scale for 16), mxfp4 and mxfp6 (a uint8 exponent for 32).
+    compressed-tensors 0.20, compressors: pack_quantized (`weight_shape` notes the shape, whose last
+    size may not fill its words), nvfp4 (a float8 scale for 16 values), mxfp4 and mxfp6 (a uint8
+    exponent for 32 values).
     """
     if parts.dtype(".weight_packed") != "int32":
         return _narrow_floats(parts, ".weight_packed", ".weight_scale")
@@ -157,12 +170,15 @@ def compressed_tensors(parts: PackedWeight) -> Weight | None:
 
 
 def _words(elements: int, bits: int) -> int:
-    """32-bit words that so many elements fill, none of them split from the next."""
+    """Return the number of 32-bit words for `elements` values, packed without gaps."""
     return -(-elements * bits // 32)
 
 
 def _narrow_floats(parts: PackedWeight, values: str, scales: str) -> Weight | None:
-    """Floats of 4 or 6 bits in bytes, with a scale for each 16 (float8) or 32 (an exponent) of a row."""
+    """Read 4- or 6-bit floats in bytes, with a scale for each group of a row.
+
+    A float8 scale has groups of 16, an exponent groups of 32.
+    """
     if parts.dtype(values) not in ("uint8", "int8"):
         return None
     above, columns = parts.rows(values)
@@ -177,9 +193,10 @@ def _narrow_floats(parts: PackedWeight, values: str, scales: str) -> Weight | No
 
 
 def mxfp4(parts: PackedWeight) -> Weight | None:
-    """gpt-oss: `gate_up_proj_blocks` [experts, out, in/32, 16] and `_scales` [experts, out, in/32].
+    """Read gpt-oss: `gate_up_proj_blocks` [experts, out, in/32, 16] and `_scales`.
 
-    transformers 5.23, integrations/mxfp4.py, `convert_moe_packed_tensors`, which transposes what it unpacks.
+    `_scales` is [experts, out, in/32]. transformers 5.23, integrations/mxfp4.py,
+    `convert_moe_packed_tensors`, which transposes the unpacked weight.
     """
     if parts.dtype("_blocks") != "uint8" or not parts.has("_scales"):
         return None
@@ -190,10 +207,11 @@ def mxfp4(parts: PackedWeight) -> Weight | None:
 
 
 def mlx(parts: PackedWeight) -> Weight | None:
-    """`weight` [out, in·bits/32] in unsigned words, `scales` and `biases` [out, in/group].
+    """Read MLX: `weight` [out, in·bits/32] in unsigned words, `scales` and `biases`.
 
-    MLX 0.32, mlx.core.quantize; group size and bits are in the config's `quantization` (mlx-lm), for all layers and for
-    single ones. Floats (`mode`) have no `biases`, and their scales tell which they are. transformers 5.23 packs alike for
+    `scales` and `biases` are [out, in/group]. MLX 0.32, mlx.core.quantize. Group size and bits are
+    in the config's `quantization` (mlx-lm), for all layers or for single ones. Float modes have no
+    `biases`; the number of scales determines the format. transformers 5.23 packs the same way for
     Metal (integrations/metal_quantization.py), and calls the biases `qbiases`.
     """
     if not parts.has(".weight") or parts.dtype(".weight") != "uint32":
@@ -233,13 +251,16 @@ def mlx(parts: PackedWeight) -> Weight | None:
 
 
 def scaled(parts: PackedWeight) -> Weight | None:
-    """A weight with a scale: as it is in 8 bits, several values to a byte below.
+    """Read a weight with a scale: 8-bit values as they are, narrower values packed in bytes.
 
-    float8 with a scale for each tile (`weight_scale_inv`: DeepSeek-V3's inference/kernel.py, transformers 5.23
-    integrations/finegrained_fp8.py), row or tensor (`weight_scale`: compressed-tensors, fbgemm, ModelOpt); NVFP4 as
-    ModelOpt writes it (`weight` [out, in/2], `weight_scale` a float8 for 16, `weight_scale_2`); MXFP4 in bytes with the
-    exponents in `weight_scale_inv`; BitNet's ternary weights, four to a byte along the outputs (transformers 5.23,
-    integrations/bitnet.py); Gemma's, several to a byte along the inputs (integrations/gemma_quant.py).
+    - float8 with a scale for each tile (`weight_scale_inv`: DeepSeek-V3's inference/kernel.py,
+      transformers 5.23 integrations/finegrained_fp8.py), row or tensor (`weight_scale`:
+      compressed-tensors, fbgemm, ModelOpt)
+    - NVFP4 by ModelOpt (`weight` [out, in/2], `weight_scale` a float8 for 16, `weight_scale_2`)
+    - MXFP4 in bytes with the exponents in `weight_scale_inv`
+    - BitNet's ternary weights, four in a byte along the outputs (transformers 5.23,
+      integrations/bitnet.py)
+    - Gemma's, several in a byte along the inputs (integrations/gemma_quant.py)
     """
     values, scale = "", next(one for one in ("_scale", "_scale_inv") if parts.has(one))
     if not parts.has(values):
@@ -257,7 +278,7 @@ def scaled(parts: PackedWeight) -> Weight | None:
 
 
 def _several_to_a_byte(parts: PackedWeight, values: str, scale: str) -> Weight | None:
-    """BitNet's, Gemma's or ModelOpt's."""
+    """Read BitNet's, Gemma's or ModelOpt's bytes."""
     if math.prod(parts.shape(scale)) == 1:
         outputs, inputs = parts.shape(values, 2)
         return Weight((outputs * 4, inputs), "int2", "BitNet")
@@ -268,7 +289,15 @@ def _several_to_a_byte(parts: PackedWeight, values: str, scale: str) -> Weight |
 
 
 def gemma(parts: PackedWeight, values: str, scale: str) -> Weight | None:
-    """2, 4 or 8 bits along the inputs, as the config says of all layers: where it says it by patterns, it is not known."""
+    """Read Gemma's 2-, 4- or 8-bit values along the inputs.
+
+    Return None if the config sets the bits by pattern.
+
+    Args:
+        parts: the tensors of the weight.
+        values: the ending of the tensor with the values.
+        scale: the ending of the tensor with the scales.
+    """
     shape, bits = parts.shape(values, 2), _bits(parts.told)
     if parts.shape(scale)[:1] != shape[:1]:
         parts.contradiction(values, scale)
@@ -280,12 +309,15 @@ def gemma(parts: PackedWeight, values: str, scale: str) -> Weight | None:
 
 
 def gemma_embedding(parts: PackedWeight) -> Weight | None:
-    """`embedding_quantized` [vocabulary, width·bits/8] and `embedding_scale`: as its linear layers."""
+    """Read `embedding_quantized` [vocabulary, width·bits/8] and `embedding_scale`."""
     return gemma(parts, ".embedding_quantized", ".embedding_scale")
 
 
 def eetq(parts: PackedWeight) -> Weight | None:
-    """A byte for each value. transformers 5.23, integrations/eetq.py: `weight` [in, out], `weight_scales` [out]."""
+    """Read EETQ: one byte for each value, stored transposed.
+
+    transformers 5.23, integrations/eetq.py: `weight` [in, out], `weight_scales` [out].
+    """
     if not parts.has(".weight") or parts.dtype(".weight") != "int8":
         return None
     inputs, outputs = parts.shape(".weight", 2)
@@ -295,9 +327,10 @@ def eetq(parts: PackedWeight) -> Weight | None:
 
 
 def hqq(parts: PackedWeight) -> Weight | None:
-    """`W_q`, groups of values with several to a byte, or ten of 3 bits to 32; `shape` and `nbits` note what they are.
+    """Read HQQ's `W_q`: groups of values, several in a byte, or ten of 3 bits in 32.
 
-    hqq 0.2.8, core/quantize.py, `HQQLinear.state_dict`, and core/bitpack.py.
+    hqq 0.2.8, core/quantize.py, `HQQLinear.state_dict`, and core/bitpack.py. `shape` and `nbits`
+    note the weight's shape and bits.
     """
     shape, bits = _noted_by_hqq(parts)
     how = parts.told.get("quant_config")
@@ -309,7 +342,7 @@ def hqq(parts: PackedWeight) -> Weight | None:
     if shape is None or not is_size(bits) or bits > 8:
         return None
     above, columns = parts.rows(".W_q")
-    held = BITS[parts.dtype(".W_q")] // bits  # in one of its elements
+    held = BITS[parts.dtype(".W_q")] // bits  # values in one stored element
     most = math.prod(above) * columns * held
     if not all(map(is_size, shape)) or not most - held * columns < math.prod(shape) <= most:
         raise BadInput(
@@ -320,7 +353,7 @@ def hqq(parts: PackedWeight) -> Weight | None:
 
 
 def _noted_by_hqq(parts: PackedWeight) -> tuple[tuple[int, ...] | None, int | None]:
-    """The shape of a weight and the bits of a value: in small tensors, or in a pickle as they are."""
+    """Return the shape and the bits that HQQ notes, in small tensors or in the metadata."""
     if told := parts.metadata.get(f"{parts.stem}.W_q"):
         try:
             said = json.loads(told)
@@ -336,9 +369,10 @@ def _noted_by_hqq(parts: PackedWeight) -> tuple[tuple[int, ...] | None, int | No
 
 
 def quanto(parts: PackedWeight) -> Weight | None:
-    """`weight._data` as it is in 8 bits; below, `weight._data._data` has groups of values, several rows of them to one.
+    """Read quanto: `weight._data` in 8 bits, or `weight._data._data` with groups of packed rows.
 
-    optimum-quanto 0.2.7, tensor/weights/qbits.py and tensor/packed.py. The scales are one for each group, in rows.
+    optimum-quanto 0.2.7, tensor/weights/qbits.py and tensor/packed.py. There is one scale for each
+    group, in rows.
     """
     if not parts.has(".weight._data._data"):
         return Weight(parts.shape(".weight._data"), parts.dtype(".weight._data"))
@@ -353,10 +387,10 @@ def quanto(parts: PackedWeight) -> Weight | None:
 
 
 def torchao(parts: PackedWeight) -> Weight | None:
-    """`_weight_qdata`, `_weight_scale`, …: the tensors inside torchao's, and in `__metadata__` a JSON with the rest.
+    """Read torchao's inner tensors `_weight_qdata`, `_weight_scale`, … and their `__metadata__`.
 
-    torchao 0.18, prototype/safetensors, `flatten_tensor_state_dict`. A class has a `shape` only where its qdata have
-    another; four bits are packed in as many ways as there are kernels, some of which pad.
+    torchao 0.18, prototype/safetensors, `flatten_tensor_state_dict`. The metadata has a `shape`
+    only if the qdata's shape differs. 4-bit packings differ between kernels, and some pad.
     """
     module, _, name = parts.stem.rpartition(".")
     shape, kind = parts.shape("_qdata"), ""
@@ -389,7 +423,10 @@ def torchao(parts: PackedWeight) -> Weight | None:
 
 
 def _bits(told: Mapping[str, Any]) -> int | None:
-    """Bits of a value: GPTQ's and AWQ's word for them, or those of compressed-tensors where all its groups agree."""
+    """Return the bits of a value from GPTQ's, AWQ's or compressed-tensors' config.
+
+    compressed-tensors' groups must agree; otherwise return None.
+    """
     groups = told.get("config_groups")
     each = (
         [group.get("weights") for group in groups.values() if isinstance(group, Mapping)]

@@ -1,4 +1,7 @@
-"""Which modules the patterns of a quantiser mean: names, globs and regular expressions, each read in bounded time."""
+"""Match module names with a quantiser's patterns: names, globs, regular expressions.
+
+Each match takes bounded time.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,33 @@ from collections.abc import Iterable, Iterator
 from tallystick.core.budget import current
 
 LONGEST = 500  # characters of a pattern
-# A regular expression from a config may take time without end: one with repeated groups, or with many repeats.
+# Regular expressions with repeated groups or many repeats may take unbounded time, so they are
+# refused.
 _MOST_REPEATS = 3
-_STEPS, _STEPS_TO_COMPILE = 20, 200  # of the budget, for one name and for reading it
+_STEPS, _STEPS_TO_COMPILE = 20, 200  # budget steps to match one name, and to compile a pattern
 _REPEATED_GROUP = re.compile(r"\)[*+{]|\\\d|\(\?")
 _REPEAT = re.compile(r"(?<!\\)[*+{]")
 _PLAIN = re.compile(r"[\w.-]*")
-_ABOVE = re.compile(r"^(?:(?:model|language_model|text_model)\.)+")  # what some put in front of the same names
+_ABOVE = re.compile(r"^(?:(?:model|language_model|text_model)\.)+")  # prefixes that some configs add
 _BLOCK = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 class Patterns:
-    """Names of modules as quantisers list them.
+    """Module names as quantisers list them.
 
-    A plain name means the module, all below it, and each module whose name ends so (transformers 5.23,
-    `should_convert_module`); ``*`` is as in a shell (ModelOpt); ``re:`` begins a regular expression
-    (compressed-tensors).
+    A plain name matches the module, all modules below it, and each module whose name ends with it
+    (transformers 5.23, `should_convert_module`). ``*`` matches as in a shell (ModelOpt). ``re:``
+    starts a regular expression (compressed-tensors).
 
     >>> skipped = Patterns(["lm_head", "model.layers.0.mlp", "re:.*self_attn.*", "*.router*"])
-    >>> [skipped.matches(name) for name in ("lm_head", "model.layers.0.mlp.up_proj", "model.layers.1.mlp.up_proj")]
-    [True, True, False]
-    >>> skipped.matches("model.layers.7.self_attn.q_proj"), skipped.matches("model.layers.7.mlp.router")
+    >>> skipped.matches("lm_head"), skipped.matches("model.layers.0.mlp.up_proj")
     (True, True)
+    >>> skipped.matches("model.layers.1.mlp.up_proj")
+    False
+    >>> skipped.matches("model.layers.7.self_attn.q_proj")
+    True
+    >>> skipped.matches("model.layers.7.mlp.router")
+    True
     """
 
     def __init__(self, given: Iterable[object]) -> None:
@@ -39,7 +47,7 @@ class Patterns:
         self.unread: list[str] = []  # patterns that cannot be read
         for pattern in given:
             self._add(pattern)
-        self._bare = tuple(name for name in self._names if "." not in name)  # any name may end so
+        self._bare = tuple(name for name in self._names if "." not in name)  # these also match as an ending
 
     def _add(self, pattern: object) -> None:
         if not isinstance(pattern, str) or not 0 < len(pattern) <= LONGEST:
@@ -55,12 +63,12 @@ class Patterns:
 
     @property
     def by_layer(self) -> bool:
-        """Whether one layer may match and the next one not."""
+        """Whether a pattern may match one layer and not the next."""
         literal = (*self._names, *("*".join(parts) for parts in self._globs))
         return any(map(_BLOCK.search, literal)) or any(re.search(r"\d", one.pattern) for one in self._expressions)
 
     def matches(self, name: str) -> bool:
-        """Whether a module of that name is meant."""
+        """Return whether a module name matches one of the patterns."""
         current().step(2 * len(self._globs) + _STEPS * len(self._expressions))
         short = _ABOVE.sub("", name)
         if self._names and (name.endswith(self._bare) or not self._names.isdisjoint(_runs(short))):
@@ -72,7 +80,7 @@ class Patterns:
 
 
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """A regular expression; None of one that is broken, or that may take too long."""
+    """Compile a regular expression; return None if it is invalid or may take too long."""
     if _REPEATED_GROUP.search(pattern) or len(_REPEAT.findall(pattern)) > _MOST_REPEATS:
         return None
     current().step(_STEPS_TO_COMPILE)
@@ -83,13 +91,13 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
 
 
 def _runs(name: str) -> Iterator[str]:
-    """Each run of a name's words: the module, those around it, and the ends of their names."""
+    """Yield each run of a name's words: the module, its parents and the endings of their names."""
     words = name.split(".")
     return (".".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1))
 
 
 def _globbed(name: str, parts: list[str]) -> bool:
-    """Whether a name is these parts with anything between them."""
+    """Return whether a name consists of these parts with anything between them."""
     first, *rest = parts
     if not name.startswith(first):
         return False

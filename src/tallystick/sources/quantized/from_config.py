@@ -1,4 +1,4 @@
-"""A config whose `quantization_config` says how its weights are packed: what files of it would hold, without any."""
+"""Count a quantised config without weights, in the bytes that its files would hold."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ KEYS = (
     "quantization_config",
     "quantization",
     "compression_config",
-)  # MLX's second, and that of older compressed-tensors
+)  # the second is MLX's, the third that of older compressed-tensors
 KEY = KEYS[0]
-_WHOLE = ("router", "norm", "token_embedding", "position_embedding")  # roles that no quantiser packs but MLX's
-_MOST_LAYERS = 10_000  # that are looked at one by one, where a config names single ones
-_TWO_IN_ONE = ("gate_up_proj", "input_linear.weight", "w13_weight")  # experts' gate and up, published as two
-# Types whose matrices lie the other way round: what `transformers.pytorch_utils.Conv1D` holds.
+_WHOLE = ("router", "norm", "token_embedding", "position_embedding")  # roles that only MLX quantises
+_MOST_LAYERS = 10_000  # layers examined one by one, if a config names single layers
+_TWO_IN_ONE = ("gate_up_proj", "input_linear.weight", "w13_weight")  # fused gate and up of experts, published as two
+# Types with transposed matrices, held by `transformers.pytorch_utils.Conv1D`.
 _CONV1D = ("c_attn.weight", "c_fc.weight", "c_proj.weight", "q_attn.weight")
 _OF_CONV1D = ("gpt2", "openai-gpt", "imagegpt", "decision_transformer")
 
@@ -37,9 +37,16 @@ _OF_CONV1D = ("gpt2", "openai-gpt", "imagegpt", "decision_transformer")
 def ledger_of_config(
     values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str, kind: str = "config"
 ) -> Ledger:
-    """The ledger of a config that comes without weights: each tensor in the bytes that its files would hold.
+    """Return the ledger of a config without weights, in the bytes that its files would hold.
 
-    Arguments and errors are those of `ledger_from_config`; `quantization_config` may be overridden too, by null for none.
+    Args:
+        values: the config as a dictionary.
+        overrides: keys to set over the config; `quantization_config` is allowed, null removes it.
+        source: the user's name for the config, for messages.
+        kind: ``"config"`` or ``"preset"``.
+
+    Raises:
+        BadInput: if the config cannot be read, or nothing reads one of the overrides.
     """
     if not isinstance(values, Mapping):
         return ledger_from_config(values, overrides, source=source, kind=kind)
@@ -64,7 +71,15 @@ def ledger_of_config(
 
 
 def pack_as_stated(ledger: Ledger, values: Mapping[str, Any]) -> Ledger:
-    """A config's ledger, of the whole or of a part, with weights in the bytes that the config says."""
+    """Return a config's ledger with its weights packed as the config states.
+
+    Args:
+        ledger: the ledger of the whole model or of a part.
+        values: the config of the whole model.
+
+    Raises:
+        BadInput: if the config's patterns take more steps than a source may use.
+    """
     with _named(ledger.source):
         quantiser, why = _quantiser(values, dtype_in(values))
         if quantiser:
@@ -74,7 +89,7 @@ def pack_as_stated(ledger: Ledger, values: Mapping[str, Any]) -> Ledger:
 
 @contextmanager
 def _named(source: str) -> Iterator[None]:
-    """Say of what is refused within whose quantisation it is: patterns may take more steps than a source has."""
+    """Add the source and the key to errors raised in the block, such as an exhausted budget."""
     try:
         yield
     except BadInput as error:
@@ -85,34 +100,34 @@ _NO_DTYPE = "the config states no dtype: float32 is assumed; --set dtype=bfloat1
 
 
 def _quantiser(values: Mapping[str, Any], dtype: str | None) -> tuple[Quantiser | None, tuple[str, ...]]:
-    """What a config says of its quantisation, at its top or in its language part; or a note why that tells no bytes."""
+    """Return the quantiser that a config or its language part states, or a note on why not."""
     parts = (values[part] for part in TEXT_PARTS if isinstance(values.get(part), Mapping))
-    told = next((one[key] for one in (values, *parts) for key in KEYS if one.get(key)), None)
-    if not isinstance(told, Mapping):
+    quantisation = next((one[key] for one in (values, *parts) for key in KEYS if one.get(key)), None)
+    if not isinstance(quantisation, Mapping):
         return None, ()
     from tallystick.sources.quantized.layouts import Unstated
     from tallystick.sources.quantized.methods import quantiser_of
 
     try:
-        return quantiser_of({"expert_dtype": values.get("expert_dtype"), **told}, dtype), ()
+        return quantiser_of({"expert_dtype": values.get("expert_dtype"), **quantisation}, dtype), ()
     except Unstated as missing:
-        return None, (_unknown(told, str(missing), dtype or "float32"),)
+        return None, (_unknown(quantisation, str(missing), dtype or "float32"),)
 
 
 def _has_dtype(values: Mapping[str, Any]) -> bool:
-    """Whether a config is of a kind that states its dtype: one of a published model."""
+    """Return whether a config is of a published kind, which states its dtype."""
     model_type = values.get("model_type")
     return isinstance(model_type, str) and model_type not in architectures.TEACHING
 
 
-def _unknown(told: Mapping[str, Any], missing: str, dtype: str) -> str:
-    method = told.get("quant_method")
+def _unknown(quantisation: Mapping[str, Any], missing: str, dtype: str) -> str:
+    method = quantisation.get("quant_method")
     by = f" by {quoted(method)}" if isinstance(method, str) else ""
     return f"the config says that weights are quantised{by}, and {missing}: they are counted in {dtype}"
 
 
 def _experts_apart(ledger: Ledger, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> bool:
-    """Whether files hold experts one by one, each a linear layer, and not fused to one tensor."""
+    """Return whether files hold experts one by one as linear layers, not fused to one tensor."""
     if ledger.model.recipe is None or not any(
         entry.role == "experts" and len(entry.shape) == 3 for entry in ledger.rolled
     ):
@@ -122,7 +137,7 @@ def _experts_apart(ledger: Ledger, values: Mapping[str, Any], overrides: Mapping
 
 
 def _packed(ledger: Ledger, quantiser: Quantiser, *, fused: bool) -> Ledger:
-    """A ledger with each weight in the bytes that it is packed in, its scales after it, and a note that says so."""
+    """Return a ledger with weights in their packed bytes, scales after each weight, and a note."""
     width = next((int(entry.shape[-1]) for entry in ledger.rolled if entry.role == "token_embedding"), 0)
     conv1d = ledger.architecture in _OF_CONV1D
     held = [
@@ -153,21 +168,24 @@ def _packed(ledger: Ledger, quantiser: Quantiser, *, fused: bool) -> Ledger:
 
 
 def _pieces(entry: Entry, quantiser: Quantiser, many: int, out: int, inputs: int) -> Iterator[tuple[Entry, int]]:
-    """A tensor that may be packed, as `many` matrices: in runs of layers, each with its scales; and stored elements of one."""
+    """Yield the tensors that store `many` matrices, and the stored elements of each.
+
+    A stack is split into runs of layers that are stored alike.
+    """
     for run, scheme in _by_layer(entry, quantiser):
         parts = scheme.layout(out, inputs) if scheme else []
         if not scheme or not parts:
             yield run, run.size
             continue
-        stored = _beside(run, parts[0], many)
+        stored = _stored_tensor(run, parts[0], many)
         yield run._replace(dtype=scheme.dtype, packed=stored.packed), stored.size
         for part in parts[1:]:
-            one = _beside(run, part, many)
+            one = _stored_tensor(run, part, many)
             yield one, one.size
 
 
 def _may_be(entry: Entry, quantiser: Quantiser, *, fused: bool) -> bool:
-    """Whether a quantiser could pack such a tensor: a matrix of a linear layer, or the experts in one tensor."""
+    """Return whether a quantiser could pack a tensor: a linear layer's matrix, or fused experts."""
     if entry.buffer or not entry.unique or entry.packed is not None:
         return False
     experts, dimensions = entry.role == "experts", len(entry.shape)
@@ -181,7 +199,7 @@ def _may_be(entry: Entry, quantiser: Quantiser, *, fused: bool) -> bool:
 
 
 def _matrices(entry: Entry, width: int, *, conv1d: bool) -> tuple[int, int, int]:
-    """How many matrices a tensor is, and their outputs and inputs, as their files have them."""
+    """Return how many matrices a tensor is, and their outputs and inputs in the files."""
     *stack, out, inputs = map(int, entry.shape)
     many = math.prod(stack)
     two = bool(stack) and entry.name.endswith(_TWO_IN_ONE)
@@ -191,8 +209,8 @@ def _matrices(entry: Entry, width: int, *, conv1d: bool) -> tuple[int, int, int]
     return (2 * many, out // 2, inputs) if two and out % 2 == 0 else (many, out, inputs)
 
 
-def _beside(entry: Entry, part: StoredPart, many: int) -> Entry:
-    """One of the tensors in which a weight is stored, for each of so many matrices."""
+def _stored_tensor(entry: Entry, part: StoredPart, many: int) -> Entry:
+    """Return one of the tensors that store a weight, for each of `many` matrices."""
     stem = entry.name.removesuffix(".weight")
     ending = part.ending.removeprefix("weight") if stem == entry.name else f".{part.ending}"
     name = f"{stem}{ending if ending.startswith(('.', '_')) else f'_{ending}'}"
@@ -205,14 +223,14 @@ def _beside(entry: Entry, part: StoredPart, many: int) -> Entry:
 
 
 def _first(entry: Entry) -> Entry:
-    """The first tensor of a stack."""
+    """Return the first tensor of a stack."""
     for axis in entry.axes:
         entry = entry.numbered(int(axis.start))
     return entry
 
 
 def _by_layer(entry: Entry, quantiser: Quantiser) -> Iterator[tuple[Entry, Scheme | None]]:
-    """A stack in runs of layers that are stored alike, each with how; None as they are."""
+    """Yield runs of layers that are stored alike, each with its scheme; None if not quantised."""
     if not entry.axes or not quantiser.by_layer or entry.axes[0].length > _MOST_LAYERS:
         yield entry, quantiser.scheme_of(_names(_first(entry).name))
         return
@@ -227,7 +245,10 @@ def _by_layer(entry: Entry, quantiser: Quantiser) -> Iterator[tuple[Entry, Schem
 
 
 def _names(name: str) -> Sequence[str]:
-    """What configs may call the module of a tensor: experts in one tensor are listed as a whole, or one by one."""
+    """Return the names that configs may use for a tensor's module.
+
+    Fused experts are listed as a whole or one by one.
+    """
     module = name.removesuffix(".weight")
     before, found, last = module.rpartition(".experts.")
     if not found or last[:1].isdigit():

@@ -1,4 +1,4 @@
-"""Quantisers whose configs give groups of modules settings of their own: compressed-tensors and NVIDIA ModelOpt."""
+"""Read the configs of compressed-tensors and ModelOpt, with settings per group."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from tallystick.sources.quantized.settings import Quantiser, flat, kept, part_of
 
 
 def compressed_tensors(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    """compressed-tensors 0.20: groups of targets; what is ignored comes before all."""
+    """Return compressed-tensors 0.20's quantiser: groups of targets; `ignore` comes first.
+
+    Args:
+        told: the `quantization_config`.
+        dtype: the dtype of the scales.
+
+    Raises:
+        Unstated: if a group's format is unknown, or no group quantises weights.
+    """
     groups = part_of(told, "config_groups")
     schemes = []
     for group in groups.values():
         if not isinstance(group, Mapping) or not isinstance(group.get("weights"), Mapping):
-            continue  # activations alone
+            continue  # only activations are quantised
         form = str(group.get("format") or told.get("format") or "")
         schemes.append((_targets(group), _of_weights(group["weights"], form, group.get("input_activations"), dtype)))
     if not schemes:
@@ -26,7 +34,7 @@ def compressed_tensors(told: Mapping[str, Any], dtype: str) -> Quantiser:
 
 
 def _of_weights(weights: Mapping[str, Any], form: str, inputs: Any, dtype: str) -> Scheme:
-    """One group's, by its bits and format."""
+    """Return one group's layout, by its bits and format."""
     bits, kind, strategy = weights.get("num_bits"), weights.get("type", "int"), weights.get("strategy")
     group = weights.get("group_size")
     scale = _scales(weights, strategy, group)
@@ -67,7 +75,7 @@ def _of_weights(weights: Mapping[str, Any], form: str, inputs: Any, dtype: str) 
 
 
 def _scales(weights: Mapping[str, Any], strategy: object, group: Any) -> Callable[[int, int], tuple[int, ...]]:
-    """The shape of a matrix's scales."""
+    """Return the shape of a matrix's scales."""
     if strategy == "block":
         return tiles(weights.get("block_structure"))
     if strategy == "channel" or (strategy == "group" and group == -1):
@@ -80,7 +88,15 @@ def _scales(weights: Mapping[str, Any], strategy: object, group: Any) -> Callabl
 
 
 def modelopt(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    """NVIDIA ModelOpt: groups as in compressed-tensors, or modules one by one in `quantized_layers`."""
+    """Return NVIDIA ModelOpt's quantiser: groups, or single modules in `quantized_layers`.
+
+    Args:
+        told: the `quantization_config`.
+        dtype: unused; ModelOpt's scales have fixed dtypes.
+
+    Raises:
+        Unstated: if the algorithm is unknown.
+    """
     layers = part_of(told, "quantized_layers")
     algorithm = told.get("quant_algo")
     each: dict[str, list[str]] = {}
@@ -89,7 +105,8 @@ def modelopt(told: Mapping[str, Any], dtype: str) -> Quantiser:
     schemes: list[tuple[Patterns | None, Scheme]] = [
         (Patterns(names), _by_algorithm(kind)) for kind, names in each.items()
     ]
-    if told.get("quant_method") == "fp8" and told.get("weight_block_size"):  # the rest as it was before
+    # Modules that are not listed keep the fp8 of the base model.
+    if told.get("quant_method") == "fp8" and told.get("weight_block_size"):
         schemes.append((None, fp8(tiles(told["weight_block_size"]))))
     if not schemes:
         schemes.append((None, _by_algorithm(str(algorithm))))

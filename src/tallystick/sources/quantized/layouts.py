@@ -1,4 +1,4 @@
-"""What a library stores for a matrix of so many outputs and inputs: tensors by name, dtype and shape, as `elementwise` reads them."""
+"""List the tensors that a library stores for a matrix, in `elementwise`'s layouts."""
 
 from __future__ import annotations
 
@@ -11,29 +11,38 @@ E4M3, E2M1 = "float8_e4m3fn", "float4_e2m1fn"
 
 
 class Unstated(Exception):
-    """A config that does not say how many bytes a weight takes; its words say what is missing."""
+    """Raised for a config that does not determine a weight's bytes.
+
+    The message says what is missing.
+    """
 
 
 class StoredPart(NamedTuple):
-    """A tensor that is stored for a matrix; the first of them holds its values."""
+    """A tensor that is stored for a matrix; the first part holds the values."""
 
-    ending: str  # of its name, put for `weight`
+    ending: str  # replaces `weight` at the end of the name
     dtype: str
     shape: tuple[int, ...]
 
 
-Layout = Callable[[int, int], list[StoredPart]]  # of a matrix of so many outputs and inputs
+Layout = Callable[[int, int], list[StoredPart]]  # (outputs, inputs) -> the stored tensors
 
 
 class Scheme(NamedTuple):
-    """How matrices are stored."""
+    """The storage of a matrix."""
 
-    dtype: str  # of a value
+    dtype: str  # of one logical value
     layout: Layout
 
 
 def fp8(shape: Callable[[int, int], tuple[int, ...]], scale: str = "float32", *others: StoredPart) -> Scheme:
-    """A byte for each value and scales of some shape."""
+    """Return the layout of float8 values with scales of some shape.
+
+    Args:
+        shape: (outputs, inputs) -> the shape of the scales.
+        scale: the dtype of the scales.
+        others: further tensors that are stored.
+    """
     return Scheme(
         E4M3,
         lambda out, inputs: [
@@ -45,7 +54,11 @@ def fp8(shape: Callable[[int, int], tuple[int, ...]], scale: str = "float32", *o
 
 
 def tiles(size: Any) -> Callable[[int, int], tuple[int, ...]]:
-    """A scale for each tile of such a size, as a config states it."""
+    """Return the scale's shape for tiles of a size, as a config states it.
+
+    Raises:
+        Unstated: if `size` is not a pair of sizes.
+    """
     if not isinstance(size, list | tuple) or len(size) != 2 or not all(map(is_size, size)):
         raise Unstated(f"its block size is {size!r}"[:80])
     return lambda out, inputs: (-(-out // size[0]), -(-inputs // size[1]))
@@ -54,7 +67,14 @@ def tiles(size: Any) -> Callable[[int, int], tuple[int, ...]]:
 def narrow_floats(
     group: int, *, of: str = "weight_packed", scale: str = "uint8", others: tuple[str, ...] = ()
 ) -> Scheme:
-    """Two floats to a byte, with a scale for each group: an exponent for 32 (MX), a float8 for 16 (NV)."""
+    """Return the layout of 4-bit floats, two in a byte, with a scale for each group.
+
+    Args:
+        group: inputs that share a scale: 32 with an exponent (MX), 16 with a float8 (NV).
+        of: the name's ending of the tensor with the values.
+        scale: the dtype of the scales.
+        others: further float32 scalars that are stored.
+    """
     return Scheme(
         E2M1,
         lambda out, inputs: [
@@ -66,7 +86,13 @@ def narrow_floats(
 
 
 def gptq(bits: int, group: int | None, *, ordered: bool = True) -> Scheme:
-    """AutoGPTQ 0.7: 32-bit words along the inputs; None is one group for all; `ordered`, each input's group is stored."""
+    """Return AutoGPTQ 0.7's layout: 32-bit words along the inputs.
+
+    Args:
+        bits: bits of a value.
+        group: inputs that share a scale; None for one group.
+        ordered: whether `g_idx` stores each input's group.
+    """
 
     def layout(out: int, inputs: int) -> list[StoredPart]:
         groups = -(-inputs // group) if group else 1
@@ -81,7 +107,12 @@ def gptq(bits: int, group: int | None, *, ordered: bool = True) -> Scheme:
 
 
 def awq(bits: int, group: int | None) -> Scheme:
-    """AutoAWQ 0.2, `gemm`: 32-bit words along the outputs."""
+    """Return AutoAWQ 0.2's `gemm` layout: 32-bit words along the outputs.
+
+    Args:
+        bits: bits of a value.
+        group: inputs that share a scale; None for one group.
+    """
 
     def layout(out: int, inputs: int) -> list[StoredPart]:
         groups = -(-inputs // group) if group else 1
@@ -95,7 +126,12 @@ def awq(bits: int, group: int | None) -> Scheme:
 
 
 def blocks_of_64(kind: str, *, nested: bool) -> Scheme:
-    """Blocks of 64 values, whose scales are quantised in blocks of 256; the JSON of a hundred bytes is left out."""
+    """Return bitsandbytes' 4-bit layout: blocks of 64 values, without the JSON of a hundred bytes.
+
+    Args:
+        kind: the dtype of a value, ``"nf4"`` or ``"fp4"``.
+        nested: whether the scales are quantised too, in blocks of 256.
+    """
 
     def layout(out: int, inputs: int) -> list[StoredPart]:
         blocks = -(-out * inputs // 64)
@@ -114,7 +150,7 @@ def blocks_of_64(kind: str, *, nested: bool) -> Scheme:
 
 
 def llm_int8(out: int, inputs: int) -> list[StoredPart]:
-    """A byte for each value, a scale for each row (bitsandbytes 0.50, `Linear8bitLt`)."""
+    """Return the layout of bitsandbytes 0.50 `Linear8bitLt`: a byte per value, a scale per row."""
     return [
         StoredPart("weight", "int8", (out, inputs)),
         StoredPart("SCB", "float32", (out,)),
@@ -123,7 +159,16 @@ def llm_int8(out: int, inputs: int) -> list[StoredPart]:
 
 
 def grouped(bits: int, group: int | None, dtype: str, values: str, *beside: str, rows: int = 8) -> Scheme:
-    """Values of a row in groups, each with a scale and what else is named; several values to a byte."""
+    """Return the layout of rows in groups, several values in a byte.
+
+    Args:
+        bits: bits of a value.
+        group: inputs that share a scale; None for a whole row.
+        dtype: the dtype of the other tensors.
+        values: the name's ending of the tensor with the values.
+        beside: the endings of the tensors with one number for each group.
+        rows: bits in one stored element.
+    """
 
     def layout(out: int, inputs: int) -> list[StoredPart]:
         groups = out * -(-inputs // group) if group else out
@@ -136,7 +181,16 @@ def grouped(bits: int, group: int | None, dtype: str, values: str, *beside: str,
 
 
 def mlx(bits: int, group: int, scale: str = "bfloat16", *, biases: bool = True) -> Scheme:
-    """MLX 0.32: 32-bit words, a scale and a bias for each group, of floats no bias; what no group fills stays as it is."""
+    """Return MLX 0.32's layout: 32-bit words, with a scale and a bias for each group.
+
+    A matrix whose inputs do not fill whole groups is not quantised.
+
+    Args:
+        bits: bits of a value.
+        group: inputs that share a scale.
+        scale: the dtype of the scales.
+        biases: whether there are biases; float modes have none.
+    """
     dtype = f"int{bits}" if biases else {4: E2M1, 8: E4M3}[bits]
     return Scheme(
         dtype,

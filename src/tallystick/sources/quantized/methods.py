@@ -1,6 +1,7 @@
-"""What each quantiser stores for a matrix, and for which modules, as a config states it: the layouts that `elementwise` reads.
+"""Read each quantisation method's config: the matrix layout and the affected modules.
 
-A config that leaves a size open gives no layout: a reader is told so, and the matrix counts in its dtype.
+If a config leaves a size open, there is no layout: a note reports it, and the matrix counts in its
+dtype.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from tallystick.sources.quantized.settings import Quantiser, bits_of, flat, grou
 
 
 def quantiser_of(told: Mapping[str, Any], dtype: str | None) -> Quantiser:
-    """What a `quantization_config` says.
+    """Return the quantiser that a `quantization_config` describes.
 
     Args:
-        told: its keys.
-        dtype: of the model, as its config states it: that of scales which are not narrower.
+        told: the keys of the `quantization_config`.
+        dtype: the model's dtype as its config states it; scales that are not narrower have it.
 
     Raises:
-        Unstated: where it does not say what a weight takes.
+        Unstated: if the config does not determine a weight's bytes.
     """
     method = _method(told)
     reader = _READERS.get(method)
@@ -48,85 +49,88 @@ def quantiser_of(told: Mapping[str, Any], dtype: str | None) -> Quantiser:
     )
 
 
-def _method(told: Mapping[str, Any]) -> str:
-    """Who quantised, also where only its keys give it away."""
-    stated = told.get("quant_method")
-    if isinstance(stated, str) and not told.get("quant_algo"):
+def _method(config: Mapping[str, Any]) -> str:
+    """Return the quantisation method, also if only the config's keys imply it."""
+    stated = config.get("quant_method")
+    if isinstance(stated, str) and not config.get("quant_algo"):
         return stated.lower().replace("_", "-")
-    if told.get("quant_algo") or part_of(told, "producer").get("name") == "modelopt":
+    if config.get("quant_algo") or part_of(config, "producer").get("name") == "modelopt":
         return "modelopt"
-    if told.get("load_in_4bit") or told.get("load_in_8bit"):
+    if config.get("load_in_4bit") or config.get("load_in_8bit"):
         return "bitsandbytes"
-    return "mlx" if {"bits", "group_size"} <= told.keys() else ""
+    return "mlx" if {"bits", "group_size"} <= config.keys() else ""
 
 
-# -- what each says -----------------------------------------------------------------------------------
+# -- the methods ----------------------------------------------------------------------------------
 
 
-def _mxfp4(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    return Quantiser("MXFP4", [(None, narrow_floats(32, of="blocks"))], kept(told), experts=True)
+def _mxfp4(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    return Quantiser("MXFP4", [(None, narrow_floats(32, of="blocks"))], kept(config), experts=True)
 
 
-def _fine_grained(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    """Transformers 5.23, FineGrainedFP8Config; `ignored_layers` is AutoFP8's, `expert_dtype` DeepSeek-V4's."""
-    size, narrow = told.get("weight_block_size"), told.get("expert_dtype")
+def _fine_grained(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    """Read transformers 5.23's FineGrainedFP8Config, with AutoFP8's and DeepSeek-V4's keys.
+
+    `ignored_layers` is AutoFP8's key, `expert_dtype` DeepSeek-V4's.
+    """
+    size, narrow = config.get("weight_block_size"), config.get("expert_dtype")
     if narrow not in (None, "fp8", "fp4"):
         raise Unstated(f"its experts are in {str(narrow)[:20]}")
-    scale = "float8_e8m0fnu" if told.get("scale_fmt") == "ue8m0" else "float32"
-    inputs = (StoredPart("input_scale", "float32", (1,)),) if told.get("activation_scheme") == "static" else ()
+    scale = "float8_e8m0fnu" if config.get("scale_fmt") == "ue8m0" else "float32"
+    inputs = (StoredPart("input_scale", "float32", (1,)),) if config.get("activation_scheme") == "static" else ()
     tiled = fp8(tiles(size), scale, *inputs) if size is not None else fp8(lambda *_: (1,), "float32", *inputs)
     experts = (Patterns(["experts"]), narrow_floats(32, of="weight", scale=scale))
-    left = kept(told, "modules_to_not_convert", "ignored_layers")
-    return Quantiser("FP8", [*([experts] if narrow == "fp4" else []), (None, tiled)], left, head=lists(told))
+    left = kept(config, "modules_to_not_convert", "ignored_layers")
+    return Quantiser("FP8", [*([experts] if narrow == "fp4" else []), (None, tiled)], left, head=lists(config))
 
 
-def _fbgemm(told: Mapping[str, Any], dtype: str) -> Quantiser:
+def _fbgemm(config: Mapping[str, Any], dtype: str) -> Quantiser:
     scheme = fp8(lambda out, _: (out, 1))
-    return Quantiser("FBGEMM FP8", [(None, scheme)], kept(told), head=lists(told))
+    return Quantiser("FBGEMM FP8", [(None, scheme)], kept(config), head=lists(config))
 
 
-def _bitsandbytes(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    if told.get("load_in_8bit") or told.get("_load_in_8bit"):
+def _bitsandbytes(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    if config.get("load_in_8bit") or config.get("_load_in_8bit"):
         scheme = Scheme("int8", llm_int8)
-    elif told.get("load_in_4bit") or told.get("_load_in_4bit"):
-        kind = told.get("bnb_4bit_quant_type", "fp4")
+    elif config.get("load_in_4bit") or config.get("_load_in_4bit"):
+        kind = config.get("bnb_4bit_quant_type", "fp4")
         if kind not in ("nf4", "fp4"):
             raise Unstated(f"bnb_4bit_quant_type is {str(kind)[:20]}")
-        scheme = blocks_of_64(kind, nested=told.get("bnb_4bit_use_double_quant") is True)
+        scheme = blocks_of_64(kind, nested=config.get("bnb_4bit_use_double_quant") is True)
     else:
         raise Unstated("it says neither load_in_4bit nor load_in_8bit")
     skipped = "llm_int8_skip_modules"
-    return Quantiser("bitsandbytes", [(None, scheme)], kept(told, skipped), head=lists(told, skipped), linear=True)
+    return Quantiser("bitsandbytes", [(None, scheme)], kept(config, skipped), head=lists(config, skipped), linear=True)
 
 
-def _of_gptq(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    """AutoGPTQ 0.7 and GPTQModel, whose `dynamic` gives modules settings of their own: ``-:`` leaves them out."""
-    if told.get("checkpoint_format") not in (None, "gptq", "gptq_v2"):
-        raise Unstated(f"its checkpoint_format is {str(told['checkpoint_format'])[:20]}")
+def _of_gptq(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    """Read AutoGPTQ 0.7 or GPTQModel; `dynamic` sets single modules, and ``-:`` excludes them."""
+    if config.get("checkpoint_format") not in (None, "gptq", "gptq_v2"):
+        raise Unstated(f"its checkpoint_format is {str(config['checkpoint_format'])[:20]}")
     own, left = [], []
-    for pattern, settings in part_of(told, "dynamic").items():
+    for pattern, settings in part_of(config, "dynamic").items():
         if str(pattern).startswith("-:"):
             left.append(f"re:{pattern[2:]}")
         else:
-            whole = {**told, **(settings if isinstance(settings, Mapping) else {})}
+            whole = {**config, **(settings if isinstance(settings, Mapping) else {})}
             own.append((Patterns([f"re:{str(pattern).removeprefix('+:')}"]), gptq(bits_of(whole), group_of(whole))))
-    inside = told.get("modules_in_block_to_quantize")
+    inside = config.get("modules_in_block_to_quantize")
     meant = Patterns(flat(inside)) if inside else None
-    whole_left = kept({"kept": [*left, *flat(told.get("modules_to_not_convert") or [])]}, "kept")
-    schemes = [*own, (meant, gptq(bits_of(told), group_of(told)))]
-    return Quantiser("GPTQ", schemes, whole_left, head=told.get("lm_head") is True, blocks=True, linear=True)
+    whole_left = kept({"kept": [*left, *flat(config.get("modules_to_not_convert") or [])]}, "kept")
+    schemes = [*own, (meant, gptq(bits_of(config), group_of(config)))]
+    return Quantiser("GPTQ", schemes, whole_left, head=config.get("lm_head") is True, blocks=True, linear=True)
 
 
-def _of_awq(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    version = str(told.get("version") or "gemm").lower()
+def _of_awq(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    version = str(config.get("version") or "gemm").lower()
     if version != "gemm":
         raise Unstated(f"its version is {version[:20]}")
-    return Quantiser("AWQ", [(None, awq(bits_of(told), group_of(told)))], kept(told), linear=True)
+    return Quantiser("AWQ", [(None, awq(bits_of(config), group_of(config)))], kept(config), linear=True)
 
 
-def _torchao(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    """A type and its settings, for all modules; some older ones are words (torchao 0.18)."""
-    stated = told.get("quant_type")
+def _torchao(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    """Read torchao 0.18: a type and its settings for all modules; some older types are strings."""
+    stated = config.get("quant_type")
     default = stated.get("default", stated) if isinstance(stated, Mapping) else {"_type": stated}
     kind = (
         str(default.get("_type") if isinstance(default, Mapping) else "")
@@ -135,7 +139,7 @@ def _torchao(told: Mapping[str, Any], dtype: str) -> Quantiser:
         .removesuffix("config")
     )
     data = part_of(default, "_data") if isinstance(default, Mapping) else {}
-    group = data.get("group_size", part_of(told, "quant_type_kwargs").get("group_size", 128))
+    group = data.get("group_size", part_of(config, "quant_type_kwargs").get("group_size", 128))
     if kind in ("int8weightonly", "int8dynamicactivationint8weight"):
         scheme = Scheme(
             "int8",
@@ -152,11 +156,11 @@ def _torchao(told: Mapping[str, Any], dtype: str) -> Quantiser:
         scheme = fp8((lambda out, _: (out, 1)) if rows else (lambda *_: (1, 1)))
     else:
         raise Unstated(f"its quant_type is {kind[:40]}")
-    return Quantiser("torchao", [(None, scheme)], kept(told), head=lists(told))
+    return Quantiser("torchao", [(None, scheme)], kept(config), head=lists(config))
 
 
-def _of_hqq(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    how = part_of(told, "quant_config")
+def _of_hqq(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    how = part_of(config, "quant_config")
     own = [name for name, settings in how.items() if name != "weight_quant_params" and "nbits" in part_of(how, name)]
     whole = part_of(how, "weight_quant_params") or (how if "nbits" in how else {})
     schemes: list[tuple[Patterns | None, Scheme]] = [
@@ -166,7 +170,7 @@ def _of_hqq(told: Mapping[str, Any], dtype: str) -> Quantiser:
         schemes.append((None, _in_hqq(whole, dtype)))
     if not schemes:
         raise Unstated("it says no nbits")
-    skipped = told.get("skip_modules") or []
+    skipped = config.get("skip_modules") or []
     return Quantiser("HQQ", schemes, kept({"kept": ["lm_head", *flat(skipped)]}, "kept"), linear=True)
 
 
@@ -177,9 +181,9 @@ def _in_hqq(settings: Mapping[str, Any], dtype: str) -> Scheme:
     return grouped(bits, group, dtype, "W_q", "scale", "zero")
 
 
-def _quanto(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    """optimum-quanto 0.2.7: a scale for each row in 8 bits, groups of 128 with a shift below."""
-    word = told.get("weights")
+def _quanto(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    """Read optimum-quanto 0.2.7: 8 bits with a scale per row, or groups of 128 with a shift."""
+    word = config.get("weights")
     if word in ("int8", "float8"):
         kind = "int8" if word == "int8" else E4M3
         scheme = Scheme(
@@ -193,11 +197,11 @@ def _quanto(told: Mapping[str, Any], dtype: str) -> Quantiser:
         scheme = grouped(int(word[-1]), 128, dtype, "weight._data._data", "weight._scale", "weight._shift")
     else:
         raise Unstated(f"weights is {str(word)[:20]}")
-    return Quantiser("quanto", [(None, scheme)], kept(told), head=lists(told), linear=True)
+    return Quantiser("quanto", [(None, scheme)], kept(config), head=lists(config), linear=True)
 
 
-def _bitnet(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    if told.get("quantization_mode") == "online":
+def _bitnet(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    if config.get("quantization_mode") == "online":
         raise Unstated("its weights are stored as they are, and quantised as they are used")
     scheme = Scheme(
         "int2",
@@ -206,10 +210,10 @@ def _bitnet(told: Mapping[str, Any], dtype: str) -> Quantiser:
             StoredPart("weight_scale", dtype, (1,)),
         ],
     )
-    return Quantiser("BitNet", [(None, scheme)], kept(told), head=lists(told), linear=True)
+    return Quantiser("BitNet", [(None, scheme)], kept(config), head=lists(config), linear=True)
 
 
-def _eetq(told: Mapping[str, Any], dtype: str) -> Quantiser:
+def _eetq(config: Mapping[str, Any], dtype: str) -> Quantiser:
     scheme = Scheme(
         "int8",
         lambda out, inputs: [
@@ -217,40 +221,45 @@ def _eetq(told: Mapping[str, Any], dtype: str) -> Quantiser:
             StoredPart("weight_scales", "float16", (out,)),
         ],
     )
-    return Quantiser("EETQ", [(None, scheme)], kept(told), head=lists(told), linear=True)
+    return Quantiser("EETQ", [(None, scheme)], kept(config), head=lists(config), linear=True)
 
 
-def _auto_round(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    """AutoRound, in the words of GPTQ or AWQ; `extra_config` gives modules other bits, 16 of which are none."""
-    form, scheme = str(told.get("packing_format")), gptq(bits_of(told), group_of(told), ordered=False)
+def _auto_round(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    """Read AutoRound, whose packing is GPTQ's or AWQ's.
+
+    `extra_config` sets the bits of single modules; 16 bits means not quantised.
+    """
+    form, scheme = str(config.get("packing_format")), gptq(bits_of(config), group_of(config), ordered=False)
     if "awq" in form:
-        scheme = awq(bits_of(told), group_of(told))
+        scheme = awq(bits_of(config), group_of(config))
     elif "gptq" not in form:
         raise Unstated(f"its packing_format is {form[:30]}")
     left = [
-        name for name in part_of(told, "extra_config") if part_of(part_of(told, "extra_config"), name).get("bits") == 16
+        name
+        for name in part_of(config, "extra_config")
+        if part_of(part_of(config, "extra_config"), name).get("bits") == 16
     ]
     return Quantiser("AutoRound", [(None, scheme)], kept({"kept": left}, "kept"), blocks=True, linear=True)
 
 
-def _in_words(told: Mapping[str, Any], dtype: str) -> Quantiser:
-    """MLX, with settings of their own for single modules and false for those that are left; and transformers' Metal."""
-    metal = told["quant_method"] == "metal"
-    own = [(name, one) for name, one in told.items() if isinstance(one, Mapping) and "bits" in one]
-    whole = [name for name, one in told.items() if one is False]
+def _in_words(config: Mapping[str, Any], dtype: str) -> Quantiser:
+    """Read MLX or transformers' Metal; MLX sets single modules, with false for unquantised ones."""
+    metal = config["quant_method"] == "metal"
+    own = [(name, one) for name, one in config.items() if isinstance(one, Mapping) and "bits" in one]
+    whole = [name for name, one in config.items() if one is False]
     schemes: list[tuple[Patterns | None, Scheme]] = [(Patterns([name]), _in_mlx(one, dtype)) for name, one in own]
-    schemes.append((None, _in_mlx(told, dtype)))
-    left = kept(told) if metal else kept({"kept": whole}, "kept")
-    return Quantiser("Metal" if metal else "MLX", schemes, left, head=not metal or lists(told), everything=not metal)
+    schemes.append((None, _in_mlx(config, dtype)))
+    left = kept(config) if metal else kept({"kept": whole}, "kept")
+    return Quantiser("Metal" if metal else "MLX", schemes, left, head=not metal or lists(config), everything=not metal)
 
 
 _FLOATS_OF_MLX = {"mxfp4": (4, 32), "nvfp4": (4, 16), "mxfp8": (8, 32)}
 
 
-def _in_mlx(told: Mapping[str, Any], dtype: str) -> Scheme:
-    mode = told.get("mode", "affine")
+def _in_mlx(config: Mapping[str, Any], dtype: str) -> Scheme:
+    mode = config.get("mode", "affine")
     if mode == "affine":
-        return mlx(bits_of(told), size_of(told), dtype)
+        return mlx(bits_of(config), size_of(config), dtype)
     if mode not in tuple(_FLOATS_OF_MLX):
         raise Unstated(f"its mode is {str(mode)[:20]}")
     return mlx(*_FLOATS_OF_MLX[mode], "uint8", biases=False)
@@ -261,5 +270,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any], str], Quantiser]] = {
     "awq": _of_awq, "compressed-tensors": compressed_tensors, "modelopt": modelopt, "torchao": _torchao, "hqq": _of_hqq,
     "quanto": _quanto, "bitnet": _bitnet, "eetq": _eetq, "auto-round": _auto_round, "mlx": _in_words, "metal": _in_words,
 }  # fmt: skip
-# Of what is not quantised, where the config states none: that of GPTQ's and AWQ's kernels; of all others bfloat16.
+# The dtype of unquantised tensors if the config states none; bfloat16 for all other methods.
 _DTYPE = {"gptq": "float16", "awq": "float16", "bitsandbytes": "float16"}

@@ -1,4 +1,4 @@
-"""One packed weight, and the tensors in which it is stored."""
+"""Access the tensors that store one packed weight."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NoReturn, TypeGuard
 from tallystick.errors import BadInput, quoted
 from tallystick.formats.weights_file import StoredTensor
 
-Peek = Callable[[str], bytes | None]  # the bytes of a small tensor, None where they cannot be read
+Peek = Callable[[str], bytes | None]  # tensor name -> bytes of a small tensor; None if unreadable
 
 
 class PackedWeight:
-    """The tensors in which one weight is stored, by the ends of their names."""
+    """The tensors in which one weight is stored, by the endings of their names."""
 
     def __init__(
         self,
@@ -26,15 +26,23 @@ class PackedWeight:
         self.told, self.metadata = told, metadata
 
     def has(self, ending: str) -> bool:
-        """Whether there is a part whose name ends so."""
+        """Return whether there is a part with this ending."""
         return self.stem + ending in self._tensors
 
     def dtype(self, ending: str) -> str:
-        """The dtype in which a part is stored."""
+        """Return the stored dtype of a part."""
         return self._tensors[self.stem + ending][1]
 
     def shape(self, ending: str, dimensions: int | None = None) -> tuple[int, ...]:
-        """The shape of a part, which must be there, and have so many dimensions where that is asked."""
+        """Return the shape of a part.
+
+        Args:
+            ending: the ending of the part's name.
+            dimensions: the required number of dimensions; None for any.
+
+        Raises:
+            BadInput: if the part is missing, or has another number of dimensions.
+        """
         if not self.has(ending):
             raise BadInput(f"{self.named('')} is packed, and {self.named(ending)} is not there", code="incomplete")
         shape = self._tensors[self.stem + ending][2]
@@ -43,22 +51,26 @@ class PackedWeight:
         return shape
 
     def rows(self, ending: str) -> tuple[tuple[int, ...], int]:
-        """The shape of a part without its last size, and that, which is not 0."""
+        """Return the leading shape of a part and its last size, which is not 0.
+
+        Raises:
+            BadInput: if the part is missing, a scalar, or its last size is 0.
+        """
         shape = self.shape(ending)
         if not shape or not shape[-1]:
             self.contradiction(ending)
         return shape[:-1], shape[-1]
 
     def note(self, ending: str) -> bytes | None:
-        """What a library noted in a tensor of a few bytes."""
+        """Return the bytes of a small tensor in which a library notes something, or None."""
         return self._peek(self.stem + ending) if self.has(ending) else None
 
     def named(self, ending: str) -> str:
-        """The name of a part, for messages."""
+        """Return the name of a part, for messages."""
         return quoted(self.stem + ending, most=120)
 
     def contradiction(self, *endings: str) -> NoReturn:
-        """Refuse parts that are of no one weight."""
+        """Raise `BadInput`: the parts cannot belong to one weight."""
         parts = [f"{self.named(one)} of shape {self._tensors[self.stem + one][2]}" for one in endings]
         what = "cannot belong to one packed weight" if len(parts) > 1 else "cannot belong to a packed weight"
         raise BadInput(
@@ -67,12 +79,16 @@ class PackedWeight:
         )
 
     def whole(self, dividend: int, divisor: int, *endings: str) -> int:
-        """A quotient that has to be whole."""
+        """Return an exact quotient.
+
+        Raises:
+            BadInput: if the quotient is not a whole number.
+        """
         if not divisor or dividend % divisor:
             self.contradiction(*endings)
         return dividend // divisor
 
 
 def is_size(value: object) -> TypeGuard[int]:
-    """Whether it is a positive integer, and none that is absurd."""
+    """Return whether a value is a positive integer of plausible size."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40

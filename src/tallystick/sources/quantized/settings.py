@@ -1,4 +1,4 @@
-"""What a config says of its quantisation, and the keys in which every quantiser's config says it."""
+"""Represent a quantisation config, and read the keys that all quantisers share."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tallystick.sources.quantized.packed_weight import is_size
 
 
 class Quantiser(NamedTuple):
-    """What a config says of its quantisation."""
+    """A quantisation config: the schemes, the modules that they apply to, and exceptions."""
 
     method: str
-    schemes: list[tuple[Patterns | None, Scheme]]  # for which modules, None all; the first that fits
-    kept: Patterns  # modules that stay as they are
-    head: bool = False  # an LM head of its own is quantised too, where it is not among those
-    blocks: bool = False  # nothing outside of the numbered blocks is
-    experts: bool = False  # nothing but experts is
-    linear: bool = False  # only modules that are nn.Linear, and no experts fused to one tensor
-    everything: bool = False  # embeddings and routers are too
-    dtype: str = "bfloat16"  # of all else, where the config states none
+    schemes: list[tuple[Patterns | None, Scheme]]  # (modules, None for all; layout); the first match wins
+    kept: Patterns  # modules that are not quantised
+    head: bool = False  # an untied LM head is quantised too, unless it is in `kept`
+    blocks: bool = False  # only the numbered blocks are quantised
+    experts: bool = False  # only experts are quantised
+    linear: bool = False  # only nn.Linear modules are quantised, not experts fused to one tensor
+    everything: bool = False  # embeddings and routers are quantised too
+    dtype: str = "bfloat16"  # of all other tensors, if the config states none
 
     def scheme_of(self, names: Iterable[str]) -> Scheme | None:
-        """How a module is stored, by any of the names that it goes by; None as it is."""
+        """Return the layout of a module, given all of its names; None if it is not quantised."""
         names = tuple(names)
         if any(map(self.kept.matches, names)):
             return None
@@ -32,39 +32,55 @@ class Quantiser(NamedTuple):
 
     @property
     def unread(self) -> list[str]:
-        """What it lists that is not read as a pattern."""
+        """The listed modules that cannot be read as a pattern."""
         return [one for listed in (self.kept, *(meant for meant, _ in self.schemes if meant)) for one in listed.unread]
 
     @property
     def by_layer(self) -> bool:
-        """Whether a layer may be stored otherwise than the next."""
+        """Whether two layers may be stored differently."""
         return any(one.by_layer for one in (self.kept, *(meant for meant, _ in self.schemes if meant)))
 
 
 def kept(told: Mapping[str, Any], *keys: str) -> Patterns:
-    """Modules that stay as they are, under any of some keys."""
+    """Return the modules that are not quantised, listed under any of the keys.
+
+    Args:
+        told: the `quantization_config`.
+        keys: the keys of the lists; `modules_to_not_convert` by default.
+    """
     return Patterns(one for key in keys or ("modules_to_not_convert",) for one in flat(told.get(key) or []))
 
 
 def lists(told: Mapping[str, Any], key: str = "modules_to_not_convert") -> bool:
-    """Whether modules to leave are listed: then an LM head that is not among them is quantised (`get_modules_to_not_convert`)."""
+    """Return whether the config lists modules to skip.
+
+    If it does, an LM head that is not listed is quantised (`get_modules_to_not_convert`).
+
+    Args:
+        told: the `quantization_config`.
+        key: the key of the list; `ignored_layers` counts too.
+    """
     return isinstance(told.get(key) or told.get("ignored_layers"), list)
 
 
 def flat(value: Any) -> Iterator[Any]:
-    """The items of a list, and of the lists in it; a word alone is one."""
+    """Yield the items of a list and of the lists in it; a single value yields itself."""
     for one in value if isinstance(value, list | tuple) else [value]:
         yield from one if isinstance(one, list | tuple) else (one,)
 
 
 def part_of(told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """What stands under a key, where that is an object."""
+    """Return the object under a key, or an empty one."""
     found = told.get(key)
     return found if isinstance(found, Mapping) else {}
 
 
 def bits_of(told: Mapping[str, Any]) -> int:
-    """Bits of a value."""
+    """Return the bits of a value.
+
+    Raises:
+        Unstated: if the config states none between 1 and 8.
+    """
     bits = told.get("bits", told.get("w_bit"))
     if not is_size(bits) or bits > 8:
         raise Unstated(f"bits is {str(bits)[:20]}")
@@ -72,7 +88,11 @@ def bits_of(told: Mapping[str, Any]) -> int:
 
 
 def size_of(told: Mapping[str, Any]) -> int:
-    """Inputs that share a scale, of which there must be some."""
+    """Return the number of inputs that share a scale.
+
+    Raises:
+        Unstated: if the config states no group size.
+    """
     group = group_of(told)
     if group is None:
         raise Unstated("it says no group_size")
@@ -80,7 +100,11 @@ def size_of(told: Mapping[str, Any]) -> int:
 
 
 def group_of(told: Mapping[str, Any]) -> int | None:
-    """Inputs that share a scale; None is all."""
+    """Return the number of inputs that share a scale; None if all do.
+
+    Raises:
+        Unstated: if the config states no valid group size.
+    """
     group = told.get("group_size", told.get("q_group_size", 128))
     if group == -1:
         return None

@@ -1,1 +1,1 @@
-"""What each tensor is for, where no architecture says it: found by names, shapes and places."""
+"""Find each tensor's role from names, shapes and positions if no architecture states it."""

@@ -1,4 +1,4 @@
-"""The token embedding and the head of a model: the pair that people expect to be one tensor."""
+"""Find the token embedding and the LM head, the pair that is usually tied."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from tallystick.core.ledger import Entry
 
-_RESIZED = 2  # a head has at most so many times the embedding's rows, or the other way round: else it classifies
+_RESIZED = 2  # largest ratio of rows between head and embedding; beyond it the head is a classifier
 
 
 def tied_pairs(entries: Iterable[Entry]) -> list[tuple[str, str]]:
-    """The token embedding with each head that has its shape, transposed or not.
+    """Return (embedding, head) for each head with the embedding's shape, transposed or not.
 
-    What PEFT keeps of a module that it replaced does not run, and is none.
+    The unused copy that PEFT keeps of a replaced module (`original_module`) is excluded.
     """
     matrices = _matrices(entries)
     return [
@@ -25,7 +25,10 @@ def tied_pairs(entries: Iterable[Entry]) -> list[tuple[str, str]]:
 
 
 def expected_pairs(entries: Iterable[Entry]) -> list[tuple[str, str]]:
-    """What `tied_pairs` gives, or else the pair of which one was resized: as wide as each other, of other rows."""
+    """Return `tied_pairs`, or else the largest embedding and head if one of them was resized.
+
+    Such a pair has equal width and different rows.
+    """
     matrices = _matrices(entries)
     if pairs := tied_pairs(matrices):
         return pairs

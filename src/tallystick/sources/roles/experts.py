@@ -1,7 +1,7 @@
-"""Routers and the experts between which they choose, found by their shapes and places.
+"""Find routers and their experts by shape and position.
 
-A router has a row for each expert. Experts are stacked in tensors whose first axis is as long, or listed in modules of
-that number, in the module that holds the router or one below.
+A router has one row for each expert. Stacked experts are tensors whose first axis has that length.
+Listed experts are that number of modules, in the router's module or one below.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from tallystick.sources.roles.stacks import Stack, above, parent
 _ROUTER = re.compile(
     r"(^|[._])(\w*rout(er|ing)|gate|gating|wg|switch)(\.(weight|kernel|layer|gate|linear|classifier|wg|proj|w))*$", re.I
 )
-_FAR = 8  # modules between an expert's tensor and the block, at most
+_FAR = 8  # maximum number of modules between an expert's tensor and the block
 _NO_EXPERT = frozenset({"attention", "norm", "ssm", "conv", "head", "token_embedding", "position_embedding"})
 
 
 def find_experts(stacks: Sequence[Stack]) -> None:
-    """Give routers and experts their roles."""
+    """Set the roles of routers and experts.
+
+    Args:
+        stacks: all stacks of the model; they are changed in place.
+    """
     matrices = Counter(stack.module for stack in stacks if len(stack.shape) > 1)
     routers = _routers(stacks, matrices)
-    found: dict[int, Stack] = {}  # routers whose experts are there
-    modules: dict[str, int] = {}  # those that hold stacked experts, and how many
+    found: dict[int, Stack] = {}  # routers whose experts were found
+    modules: dict[str, int] = {}  # module with stacked experts -> number of experts
     for stack in stacks:
         if stack.role in _NO_EXPERT or is_shared(stack.template):
             continue
@@ -43,14 +47,14 @@ def find_experts(stacks: Sequence[Stack]) -> None:
 
 
 def is_shared(name: str) -> bool:
-    """Whether a tensor is of experts that every token uses."""
+    """Return whether a tensor belongs to shared experts, which every token uses."""
     return "shared" in name.lower()
 
 
 def _routers(stacks: Iterable[Stack], matrices: Counter[str]) -> dict[tuple[str, int], list[Stack]]:
-    """What may be a router, by the module in which its experts would be and how many they would be."""
+    """Return possible routers, by the experts' expected module and number."""
     routers: dict[tuple[str, int], list[Stack]] = {}
-    for named in (True, False):  # one that is called so goes before one that only has the shape
+    for named in (True, False):  # a router by name comes before one by shape only
         for stack in stacks:
             if len(stack.shape) != 2 or is_shared(stack.template) or bool(_ROUTER.search(stack.template)) is not named:
                 continue
@@ -66,7 +70,7 @@ def _routers(stacks: Iterable[Stack], matrices: Counter[str]) -> dict[tuple[str,
 
 
 def _counts(stack: Stack) -> Iterator[tuple[str, int]]:
-    """Where a router would be if these were experts, and how many rows it would have."""
+    """Yield the module and row count that a router would have if these were experts."""
     if len(stack.shape) > 2:
         for place in above(stack.module):
             yield place, stack.shape[0]
@@ -80,7 +84,7 @@ def _counts(stack: Stack) -> Iterator[tuple[str, int]]:
 
 
 def _biases(stacks: Iterable[Stack], modules: dict[str, int], routers: Iterable[Stack]) -> None:
-    """What stands with stacked experts, a row for each, and with routers, a number for each."""
+    """Set the roles of router biases, and of vectors stacked with the experts."""
     rows = {router.module: router.shape for router in routers}
     for stack in stacks:
         if stack.role == "router" or not stack.shape:
@@ -93,7 +97,7 @@ def _biases(stacks: Iterable[Stack], modules: dict[str, int], routers: Iterable[
 
 
 def _demote(gates: Iterable[Stack], stacks: Iterable[Stack]) -> None:
-    """A gate beside no experts is no router: it belongs to what it gates."""
+    """Reset a gate without experts nearby: it is not a router."""
     places = {place for stack in stacks if stack.role == "experts" for place in above(stack.module, _FAR)} - {""}
     for stack in gates:
         gate = stack.role == "router" and "rout" not in stack.template.lower() and not is_shared(stack.template)

@@ -1,6 +1,6 @@
-"""What a tensor is for, told from its name alone, where no config says it.
+"""Guess a tensor's role from its name alone.
 
-The names are those that published checkpoints use: Hugging Face's, nanoGPT's, Meta's, the book's.
+The names are those of published checkpoints: Hugging Face's, nanoGPT's, Meta's, the book's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from tallystick.core.tensor_names import LONGEST_TOLD
 
 # The first rule whose pattern is found in the dotted name decides. A norm inside an attention is a
-# norm, a shared expert is used by every token and so an ordinary MLP, a head may hold numbered parts.
+# norm. A shared expert is used by every token, so it is an MLP. A head may hold numbered parts.
 _RULES = tuple(
     (role, re.compile(pattern, re.IGNORECASE))
     for role, pattern in (
@@ -35,13 +35,13 @@ _RULES = tuple(
     )
 )  # fmt: skip
 
-# Tensors of a state dict that nobody trains: causal masks, rotary tables, BART's bias of zeros.
+# Untrained tensors of a state dict: causal masks, rotary tables, BART's bias of zeros.
 _BUFFER = re.compile(
     r"(^|\.)(attn|attention|self_attn|att)\.(masked_bias|mask)$|rotary_\w+\.\w*inv_freq$|(^|\.)inv_freq$"
     r"|(^|\.)(embed_positions|final_logits_bias|position_ids|e_score_correction_bias|num_batches_tracked|running_(mean|var))$"
     r"|(^|\.)vera_[AB]$"
 )
-# What packed weights need to be numbers.
+# Scales, zero points and tables of packed weights.
 _QUANTISATION = re.compile(
     r"\.(absmax|quant_map|nested_absmax|nested_quant_map|SCB|weight_format|g_idx|qzeros|scales|biases"
     r"|weight_scale(_inv|_2)?|weight_(shape|zero_point|g_idx)|(weight|input)_global_scale|(input|[kqv])_scale|\w*activation_scale)$|\.quant_state\."
@@ -54,30 +54,36 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 def role_of(name: str) -> str:
-    """The role that a tensor's name gives away, ``"other"`` where it gives none.
+    """Return the role that a tensor's name implies, or ``"other"``.
 
-    >>> role_of("h.0.ln_1.weight"), role_of("lm_head.0.weight"), role_of("model.layers.3.mlp.gate.weight")
-    ('norm', 'head', 'router')
+    >>> role_of("h.0.ln_1.weight"), role_of("lm_head.0.weight")
+    ('norm', 'head')
+    >>> role_of("model.layers.3.mlp.gate.weight")
+    'router'
 
-    Parts may be joined by slashes, as in what JAX saves.
+    Parts may be joined by slashes, as in JAX checkpoints.
     """
     return _role(_NUMBER.sub("0", name).replace("/", ".")) if len(name) <= LONGEST_TOLD else "other"
 
 
 def is_buffer(name: str, shape: Sequence[int]) -> bool:
-    """Whether a stored tensor is a well-known buffer.
+    """Return whether a stored tensor is a well-known buffer.
 
-    GPT-2's causal mask is called `attn.bias`, as a real bias would be; its four dimensions tell it.
+    GPT-2's causal mask is called `attn.bias`, like a real bias; its four dimensions identify it.
+
+    Args:
+        name: the tensor's name.
+        shape: its shape.
     """
     return len(name) <= LONGEST_TOLD and _buffer(_NUMBER.sub("0", name), len(shape) == 4)
 
 
 def is_quantisation(name: str) -> bool:
-    """Whether a buffer is one that packed weights need, by well-known names."""
+    """Return whether a well-known name marks a buffer of packed weights, such as a scale."""
     return len(name) <= LONGEST_TOLD and bool(_QUANTISATION.search(name))
 
 
-# A checkpoint of 90,000 tensors has a few dozen names, apart from the numbers in them.
+# A checkpoint of 90,000 tensors has a few dozen names, ignoring their indices.
 @lru_cache(maxsize=4096)
 def _role(name: str) -> str:
     return next((role for role, pattern in _RULES if pattern.search(name)), "other")
@@ -91,5 +97,5 @@ def _buffer(name: str, four_dimensional: bool) -> bool:
 
 
 def by_number(name: str) -> list[str]:
-    """A sorting key under which layer 2 comes before layer 10."""
+    """Return a sorting key that puts layer 2 before layer 10."""
     return [part.rjust(12, "0") if part.isdecimal() else part for part in _DIGITS.split(name)]

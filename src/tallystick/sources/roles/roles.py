@@ -1,7 +1,7 @@
-"""What each tensor of a model is for, found by its name, its shape, its place and its neighbours.
+"""Find each tensor's role from its name, shape, position and neighbours.
 
-One finder for live modules and for files, so that one model has the same roles in both. A config that describes the
-model knows better, and is asked after this.
+Live modules and files share this finder, so one model has the same roles in both. A config that
+describes the model overrides these roles later.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from tallystick.sources.roles.stacks import Stack, above, block_of, stacked, wid
 _EMBEDS = re.compile(r"emb|wte|tok|vocab", re.IGNORECASE)
 _HEAD = re.compile(r"head|logits?|unemb|out|final|proj|decoder|classifier|generator|\bfc|lm", re.IGNORECASE)
 _SCALES = re.compile(r"(^|\.)(weight|gamma|g|scale|norm\w*)$")
-_CELL = re.compile(r"(^|\.)(weight|bias)_[ih]h$")  # of a GRU or LSTM cell, as in a gate of the residual stream
+_CELL = re.compile(r"(^|\.)(weight|bias)_[ih]h$")  # a GRU or LSTM cell, such as a gate of the residual stream
 _SUBLAYERS = frozenset({"attention", "mlp", "ssm", "experts", "conv"})
-_WIDEST_KERNEL = 32  # of a convolution over tokens
+_WIDEST_KERNEL = 32  # tokens of a convolution's kernel
 
 
 class Told(NamedTuple):
-    """What one entry is for."""
+    """The role of one entry."""
 
     role: str
-    experts: int = 0  # of how many experts it holds one or all, where a router tells
+    experts: int = 0  # number of experts in the layer, if a router determines it
 
 
 def told_roles(entries: Sequence[Entry], known: Mapping[str, str] | None = None) -> list[Told]:
-    """What the entries of one model are for, in their order.
+    """Return the roles of a model's entries, in their order.
 
     Args:
-        entries: single or stacked, each with the role that its name gives away.
-        known: roles that the model itself tells, by the entries' names.
+        entries: single or stacked tensors, each with the role from its name.
+        known: roles that the model itself states, by the entries' names.
     """
     keys, stacks = stacked(entries, known or {})
     find_roles(list(stacks.values()))
@@ -44,7 +44,11 @@ def told_roles(entries: Sequence[Entry], known: Mapping[str, str] | None = None)
 
 
 def find_roles(stacks: Sequence[Stack]) -> None:
-    """Give all stacks the roles that structure tells, where it tells more than their names did."""
+    """Set the roles that structure implies, if it says more than the names.
+
+    Args:
+        stacks: all stacks of the model; they are changed in place.
+    """
     find_experts(stacks)
     width = width_of(stacks)
     _find_ends(stacks, width)
@@ -65,20 +69,20 @@ def find_roles(stacks: Sequence[Stack]) -> None:
 
 
 def _find_ends(stacks: Sequence[Stack], width: int) -> None:
-    """The token embedding, and the head of its shape; both are outside of the blocks."""
+    """Set the roles of the token embedding and of the head, both outside of the blocks."""
     outside = [one for one in stacks if len(one.shape) == 2 and one.single and not block_of(one.template)]
     tables = [one for one in stacks if len(one.shape) == 2 and one.role == "token_embedding"]
     if not tables:
         tables = _unnamed_table(outside, width)
     shapes = {shape for table in tables for shape in (table.shape, table.shape[::-1])}
     for stack in outside:
-        square = stack.shape[0] == stack.shape[1]  # as many words as features: any matrix has that shape
+        square = stack.shape[0] == stack.shape[1]  # vocabulary equals width: any matrix may have that shape
         open_ = ("other",) if square else ("other", "mlp", "attention", "router")
         if stack.shape in shapes and stack.role in open_ and (not square or _HEAD.search(stack.template)):
             stack.role = "token_embedding" if _is_table(stack.template) else "head"
     rows = {table.shape[0] for table in tables}
     for stack in stacks:
-        # Tables of other widths, or one for each layer, which adds to the values of its attention.
+        # Tables of another width, or one for each layer, which adds to the attention's values.
         if stack.role == "other" and len(stack.shape) == 2 and stack.shape[0] in rows and stack.shape[0] != width:
             stack.role = "token_embedding" if stack.single else "attention"
     heads = {stack.module for stack in stacks if stack.role == "head"}
@@ -91,11 +95,14 @@ def _find_ends(stacks: Sequence[Stack], width: int) -> None:
 
 
 def _unnamed_table(outside: Sequence[Stack], width: int) -> list[Stack]:
-    """The token embedding, where no name tells it: of the matrices with most rows that are as wide as the blocks, the first."""
+    """Return the token embedding if no name shows it.
+
+    It is the first of the tallest matrices that are as wide as the blocks.
+    """
     tall = [one for one in outside if one.role == "other" and one.shape[0] > one.shape[1] == (width or one.shape[1])]
     most = max((one.shape[0] for one in tall), default=0)
     tables = [one for one in tall if one.shape[0] == most]
-    if not width and len(tables) < 2:  # a matrix alone may be anything
+    if not width and len(tables) < 2:  # a single matrix may be anything
         return []
     named = [one for one in tables if _is_table(one.template)]
     first = (named or [one for one in tables if not _HEAD.search(one.template)])[:1]
@@ -112,11 +119,11 @@ def _is_table(template: str) -> bool:
 
 
 def _find_sublayers(stacks: Sequence[Stack], width: int) -> None:
-    """Attention and MLPs whose names say nothing, by the shapes of the matrices that stand together in a block."""
+    """Set the roles of unnamed attention and MLPs, by the shapes of a block's matrices."""
     matrices = [stack for stack in stacks if len(stack.shape) > 1]
     inside = Counter(place for stack in matrices for place in above(stack.module))
     groups: dict[str, list[Stack]] = {}
-    named: dict[str, set[str]] = {}  # what the blocks have by name already
+    named: dict[str, set[str]] = {}  # block -> roles already found by name
     for stack in matrices:
         block = block_of(stack.template)
         named.setdefault(block, set()).add({"experts": "mlp", "ssm": "attention"}.get(stack.role, stack.role))
@@ -128,13 +135,17 @@ def _find_sublayers(stacks: Sequence[Stack], width: int) -> None:
 
 
 def _tell_apart(group: Sequence[Stack], width: int, missing: set[str]) -> None:
-    """An MLP widens and narrows again by the same size; attention has projections for which there is no way back."""
+    """Separate MLP from attention by shape.
+
+    An MLP widens and narrows again by the same size. Attention has projections without a matching
+    way back.
+    """
     ways = {stack.shape for stack in group}
     paired = [one for one in group if max(one.shape) > width and one.shape[::-1] in ways]
     if len(paired) < len(group):
         paired = [one for one in paired if max(one.shape) >= 2 * width]
     least = 2 * width if len(group) > 2 else width + 1
-    fused = {2 * one.shape[1] for one in group if one.shape[0] == width and one.shape[1] >= least}  # gate and up in one
+    fused = {2 * one.shape[1] for one in group if one.shape[0] == width and one.shape[1] >= least}  # fused gate and up
     if not paired:
         paired = [
             one for one in group if one.shape[0] in fused or (2 * one.shape[1] in fused and one.shape[0] == width)
@@ -150,7 +161,7 @@ def _tell_apart(group: Sequence[Stack], width: int, missing: set[str]) -> None:
 
 
 def _ask_neighbours(stacks: Sequence[Stack]) -> None:
-    """What has no role yet has that of its module, where all others there agree on one."""
+    """Give a tensor without a role the role that all others in its module share."""
     around: dict[str, set[str]] = {}
     for stack in stacks:
         if stack.role in _SUBLAYERS and block_of(stack.template):
@@ -173,12 +184,16 @@ def _ask_neighbours(stacks: Sequence[Stack]) -> None:
 
 
 def _alone(stack: Stack, matrices: int) -> str:
-    """What a tensor is by its own shape, and how many other matrices its module holds, where no neighbour tells it."""
+    """Return the role that a tensor's own shape implies, or "other".
+
+    `matrices` is the number of other matrices in its module.
+    """
     if _CELL.search(stack.template):
         return "mlp"
     if len(stack.shape) == 1 and _SCALES.search(stack.template) and stack.shape[0] > 1:
         return "other" if matrices else "norm"
-    # A kernel over images, or over tokens with one channel for each: other tensors of three axes may be anything.
+    # A kernel over images, or a depthwise one over tokens; other tensors of three axes may be
+    # anything.
     kernel = len(stack.shape) == 4 or (len(stack.shape) == 3 and stack.shape[1] == 1)
     if kernel and stack.leaf == "weight" and max(stack.shape[2:]) <= _WIDEST_KERNEL:
         return "conv"
@@ -186,7 +201,7 @@ def _alone(stack: Stack, matrices: int) -> str:
 
 
 def _find_shifts(stacks: Sequence[Stack]) -> None:
-    """What a norm adds goes with what it multiplies by."""
+    """Give a norm's bias the role of its scale."""
     norms = {(stack.module, stack.shape) for stack in stacks if stack.role == "norm"}
     for stack in stacks:
         if stack.role == "other" and (stack.module, stack.shape) in norms:

@@ -1,4 +1,4 @@
-"""Tensors gathered by their names without numbers, and where they stand: what structure says of a model."""
+"""Group a model's tensors into stacks by name without indices."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ from dataclasses import dataclass, field
 from tallystick.core.ledger import Entry
 from tallystick.core.tensor_names import template_of
 
-_HIGHEST = 4  # modules above a tensor that are looked at
+_HIGHEST = 4  # number of enclosing modules to examine
 
 Key = tuple[str, tuple[int, ...]]
 
 
 @dataclass(slots=True)
 class Stack:
-    """All tensors of one shape whose names differ only in their numbers, as found so far."""
+    """All tensors of one shape whose names differ only in their indices, as found so far."""
 
-    template: str  # with {} for each number
+    template: str  # with {} for each index
     shape: tuple[int, ...]
-    role: str  # "other" where nothing tells it yet
-    spans: list[tuple[int, int]] = field(default_factory=list)  # the first and last number of each place
-    experts: int = 0  # how many it is of, where it is of experts and its shape or place tells
+    role: str  # "other" if not known yet
+    spans: list[tuple[int, int]] = field(default_factory=list)  # (first, last) value of each index
+    experts: int = 0  # number of experts in the layer, if this stack belongs to experts
 
     @property
     def module(self) -> str:
-        """The module that holds it."""
+        """The path of the module that holds the tensors."""
         return parent(self.template)
 
     @property
     def leaf(self) -> str:
-        """Its name in that module."""
+        """The name in that module."""
         return self.template.rpartition(".")[2]
 
     def length(self, place: int) -> int:
-        """How many numbers there are in one place of the name."""
+        """Return the number of values of one index in the name."""
         first, last = self.spans[place]
         return last - first + 1
 
     @property
     def single(self) -> bool:
-        """Whether it is one tensor."""
+        """Whether the stack is one tensor."""
         return all(first == last for first, last in self.spans)
 
     def widen(self, spans: Sequence[tuple[int, int]]) -> None:
-        """Take more tensors in."""
+        """Add tensors with these index spans."""
         pairs = zip(self.spans, spans, strict=True)
         self.spans = [(min(a, b), max(c, d)) for (a, c), (b, d) in pairs] if self.spans else list(spans)
 
 
 def stacked(entries: Iterable[Entry], roles: Mapping[str, str]) -> tuple[list[Key | None], dict[Key, Stack]]:
-    """The stacks that entries form, and to which each entry belongs; buffers belong to none.
+    """Group entries into stacks; return each entry's key and the stacks. A buffer's key is None.
 
     Args:
-        entries: single tensors or stacks of them.
-        roles: those that are known already, by the entries' names.
+        entries: single tensors or stacks of tensors.
+        roles: known roles, by the entries' names.
     """
     keys: list[Key | None] = []
     stacks: dict[Key, Stack] = {}
@@ -75,7 +75,7 @@ def stacked(entries: Iterable[Entry], roles: Mapping[str, str]) -> tuple[list[Ke
         stack = stacks.get(key)
         if stack is None:
             stack = stacks[key] = Stack(*key, entry.role)
-        elif len(stack.spans) != len(spans):  # a name may hold a {} of its own
+        elif len(stack.spans) != len(spans):  # a name may contain a literal {}
             continue
         stack.widen(spans)
         if known := roles.get(entry.name):
@@ -84,12 +84,17 @@ def stacked(entries: Iterable[Entry], roles: Mapping[str, str]) -> tuple[list[Ke
 
 
 def parent(path: str) -> str:
-    """The module that holds what a path names; "" is the model."""
+    """Return the path of the enclosing module; "" is the model."""
     return path.rpartition(".")[0]
 
 
 def above(path: str, levels: int = _HIGHEST) -> Iterator[str]:
-    """A module and those around it, the nearest first."""
+    """Yield a module and its enclosing modules, the nearest first.
+
+    Args:
+        path: the module's path.
+        levels: the maximum number of modules to yield.
+    """
     for _ in range(levels):
         yield path
         if not path:
@@ -98,7 +103,7 @@ def above(path: str, levels: int = _HIGHEST) -> Iterator[str]:
 
 
 def block_of(template: str) -> str:
-    """The numbered block that a tensor is in, "" where there is none.
+    """Return the numbered block that holds a tensor, or "".
 
     >>> block_of("h.{}.attn.w"), block_of("to_logits.weight"), block_of("head.{}.weight")
     ('h.{}', '', '')
@@ -107,12 +112,12 @@ def block_of(template: str) -> str:
     return before + "{}" if number and ("." in after or after not in _PLAIN) else ""
 
 
-_PLAIN = ("weight", "bias")  # a Sequential of layers is no list of blocks
-_ENDS = tuple("{}." + leaf for leaf in _PLAIN)  # in a model that is a Sequential, both of its ends have such a name
+_PLAIN = ("weight", "bias")  # a Sequential of layers is not a list of blocks
+_ENDS = tuple("{}." + leaf for leaf in _PLAIN)  # names of the first and last layer if the model is a Sequential
 
 
 def width_of(stacks: Iterable[Stack]) -> int:
-    """The width of the model: the size that most matrices of its blocks have; 0 where there are none."""
+    """Return the model's width: the most frequent size in the blocks' matrices, or 0."""
     sizes: Counter[int] = Counter()
     for stack in stacks:
         if len(stack.shape) >= 2 and block_of(stack.template):

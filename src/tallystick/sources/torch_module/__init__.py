@@ -1,1 +1,1 @@
-"""A live PyTorch module as a ledger: its tensors, their storages, its declared ties."""
+"""Turn a live PyTorch module into a ledger: its tensors, storages and declared ties."""

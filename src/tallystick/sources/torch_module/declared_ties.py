@@ -1,4 +1,4 @@
-"""Which tensors a transformers model says are one."""
+"""Read the ties that a transformers model declares."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ if TYPE_CHECKING:
 
 
 def told_groups(model: nn.Module, places: NamedParameters) -> list[tuple[str, ...]] | None:
-    """Groups of names that should be one Parameter, the source first; None where the model does not say.
+    """Return groups of names that should be one Parameter, the source first.
 
-    What took the place of a module stands in for it: `lm_head.0.weight` for `lm_head.weight`.
+    Return None if the model declares nothing. A replaced module's parameters stand in for it:
+    `lm_head.0.weight` for `lm_head.weight`.
+
+    Args:
+        model: wrapped or not.
+        places: the model's parameters by name.
     """
-    told = _told(model)
-    if told is None:
+    declared = _declared(model)
+    if declared is None:
         return None
     groups: dict[str, list[str]] = {}
-    for target, source in told.items():
+    for target, source in declared.items():
         for first, second in stand_ins(places, source, target):
             names = groups.setdefault(first, [first])
             if second not in names:
@@ -30,15 +35,18 @@ def told_groups(model: nn.Module, places: NamedParameters) -> list[tuple[str, ..
     return [tuple(names) for names in groups.values()]
 
 
-def _told(model: nn.Module) -> dict[str, str] | None:
-    """Targets and their sources as the outermost modules that know say them; None where no module does."""
-    told: dict[str, str] = {}
+def _declared(model: nn.Module) -> dict[str, str] | None:
+    """Return the declared ties as target -> source, from the outermost modules that declare any.
+
+    Return None if no module does.
+    """
+    declared: dict[str, str] = {}
     spoken = False
     for prefix, keys in _speakers(model, ""):
         spoken = True
         for target, source in keys.items():
-            told[prefix + bare_name(target)] = prefix + bare_name(source)
-    return told if spoken else None
+            declared[prefix + bare_name(target)] = prefix + bare_name(source)
+    return declared if spoken else None
 
 
 def _speakers(module: nn.Module, prefix: str, above: tuple[int, ...] = ()) -> Iterator[tuple[str, dict[str, str]]]:
@@ -53,32 +61,32 @@ def _speakers(module: nn.Module, prefix: str, above: tuple[int, ...] = ()) -> It
 
 
 def _keys(module: nn.Module) -> dict[str, str] | None:
-    kind: Any = type(module)  # asked of the class: PEFT's wrappers hand on every attribute of what they wrap
+    kind: Any = type(module)  # ask the class: PEFT's wrappers forward every attribute
     if not hasattr(kind, "get_input_embeddings"):
         return None
     expand = getattr(kind, "get_expanded_tied_weights_keys", None)
     keys: dict[str, str] | None = None
-    if callable(expand):  # transformers 5, which asks the config anew, and those of the models inside
+    if callable(expand):  # transformers 5 reads the config again, also in nested models
         try:
             keys = dict(expand(module, all_submodels=True))
-        except (AttributeError, TypeError):  # older code: a list where transformers 5 has a dictionary
+        except (AttributeError, TypeError):  # older code has a list instead of a dictionary
             pass
-        except ValueError:  # patterns that no longer find their tensors, a replaced head among them
+        except ValueError:  # patterns that no longer match, such as for a replaced head
             keys = dict(vars(module).get("all_tied_weights_keys") or {})
     if keys is None:
         flag = getattr(vars(module).get("config"), TIE, None)
         keys = _from_list(module) if flag else {}
-    # A backbone without a head knows nothing of the head that somebody put on it.
+    # A backbone without a head does not declare the tie of a head added around it.
     return keys if keys or output_of(module) is not None else None
 
 
 def output_of(module: Any) -> Any:
-    """The module that a transformers model calls its output embeddings: its head."""
+    """Return the output embeddings of a transformers model, its LM head, or None."""
     return module.get_output_embeddings() if hasattr(type(module), "get_output_embeddings") else None
 
 
 def _from_list(module: Any) -> dict[str, str]:
-    """What transformers 4 ties: the tensors of a list, and the output embeddings, to the input embeddings."""
+    """Return transformers 4's ties to the input embeddings: listed tensors and the head."""
     names = {id(tensor): name for name, tensor in reversed(list(module.named_parameters(remove_duplicate=False)))}
     shapes = {name: tuple(tensor.shape) for name, tensor in module.named_parameters(remove_duplicate=False)}
     source = names.get(id(getattr(module.get_input_embeddings(), "weight", None)))

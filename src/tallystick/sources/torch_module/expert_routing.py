@@ -1,4 +1,4 @@
-"""How many of its experts a token uses, as the modules and configs of a live mixture of experts say it."""
+"""Find how many experts a token uses, from a live model's modules and configs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tallystick.sources.torch_module.named_parameters import unwrapped
 if TYPE_CHECKING:
     from torch import nn
 
-# What they call the number, the clearest first, and what modules near the experts call it alone: a config's top_k is of
-# sampling.
+# Attribute names of the number, the clearest first. The names in _NEAR count only on modules near
+# the experts: a config's top_k may be for sampling.
 _USED = (
     re.compile(r"(n|num)?_?((activated|active|selected|used)_)?experts?_per_(tok|token)", re.IGNORECASE),
     re.compile(r"(n|num)_?(activated|active|selected|used)_experts?|experts_(used|active|activated)", re.IGNORECASE),
@@ -26,11 +26,11 @@ _CONFIG = re.compile(r"\w*(config|cfg|args|params|hparams|moe)", re.IGNORECASE)
 
 
 def shares(model: nn.Module, experts: Mapping[str, int]) -> dict[str, Fraction]:
-    """The share of each tensor of experts that a token uses, where the model says it.
+    """Return the share of experts that a token uses, for each expert tensor whose model states it.
 
     Args:
         model: wrapped or not.
-        experts: how many there are by the name of each tensor; 0 where its shape does not tell.
+        experts: tensor name -> number of experts; 0 if its shape does not determine it.
     """
     modules = dict(_modules(model, "", ()))
     known: dict[tuple[str, int], Fraction | None] = {}
@@ -45,7 +45,7 @@ def shares(model: nn.Module, experts: Mapping[str, int]) -> dict[str, Fraction]:
 
 
 def _modules(module: nn.Module, path: str, around: tuple[int, ...]) -> Iterator[tuple[str, nn.Module]]:
-    """Every module under the names that its tensors have."""
+    """Yield every module under the path that its tensors' names have."""
     module = unwrapped(module)
     if id(module) in around:
         return
@@ -58,7 +58,7 @@ def _modules(module: nn.Module, path: str, around: tuple[int, ...]) -> Iterator[
 def _share(modules: Mapping[str, nn.Module], place: str, count: int) -> Fraction | None:
     while True:
         if place in modules:
-            near = "." in place  # inside of the model, below the module that a wrapper may hold
+            near = "." in place  # not the model itself, nor a module directly below it
             said = _said(modules[place], _NEAR if near else _USED, count)
             if said is not None:
                 return said
@@ -68,7 +68,7 @@ def _share(modules: Mapping[str, nn.Module], place: str, count: int) -> Fraction
 
 
 def _said(module: nn.Module, names: tuple[re.Pattern[str], ...], count: int) -> Fraction | None:
-    """What a module says, or a router in it, or their configs."""
+    """Return the share that a module, its children or their configs state, or None."""
     inside = [unwrapped(child) for child in module._modules.values() if child is not None] if names is _NEAR else []
     for holder in (module, *inside):
         for words, values in ((names, vars(holder)), *((_USED, values) for values in _configs(vars(holder)))):
@@ -80,7 +80,7 @@ def _said(module: nn.Module, names: tuple[re.Pattern[str], ...], count: int) -> 
 
 
 def _configs(values: Mapping[str, Any], *, deep: bool = True) -> Iterator[Mapping[str, Any]]:
-    """The values of a module's config, by whatever name it has it, and of a config inside that."""
+    """Yield the values of a module's configs, by any usual name, and of configs inside them."""
     for name, value in values.items():
         if not isinstance(name, str) or not _CONFIG.fullmatch(name):
             continue
@@ -92,9 +92,9 @@ def _configs(values: Mapping[str, Any], *, deep: bool = True) -> Iterator[Mappin
 
 
 def _number(values: Mapping[str, Any], names: tuple[re.Pattern[str], ...], most: int) -> int | None:
-    """The first number of such a name, the clearest name first."""
+    """Return the first matching number, by the clearest name, or None."""
     numbers = [
         (name.strip("_"), value) for name, value in values.items() if isinstance(name, str) and type(value) is int
     ]
-    told = (value for pattern in names for name, value in numbers if 0 < value <= most and pattern.fullmatch(name))
-    return next(told, None)
+    matching = (value for pattern in names for name, value in numbers if 0 < value <= most and pattern.fullmatch(name))
+    return next(matching, None)

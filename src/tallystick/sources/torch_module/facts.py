@@ -1,4 +1,4 @@
-"""What a module says of its tensors, as plain data: it goes from the process that built the module to the one that asks."""
+"""Hold a module's tensors and ties as plain data that can cross processes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tallystick.core.ledger import Entry
 
 
 class ModuleFacts(NamedTuple):
-    """One module: its tensors, and what its class and its config say of them."""
+    """A module's tensors, and the statements of its class and config about them."""
 
     entries: tuple[Entry, ...]
     class_name: str
-    model_type: str  # of its config; "" where it has none
+    model_type: str  # of its config; "" if it has none
     config_class: str
-    config: Mapping[str, Any]  # as its to_dict() gives it; empty where its type is not native
-    meant: Sequence[tuple[str, ...]] | None  # groups of names that should be one tensor; None where nobody says
+    config: Mapping[str, Any]  # from to_dict(); empty if the type is not native
+    meant: Sequence[tuple[str, ...]] | None  # groups of names declared as tied; None if undeclared
     lazy: tuple[str, ...]  # parameters without a shape
     unsaved: int  # elements in buffers that a state dict leaves out
-    registered: str = ""  # the wrapper that has listed its Parameters, "" where none has
-    uncounted: Mapping[str, int] = {}  # elements of what a state dict holds and nobody knows what for, by name
+    registered: str = ""  # the wrapper that has registered the Parameters, or ""
+    uncounted: Mapping[str, int] = {}  # name -> elements of state-dict tensors of unknown purpose
 
     def to_json(self) -> dict[str, Any]:
-        """What `json` writes."""
+        """Return the facts as JSON values."""
         active = Entry._fields.index("active")
         entries: list[list[Any]] = [list(entry) for entry in self.entries]
         for entry in entries:
@@ -33,7 +33,7 @@ class ModuleFacts(NamedTuple):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ModuleFacts:
-        """What `to_json` gave, read again by `json`."""
+        """Rebuild the facts from `to_json`'s values."""
         given = {**values, "entries": tuple(_entry(*entry) for entry in values["entries"])}
         given["lazy"] = tuple(values["lazy"])
         if values["meant"] is not None:

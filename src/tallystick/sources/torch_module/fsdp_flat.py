@@ -1,7 +1,7 @@
-"""The flat Parameters of FSDP1, taken apart into those that the model was written with.
+"""Split FSDP1's flat Parameters into the model's original parameters.
 
-With `use_orig_params=False` FSDP lays all parameters of a unit end to end in one tensor of one dimension, of which each
-rank keeps a part. Their names, shapes and ties are kept as its attributes.
+With `use_orig_params=False`, FSDP concatenates all parameters of a unit in one 1-D tensor. Each
+rank keeps a part of it. Names, shapes and ties are kept as its attributes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _ELSEWHERE = "FSDP holds the values in one flat parameter, of which this process
 
 
 def is_flat(parameter: torch.Tensor) -> bool:
-    """Whether this is a flat Parameter of FSDP1 that says what it is made of."""
+    """Return whether a parameter is FSDP1's flat Parameter with its metadata."""
     return all(hasattr(parameter, name) for name in ("_fqns", "_shapes", "_numels", "_param_infos"))
 
 
 def pieces_of(flat: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, nn.Module]]:
-    """The name, the tensor and the module of each parameter in a flat one; a tie is one tensor under two names.
+    """Yield the name, tensor and module of each parameter in a flat one.
 
-    Names are relative to the module that holds the flat Parameter. Where this process has only a part of it, tensors
-    have a shape and no values.
+    A tied tensor is yielded under each name. Names are relative to the module that holds the flat
+    Parameter. If this process has only a part of it, the tensors have a shape and no values.
     """
     made: dict[str, torch.Tensor] = {}
     named = zip(flat._fqns, flat._param_infos, _tensors(flat), strict=True)
@@ -44,9 +44,10 @@ def pieces_of(flat: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, nn.Module
 
 
 def sharded_in(model: nn.Module) -> dict[int, torch.Tensor]:
-    """With `use_orig_params=True`, what each Parameter is a part of here, by the Parameter's `id`.
+    """Return the whole tensor for each sharded Parameter, by the Parameter's `id`.
 
-    FSDP shows each rank its own part of each Parameter, of one dimension, and keeps the shape of the whole.
+    With `use_orig_params=True`, FSDP shows each rank its 1-D part of each Parameter and keeps the
+    shape of the whole. The returned tensors have that shape and no values.
     """
     whole: dict[int, torch.Tensor] = {}
     for module in model.modules():
@@ -61,7 +62,7 @@ def sharded_in(model: nn.Module) -> dict[int, torch.Tensor]:
 
 
 def _tensors(flat: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Each parameter as a view of the flat one, or without values where this process does not hold all of them."""
+    """Yield each parameter as a view of the flat one, or without values if it is not all here."""
     shapes: tuple[tuple[int, ...], ...] = flat._shapes
     sizes: tuple[int, ...] = flat._numels
     here = flat.numel() >= sum(sizes) and flat.dim() == 1 and not is_freed(flat)

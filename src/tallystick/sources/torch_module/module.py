@@ -1,7 +1,7 @@
-"""A live PyTorch module becomes a ledger. The only source that needs torch, and imports it only when used.
+"""Turn a live PyTorch module into a ledger; torch is imported only when used.
 
-Which tensors are one is told as torch itself would: first by object, then by the storage under them
-and the elements of it that they see. Addresses are never compared: on the meta device all are 0.
+Shared tensors are found as in torch: first by object, then by storage and the elements that each
+tensor views (`storages`).
 """
 
 from __future__ import annotations
@@ -47,16 +47,19 @@ if TYPE_CHECKING:
 
 
 def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bool = False) -> Ledger:
-    """The ledger of a live module: real names, real ties, whatever its device.
+    """Return the ledger of a live module on any device, with its tensor names and ties.
 
-    Entries are in the order in which the module prints. `unique` counts storage once,
-    `by_name` every name, `parameters` every distinct Parameter object.
+    Entries are in printing order. `unique` counts storage once, `by_name` every name, `parameters`
+    every distinct Parameter object.
 
     Args:
         module: wrapped or not.
-        source: what the user named, for messages; the name of its class if not given.
-        keep: whether the ledger keeps the tensors alive, so that it can compare them when asked. It must where
-            nobody else does, and must not where a user's model would stay in memory for it.
+        source: the name for messages; the class name by default.
+        keep: whether the ledger keeps the tensors alive, to compare them later. Use it if nothing
+            else keeps the module; otherwise a user's model would stay in memory.
+
+    Raises:
+        BadInput: if a tensor's dtype is unknown.
     """
     found = everything_in(module)
     tensors = {item.name: item.tensor for item in found}
@@ -65,7 +68,15 @@ def ledger_from_module(module: nn.Module, *, source: str | None = None, keep: bo
 
 
 def facts_of(module: nn.Module, found: Sequence[FoundTensor]) -> ModuleFacts:
-    """What a module says of its tensors, which `everything_in` found, as plain data."""
+    """Return a module's tensors, config and ties as plain data.
+
+    Args:
+        module: wrapped or not.
+        found: its tensors, from `everything_in`.
+
+    Raises:
+        BadInput: if a tensor's dtype is unknown.
+    """
     inner = unwrapped(module)
     config = getattr(inner, "config", None)
     model_type, to_dict = getattr(config, "model_type", None), getattr(config, "to_dict", None)
@@ -102,7 +113,13 @@ def _is_counted(item: FoundTensor) -> bool:
 def ledger_of_facts(
     facts: ModuleFacts, *, source: str | None = None, tensors: Mapping[str, torch.Tensor] | None = None
 ) -> Ledger:
-    """The ledger of what a module said; its values can be compared where its tensors are given."""
+    """Return the ledger of a module's facts.
+
+    Args:
+        facts: the facts of the module.
+        source: the name for messages; the class name by default.
+        tensors: the module's tensors by name, so that values can be compared; None without values.
+    """
     entries: Sequence[Entry] = facts.entries
     lazy = facts.lazy
     notes = (
@@ -112,7 +129,10 @@ def ledger_of_facts(
     mismatches: dict[str, list[str]] = {}
     if described is not None:
         matched = match(list(entries), described)
-        entries = [real._replace(role=told.role, active=told.active) if told else real for real, told in matched.pairs]
+        entries = [
+            real._replace(role=described_entry.role, active=described_entry.active) if described_entry else real
+            for real, described_entry in matched.pairs
+        ]
         mismatches = matched.mismatches()
     notes += _untied_notes(entries, facts.meant, facts.registered)
     notes += active_note(entries)
@@ -139,7 +159,7 @@ def ledger_of_facts(
     )
 
 
-# -- who shares what ------------------------------------------------------------------------------
+# -- shared storage -------------------------------------------------------------------------------
 
 
 def _entries(found: list[FoundTensor]) -> list[Entry]:
@@ -171,42 +191,45 @@ def _entries(found: list[FoundTensor]) -> list[Entry]:
 
 
 def _taken(found: list[FoundTensor]) -> dict[int, tuple[str, int]]:
-    """Whose memory each tensor shares, and its new elements: parameters first, so that a buffer takes none from them."""
+    """Return the storage name and the new elements of each tensor.
+
+    Parameters come before buffers.
+    """
     storages = Storages()
     order = sorted(range(len(found)), key=lambda position: found[position].buffer)
     return {position: storages.take(found[position].name, found[position].tensor) for position in order}
 
 
-# -- what each tensor is for ----------------------------------------------------------------------
+# -- roles ----------------------------------------------------------------------------------------
 
 
 def _with_roles(module: nn.Module, found: list[FoundTensor]) -> list[Entry]:
-    """The entries of a module: their roles, and the share that one token uses of those that are experts."""
+    """Return a module's entries with their roles and, for experts, the share that a token uses."""
     head = output_of(module)
-    # By module: a tied tensor is the embedding's too.
+    # Compare the owner: a tied tensor also belongs to the embedding.
     known = {item.name: "head" for item in found if item.owner is head}
     entries = _entries(found)
-    told = told_roles(entries, known)
+    roles = told_roles(entries, known)
     experts = {
         entry.name: one.experts
-        for entry, one in zip(entries, told, strict=True)
+        for entry, one in zip(entries, roles, strict=True)
         if one.role == "experts" and entry.active is None
     }
     active = shares(module, experts) if experts else {}
     return [
         entry._replace(role=one.role, active=active.get(entry.name, entry.active))
-        for entry, one in zip(entries, told, strict=True)
+        for entry, one in zip(entries, roles, strict=True)
     ]
 
 
 def _active(item: FoundTensor) -> Fraction | None:
-    """The share that one token uses, where the module says it, as our own experts do; None is not known."""
+    """Return the share of experts that one token uses, as our own models state it, or None."""
     share = getattr(item.owner, "active", None)
     return share if isinstance(share, Fraction) else None
 
 
 def _described(facts: ModuleFacts) -> Ledger | None:
-    """The ledger that the config of a transformers class describes, where that is native and it can be read."""
+    """Return the ledger that a native transformers config describes, or None if it is unusable."""
     if not facts.config:
         return None
     try:
@@ -215,15 +238,15 @@ def _described(facts: ModuleFacts) -> Ledger | None:
             return None
         described = ledger_of(
             asked if asked.counted else asked.language
-        )  # the user's own class says nothing of its head
+        )  # a user's own class does not say which head it has
         refuse_too_many([described], asked.source)
     except BadInput:
-        return None  # the module itself is counted; its config is only a help
+        return None  # the module itself is counted; its config only helps
     return described
 
 
 def _untied_notes(entries: Sequence[Entry], meant: Sequence[tuple[str, ...]] | None, registered: str) -> list[str]:
-    """Tensors that were meant to be one and are not: how much it costs; and a head that could be one with the embedding."""
+    """Return notes on lost ties and their cost, or on an untied head that could be tied."""
     by_name = {entry.name: entry for entry in entries}
     if meant is None:
         pairs = [(by_name[embedding], by_name[head]) for embedding, head in expected_pairs(entries)]
@@ -234,13 +257,13 @@ def _untied_notes(entries: Sequence[Entry], meant: Sequence[tuple[str, ...]] | N
         f" {_way_back(by_name[first], by_name[name], alone=alone, registered=registered)}"
         for first, *rest in meant
         for name in rest
-        # a lazy parameter is no entry, and costs nothing yet
+        # a lazy parameter has no entry and costs nothing yet
         if {name, first} <= by_name.keys() and by_name[name].storage != by_name[first].storage
     ]
 
 
 def _way_back(first: Entry, other: Entry, *, alone: bool, registered: str) -> str:
-    """How to tie two entries again; which values stay is said, since a count compares none."""
+    """Return how to tie two entries again, and which one's values stay."""
     call = retie_call([] if alone else [first.name, other.name], keep=first.name)
     if packed := [entry.name for entry in (first, other) if is_packed_away(entry)]:
         return packed_before(packed[0])
@@ -250,7 +273,7 @@ def _way_back(first: Entry, other: Entry, *, alone: bool, registered: str) -> st
 
 
 def _apart_note(embedding: Entry, head: Entry) -> str:
-    """What a head of its own costs, or why it can be no other."""
+    """Return what an untied head costs, or why it cannot be tied."""
     if head.shape in (embedding.shape, embedding.shape[::-1]):
         return f"{head.name} is not tied to {embedding.name}; tied, the model has {head.unique:,} fewer"
     shapes = f"{head.name} {tuple(map(int, head.shape))} and {embedding.name} {tuple(map(int, embedding.shape))}"

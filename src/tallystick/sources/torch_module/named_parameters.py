@@ -1,4 +1,4 @@
-"""Where the tensors of a live model are: the module that holds each, by the name that users know."""
+"""List a live model's tensors by user-facing name, with the module that holds each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-# Modules that only wrap another, and the name under which they hold it: not a name that users know.
+# Wrapper class -> the attribute that holds the wrapped module; it is removed from names.
 WRAPPERS = {
     "OptimizedModule": "_orig_mod",
     "DistributedDataParallel": "module",
@@ -29,7 +29,7 @@ WRAPPERS = {
 _WRAPPED = re.compile(rf"(?:(?<=\.)|^)(?:{'|'.join(sorted(set(WRAPPERS.values())))})\.")
 
 
-# These list the parameters once, when they wrap, and wait for each one's gradient in every step.
+# These wrappers register the parameters once and wait for each one's gradient in every step.
 _REGISTERING = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
 
 
@@ -40,7 +40,7 @@ class FoundTensor(NamedTuple):
     tensor: torch.Tensor
     buffer: bool
     owner: nn.Module
-    held: Held | None = None  # how a state dict holds it, where it is neither Parameter nor buffer
+    held: Held | None = None  # set if the tensor is neither Parameter nor buffer
 
 
 class NamedParameter(NamedTuple):
@@ -51,7 +51,7 @@ class NamedParameter(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape as the model has it, wherever the values are."""
+        """The shape in the model, also if the values are elsewhere."""
         return shape_of(self.tensor)
 
 
@@ -59,7 +59,7 @@ NamedParameters = Mapping[str, NamedParameter]
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
-    """The module inside its wrappers."""
+    """Return the module inside its wrappers."""
     while (name := WRAPPERS.get(type(module).__name__)) and name in module._modules:
         inner = module._modules[name]
         if inner is None:
@@ -77,20 +77,24 @@ def walk(
     held: dict[int, list[Held]] | None = None,
     whole: Mapping[int, torch.Tensor] | None = None,
 ) -> Iterator[FoundTensor]:
-    """Every parameter and saved buffer under every name, wrappers' names left out, in printing order.
+    """Yield every parameter and saved buffer under every name, in printing order.
+
+    Names omit the wrappers' attributes.
 
     Args:
         module: a module, wrapped or not.
-        prefix: of its names.
-        above: the modules that it is in.
-        flat: whether flat Parameters of FSDP1 stay as an optimizer lists them; else they are taken apart.
-        held: filled with what each module holds besides, which is then found as well; None leaves that out.
-        whole: what stands for a Parameter of which this process has a part, by `id`; found where not given.
+        prefix: put before the names.
+        above: ids of the enclosing modules.
+        flat: whether FSDP1's flat Parameters stay whole, as an optimizer lists them; else they are
+            split.
+        held: filled with each module's unregistered tensors, which are then yielded too; None omits
+            them.
+        whole: the whole tensor for each sharded Parameter, by `id`; computed if not given.
     """
     if whole is None:
         whole = {} if flat else sharded_in(module)
     module = unwrapped(module)
-    if id(module) in above:  # a module inside itself prints for ever
+    if id(module) in above:  # a module that contains itself would recurse forever
         return
     for name, parameter in module._parameters.items():
         if parameter is not None and (flat or not is_flat(parameter)):
@@ -113,12 +117,12 @@ def walk(
 
 
 def everything_in(module: nn.Module) -> list[FoundTensor]:
-    """What `walk` finds, with what a state dict holds besides."""
+    """Return `walk`'s tensors together with unregistered state-dict tensors."""
     return list(walk(module, held={}))
 
 
 def unsaved(module: nn.Module) -> Iterator[FoundTensor]:
-    """The buffers that a state dict leaves out, under their short names."""
+    """Yield the buffers that a state dict omits, under their short names."""
     for part in module.modules():
         for name in part._non_persistent_buffers_set:
             if (buffer := part._buffers.get(name)) is not None:
@@ -126,16 +130,24 @@ def unsaved(module: nn.Module) -> Iterator[FoundTensor]:
 
 
 def registered_by(model: nn.Module) -> str:
-    """The wrapper, of the model or of a part of it, that has listed its Parameters; "" where none has."""
+    """Return the wrapper of the model or a part that has registered its Parameters, or ""."""
     for module in model.modules():
-        for kind in type(module).__mro__:  # fully_shard gives a module a class of its own, derived from FSDPModule
+        for kind in type(module).__mro__:  # fully_shard changes a module's class to a subclass of FSDPModule
             if kind.__name__ in _REGISTERING:
                 return kind.__name__
     return ""
 
 
 def places_of(model: nn.Module, *, flat: bool = False) -> NamedParameters:
-    """Every name of every parameter, as in the state dict but for the names of wrappers; `flat` is that of `walk`."""
+    """Return every parameter by every name, as in the state dict but without wrappers' attributes.
+
+    Args:
+        model: wrapped or not.
+        flat: as in `walk`.
+
+    Raises:
+        BadInput: if `model` is not an `nn.Module`.
+    """
     with needing("a live module"):
         from torch import nn
 
@@ -145,7 +157,15 @@ def places_of(model: nn.Module, *, flat: bool = False) -> NamedParameters:
 
 
 def known_name(places: NamedParameters, name: str) -> str:
-    """The name under which a parameter is listed; `_orig_mod.lm_head.weight` is `lm_head.weight`."""
+    """Return the listed name of a parameter: `lm_head.weight` for `_orig_mod.lm_head.weight`.
+
+    Args:
+        places: the model's parameters by name.
+        name: the user's name, with or without wrappers' attributes.
+
+    Raises:
+        BadInput: if the model has no such parameter.
+    """
     if name in places:
         return name
     bare = bare_name(name)
@@ -155,19 +175,31 @@ def known_name(places: NamedParameters, name: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """A name without those of wrappers."""
+    """Return a name without the wrappers' attributes."""
     return _WRAPPED.sub("", name)
 
 
 def assign(places: NamedParameters, name: str, parameter: torch.Tensor) -> None:
-    """Put one Parameter object under a name."""
+    """Set one Parameter object under a name.
+
+    Args:
+        places: the model's parameters by name.
+        name: the name to change.
+        parameter: the new Parameter.
+    """
     setattr(places[name].owner, name.rpartition(".")[2], parameter)
 
 
 def stand_ins(places: NamedParameters, first: str, second: str) -> list[tuple[str, str]]:
-    """The pairs of names that stand for a pair now: `lm_head.0.weight` where `lm_head` became a Sequential.
+    """Return the pairs of current names that stand for a pair of parameters.
 
-    Inside what took a module's place, only tensors of the other's shape can be the one that is meant.
+    If `lm_head` became a Sequential, `lm_head.0.weight` stands for `lm_head.weight`. Inside a
+    replacing module, only tensors of the other's shape count.
+
+    Args:
+        places: the model's parameters by name.
+        first: a name, such as the embedding's.
+        second: the name of the tensor tied to it.
     """
     if first in places and second in places:
         return [(first, second)]
@@ -184,7 +216,7 @@ def _inside(places: NamedParameters, name: str) -> list[str]:
         return [name]
     module = name.rpartition(".")[0]
     inside = [other for other in places if module and other.startswith(module + ".")]
-    # PEFT keeps what it replaced: as `base_layer` beside the adapter's own matrices, one of which may have the
-    # shape too; or as `original_module`, which does not run while the adapter is on.
+    # PEFT keeps a replaced module as `base_layer`, next to adapter matrices that may have its
+    # shape, or as `original_module`, which does not run while the adapter is on.
     layers = [other for other in inside if ".base_layer." in other]
     return layers or [other for other in inside if ".original_module." not in other]

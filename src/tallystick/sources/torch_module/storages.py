@@ -1,8 +1,8 @@
-"""Which tensors of a live module share memory, byte by byte.
+"""Find which tensors of a live module share memory, byte by byte.
 
-Told first by object, then by the bytes that a tensor sees. On devices whose addresses are those of bytes, memory is told
-by address: two storages may be made of one array. Elsewhere, as on the meta device, where all addresses are 0, it is
-told by the storage object under a tensor.
+Objects are compared first, then the bytes that a tensor views. On CPU and CUDA, memory is
+identified by address: two storages may be made of one array. Elsewhere the storage object
+identifies it: on the meta device all addresses are 0.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tallystick.sources.torch_module.live_tensors import identity_of, is_freed, 
 if TYPE_CHECKING:
     import torch
 
-_ADDRESSED = ("cpu", "cuda")  # devices on which an address and a size say which bytes are meant
+_ADDRESSED = ("cpu", "cuda")  # devices on which an address and a size identify bytes
 
 
 class _View(NamedTuple):
-    """The bytes of a memory that a tensor sees; equal views are equal bytes."""
+    """The bytes of a memory that a tensor views; equal views are equal bytes."""
 
     storage: str  # the name that first used any of these bytes
     start: int
-    layout: tuple[tuple[int, int], ...]  # as `joined` gives it
+    layout: tuple[tuple[int, int], ...]  # (stride, size) pairs from `joined`, in bytes
 
     @property
     def end(self) -> int:
@@ -34,7 +34,7 @@ class _View(NamedTuple):
 
 
 class _Memory:
-    """The views of one memory, in regions that no view crosses."""
+    """The views of one memory, grouped into regions that no view crosses."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -42,7 +42,7 @@ class _Memory:
         self._views: list[list[_View]] = []
 
     def take(self, view: _View) -> tuple[str, int]:
-        """The name whose bytes a view shares, and how many of its bytes are new."""
+        """Return the name whose bytes a view shares, and the number of its new bytes."""
         low, high = bisect_right(self._ends, view.start), bisect_left(self._starts, view.end)
         near = [other for views in self._views[low:high] for other in views]
         owner, new = _claim(view, near)
@@ -54,14 +54,21 @@ class _Memory:
 
 
 class Storages:
-    """Which bytes of which memory are taken already, and by what name first."""
+    """The bytes of each memory that are already used, and the name that used them first."""
 
     def __init__(self) -> None:
         self._objects: dict[Hashable, str] = {}
         self._memories: dict[Hashable, _Memory] = {}
 
     def take(self, name: str, tensor: torch.Tensor) -> tuple[str, int]:
-        """The name whose memory this tensor shares (its own if nobody's), and how many of its elements are new."""
+        """Return the name whose memory a tensor shares, and the number of new elements.
+
+        If the memory is new, the name is the tensor's own.
+
+        Args:
+            name: the tensor's name.
+            tensor: the tensor, which must stay alive.
+        """
         identity = identity_of(tensor)
         if identity in self._objects:
             return self._objects[identity], 0
@@ -76,16 +83,16 @@ class Storages:
         layout = joined((*memory.shape, width), (*(stride * width for stride in memory.stride()), 1))
         owner, new = self._memories.setdefault(key, _Memory()).take(_View(name, start, layout))
         self._objects[identity] = owner
-        if memory is not tensor:  # a shard or packed values: fewer elements here than the tensor has, and shared whole
+        if memory is not tensor:  # a shard or packed values: has fewer elements than the tensor, and is shared entirely
             return owner, size if owner == name else 0
         return owner, new // width
 
 
 def _place(tensor: torch.Tensor) -> tuple[Hashable, int] | None:
-    """The memory that a tensor is in and its first byte there; None where it holds nothing or cannot be seen.
+    """Return a tensor's memory and first byte in it; None if it is empty or has no storage.
 
-    A storage is told by the address of torch's own object for it, not of its data, which differs on the meta device too.
-    It is valid while the tensor lives, and the module keeps it alive.
+    Without real addresses, the key is the address of torch's storage object, which differs on the
+    meta device too. It stays valid while the module keeps the tensor alive.
     """
     if tensor.numel() == 0:
         return None
@@ -100,10 +107,10 @@ def _place(tensor: torch.Tensor) -> tuple[Hashable, int] | None:
 
 
 def _claim(view: _View, near: Sequence[_View]) -> tuple[str, int]:
-    """Whose memory a view shares, and how many of its bytes no view before it holds.
+    """Return the name whose memory a view shares, and the number of bytes in no earlier view.
 
-    Two disjoint slices of one storage share nothing. Where their spans cross, bytes are marked one by one: slices of
-    columns cross without meeting.
+    Disjoint slices of one storage share nothing. If their spans cross, bytes are marked one by one:
+    column slices interleave without overlap.
     """
     for other in near:
         if (other.start, other.layout) == (view.start, view.layout):
@@ -138,7 +145,7 @@ def _claim(view: _View, near: Sequence[_View]) -> tuple[str, int]:
 
 
 def _unit(views: Sequence[_View], low: int) -> int:
-    """The most bytes of which every view sees all or none: an element, where all see the same ones."""
+    """Return the largest unit of bytes that every view includes entirely or not at all."""
     return math.gcd(
         *(view.start - low for view in views),
         *(view.layout[0][1] for view in views),

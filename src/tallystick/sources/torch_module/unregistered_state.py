@@ -1,8 +1,8 @@
-"""What the state dict of a module holds that is neither Parameter nor buffer: packed parameters, extra state.
+"""Find state-dict tensors that are not registered: packed weights and extra state.
 
-`torch.ao.quantization` keeps weights in objects of C++, which `parameters()` does not list and `state_dict()` does.
-Such weights are counted. Tensors of which nobody knows what they are for, as in the extra state of FP8 layers, are
-listed only.
+`torch.ao.quantization` keeps weights in C++ objects, which `state_dict()` lists and `parameters()`
+does not. Such weights are counted. Tensors of unknown purpose, such as the extra state of FP8
+layers, are only listed.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from torch import nn
 
 _PACKED = "one is quantised, and its values are not compared"
-_MOST_DEEP = 8  # lists and objects one inside the other
-EXTRA_STATE = "_extra_state"  # torch's name for what get_extra_state() returns
+_MOST_DEEP = 8  # levels of nested lists and objects
+EXTRA_STATE = "_extra_state"  # torch's key for the result of get_extra_state()
 
 
 class Held(NamedTuple):
-    """A tensor of a state dict that is not registered, by its shape alone."""
+    """An unregistered tensor of a state dict, by its shape alone."""
 
-    name: str  # below the module's
-    tensor: torch.Tensor  # without values: unpacking copies them, and nobody keeps the copy
-    bytes: int  # of its values, with the scales inside it
+    name: str  # relative to the module
+    tensor: torch.Tensor  # on the meta device: the unpacked copy of the values is not kept
+    bytes: int  # of its values and inner scales
     kind: str  # parameter | buffer | unknown
 
 
 def held_by(module: nn.Module) -> list[Held]:
-    """The unregistered tensors that a module itself puts into a state dict, those of its children left out."""
+    """Return the unregistered tensors of a module's own state dict, without its children's."""
     state = _own_state(module)
     if not state:
         return []
@@ -41,7 +41,7 @@ def held_by(module: nn.Module) -> list[Held]:
     registered.discard(None)
     alone = not any(tensor is not None for tensor in module._parameters.values())
     found = [
-        (key, name, tensor)  # all of them alive until the last was seen: what is freed gives its address to the next
+        (key, name, tensor)  # all stay alive until the loop ends: a freed address would be reused
         for key, value in state.items()
         for name, tensor in _tensors(key, value, torch.ScriptObject)
     ]
@@ -58,7 +58,10 @@ def held_by(module: nn.Module) -> list[Held]:
 
 
 def _own_state(module: nn.Module) -> Mapping[str, Any]:
-    """What a module adds to a state dict besides its Parameters and buffers; nothing is asked of torch's own way."""
+    """Return the state-dict entries of a module besides its Parameters and buffers.
+
+    A module with torch's default methods has none, and is not called.
+    """
     from torch import nn
 
     kind: Any = type(module)
@@ -68,21 +71,21 @@ def _own_state(module: nn.Module) -> Mapping[str, Any]:
             kind._save_to_state_dict(module, state, "", True)
         elif kind.get_extra_state is not nn.Module.get_extra_state:
             state[EXTRA_STATE] = module.get_extra_state()
-    except Exception:  # code of the user's or of a library's: a state dict would raise it too
+    except Exception:  # user or library code; state_dict() would raise it too
         return {}
     names = {*module._parameters, *module._buffers}
     return {key: value for key, value in state.items() if key not in names}
 
 
 def _kind(key: str, tensor: torch.Tensor) -> str:
-    """What a tensor is for, in a module that registers no Parameter: weights and biases, or their scales."""
+    """Return a tensor's kind in a module without Parameters: a weight or bias, or a scale."""
     if key.rpartition(".")[2] == EXTRA_STATE:
         return "unknown"
     return "parameter" if tensor.dim() and (tensor.is_quantized or tensor.is_floating_point()) else "buffer"
 
 
 def _tensors(name: str, value: Any, packed: type, depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor in a value, lists and packed objects opened; names as a file of the state dict gives them."""
+    """Yield every tensor in a value with its state-dict name, opening lists and packed objects."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -103,10 +106,10 @@ def _tensors(name: str, value: Any, packed: type, depth: int = 0) -> Iterator[tu
 
 
 def _unpacked(value: Any) -> Any:
-    """What is pickled of an object of C++."""
+    """Return the pickled state of a C++ object, or None."""
     try:
         state = value.__getstate__()
-    except Exception:  # some cannot be pickled
+    except Exception:  # some objects cannot be pickled
         return None
     # (state, the name of its class)
     return state[0] if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], str) else state
@@ -117,13 +120,13 @@ def _memory(tensor: torch.Tensor) -> int | None:
         return None
     try:
         key: int = tensor.untyped_storage()._cdata
-    except (RuntimeError, NotImplementedError):  # sparse tensors have none
+    except (RuntimeError, NotImplementedError):  # sparse tensors have no storage
         return None
     return key
 
 
 def _bytes(tensor: torch.Tensor) -> int:
-    """Bytes of the values, and of the scales of each channel."""
+    """Return the bytes of the values and of per-channel scales."""
     import torch
 
     size = tensor.numel() * tensor.element_size()

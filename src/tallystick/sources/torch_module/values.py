@@ -1,4 +1,4 @@
-"""Comparing the values of live tensors, or saying why they cannot be compared."""
+"""Compare the values of live tensors, or say why they cannot be compared."""
 
 from __future__ import annotations
 
@@ -19,56 +19,59 @@ _PLAIN = ("Tensor", "Parameter")
 
 
 class LiveValues:
-    """The values of a live module's tensors."""
+    """Access to the values of a live module's tensors."""
 
     def __init__(
         self, tensors: Mapping[str, torch.Tensor], matrices: Iterable[tuple[str, str]], registered: str = ""
     ) -> None:
-        self._tensors = tensors  # perhaps weakly held: then a tensor that is not there any more is no more
-        self._matrices = tuple(matrices)  # pairs that people expect to be one: embedding and head
+        self._tensors = tensors  # may hold weak references, which vanish with the model
+        self._matrices = tuple(matrices)  # (embedding, head), usually expected to be tied
         self.registered = registered
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the tensors: in another process the model that was counted is no more."""
+        """Pickle without the tensors, which do not exist in another process."""
         return LiveValues, ({}, self._matrices, self.registered)
 
     def holds(self, name: str) -> bool:
-        """Whether the model, if it still lives, has a tensor of that name."""
+        """Return whether the model is still alive and has a tensor of that name."""
         return name in self._tensors
 
     def compare(self, one: str, other: str) -> Compared:
-        """``copied`` where two tensors hold equal values, transposed or not; ``unknown`` where they hold none."""
+        """Return ``copied`` if two tensors hold equal values, transposed or not.
+
+        ``unknown`` means that there are no values to compare.
+        """
         first, second = self._tensors.get(one), self._tensors.get(other)
         if first is None or second is None:
             return Compared("unknown", "the model that was counted is no more")
         return compare(first, second)
 
     def duplicates(self) -> Iterator[tuple[str, ...]]:
-        """Embedding and head where they are equal, or differ, though nobody said that they should be one."""
+        """Yield the pairs of embedding and head, equal or not."""
         yield from self._matrices
 
 
 class LaterValues:
-    """The values of a module that was built without any: it is built in memory when two of them are compared."""
+    """Values of a module built on the meta device; a comparison builds it in memory."""
 
     def __init__(self, names: Values, build: Callable[[], nn.Module]) -> None:
         self._names, self._build = names, build
         self.registered = names.registered
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without what builds the module, as `LiveValues` is without its tensors."""
+        """Pickle without the function that builds the module, as `LiveValues` does."""
         return LiveValues, ({}, tuple(self.duplicates()), self.registered)
 
     def holds(self, name: str) -> bool:
-        """Whether the model has a tensor of that name."""
+        """Return whether the model has a tensor of that name."""
         return self._names.holds(name)
 
     def duplicates(self) -> Iterator[tuple[str, ...]]:
-        """Embedding and head, whose values may be equal though nobody said that they should be one."""
+        """Yield the pairs of embedding and head, whose values may be equal."""
         yield from map(tuple, self._names.duplicates())
 
     def compare(self, one: str, other: str) -> Compared:
-        """How two tensors of the model in memory compare."""
+        """Return the relation of two tensors of the model built in memory."""
         return self._built.compare(one, other)
 
     @cached_property
@@ -77,10 +80,15 @@ class LaterValues:
 
 
 def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:
-    """How two tensors in separate memory compare: ``copied``, transposed or not, ``untied`` or ``unknown``.
+    """Return the relation of two tensors in separate memory.
 
-    Only what this process holds is read. Where other processes hold shards of the same layout, those that are here
-    decide: different ones are ``untied`` for certain, equal ones ``copied`` with a word on it.
+    It is ``copied`` for equal values, transposed or not, else ``untied`` or ``unknown``. Only this
+    process's values are read. If other processes hold shards of the same layout, the local shards
+    decide. Different shards are certainly ``untied``; equal ones are ``copied``, with a note.
+
+    Args:
+        one: a tensor, plain, sharded or quantised.
+        other: another one.
     """
     if why := _foreign(one) or _foreign(other):
         return Compared("unknown", why)
@@ -101,7 +109,7 @@ def compare(one: torch.Tensor, other: torch.Tensor) -> Compared:
 
 
 def _equal(parts: PlainTensors, its: PlainTensors, *, transposed: bool) -> bool | None:
-    """Whether two tensors of one dtype hold the same bits, part by part; None where that cannot be told."""
+    """Return whether two tensors of one dtype hold equal bits, part by part; None if unknown."""
     comparable = not (parts.layout or its.layout) if transposed else _alike(parts.layout, its.layout)
     pairs = zip(parts.tensors, its.tensors, strict=True) if comparable else ()
     equal = [equal_bits(mine, theirs.t() if transposed else theirs) for mine, theirs in pairs]
@@ -109,7 +117,7 @@ def _equal(parts: PlainTensors, its: PlainTensors, *, transposed: bool) -> bool 
 
 
 def _rounded(parts: PlainTensors, its: PlainTensors, *, transposed: bool) -> str | None:
-    """That a cast alone makes two tensors of different dtypes differ; None where more does, or it cannot be told."""
+    """Return the reason if only a cast makes two tensors differ, else None."""
     if len(parts.tensors) != 1 or len(its.tensors) != 1 or not (parts.layout == its.layout == ()):
         return None
     (mine,), (theirs,) = parts.tensors, its.tensors
@@ -123,19 +131,19 @@ def _rounded(parts: PlainTensors, its: PlainTensors, *, transposed: bool) -> str
 
 
 def _but(one: torch.Tensor, other: torch.Tensor) -> str | None:
-    """What is to be said of equal tensors: that not all was compared, or that they are not in one place."""
+    """Return a caveat on equal tensors: only shards were compared, or the devices differ."""
     if _in_part(one):
         return "only the shards of this process were compared"
     return None if one.device == other.device else f"the devices are {one.device} and {other.device}"
 
 
 def _in_part(tensor: torch.Tensor) -> bool:
-    """Whether other processes hold elements that this one does not."""
+    """Return whether other processes hold elements that this one does not."""
     return is_sharded(tensor) and parts_of(tensor).tensors[0].numel() < tensor.numel()
 
 
 def _foreign(tensor: torch.Tensor) -> str | None:
-    """Why a tensor is none whose elements are its values."""
+    """Return why a tensor's elements are not its values, or None."""
     if is_lazy(tensor):
         return "a lazy parameter has neither shape nor values before the first forward pass"
     kind = type(tensor).__name__
@@ -145,7 +153,7 @@ def _foreign(tensor: torch.Tensor) -> str | None:
 
 
 def _absent(parts: PlainTensors) -> str | None:
-    """Why there are no values to read."""
+    """Return why there are no values to read, or None."""
     for part in parts.tensors:
         if why := getattr(part, "why_absent", None):
             return str(why)
@@ -163,7 +171,7 @@ def _absent(parts: PlainTensors) -> str | None:
 def _alike(layout: object, other: object) -> bool:
     try:
         return bool(layout == other)
-    except (RuntimeError, ValueError):  # it holds tensors, of which no one truth can be told
+    except (RuntimeError, ValueError):  # a layout with tensors has no single truth value
         return False
 
 
@@ -177,12 +185,12 @@ def _described(tensor: torch.Tensor) -> str:
 
 
 def equal_bits(one: torch.Tensor, other: torch.Tensor) -> bool | None:
-    """Whether two plain tensors hold the same bits, None where torch cannot tell."""
+    """Return whether two plain tensors hold the same bits; None if torch cannot compare them."""
     import torch
 
-    # By bits, not by ==: a NaN equals itself, and 0.0 is not -0.0.
+    # Compare bits, not values: a NaN equals itself, and 0.0 differs from -0.0.
     bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(one.element_size())
-    if one.is_quantized or other.is_quantized:  # their bits mean nothing without their scales, which torch compares too
+    if one.is_quantized or other.is_quantized:  # torch.equal also compares the scales
         bits = None
     try:
         mine, its = one.detach(), other.detach().to(one.device)

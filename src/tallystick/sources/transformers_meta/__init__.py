@@ -1,1 +1,1 @@
-"""Model types that are not native, built by transformers on the meta device in a process of their own."""
+"""Build non-native model types with transformers on the meta device, in a subprocess."""

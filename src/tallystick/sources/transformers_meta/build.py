@@ -1,4 +1,4 @@
-"""What transformers builds from a config, on the meta device: shapes, no memory. Runs in the process of `process`, sealed off."""
+"""Build a config's model with transformers on the meta device, inside the subprocess."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from tallystick.sources.torch_module.named_parameters import everything_in
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-# Each is many Python objects, even on the meta device: a thousand layers take seconds.
+# A layer is many Python objects, even on the meta device: a thousand layers take seconds.
 MOST_LAYERS = 1_000
-LONGEST_LIST = 10_000  # items; labels and layers are listed, some hundreds of them
+LONGEST_LIST = 10_000  # items; real configs list some hundreds of labels or layers
 
-# Keys of a config that lead to code or to files elsewhere, and change no tensor. transformers reads them in each part.
+# Keys of a config that point to code or files elsewhere and change no tensor. transformers reads
+# them in each nested config.
 _LEADING_ELSEWHERE = frozenset(
     {
         "auto_map",
@@ -34,12 +35,17 @@ _LEADING_ELSEWHERE = frozenset(
         "code_revision",
     }
 )
-# Names of kernels, which may be those of a repository that holds their code.
+# Keys that name kernels, which may be code in a repository.
 _KERNELS = ("attn_implementation", "experts_implementation", "use_kernels")
 
 
 def knows(model_type: str, name: str | None = None) -> bool:
-    """Whether transformers knows a model type, and has a class of that name for its configs."""
+    """Return whether transformers knows a model type and, if given, has that class for its configs.
+
+    Args:
+        model_type: the model type.
+        name: the name of a class.
+    """
     import transformers
 
     known = model_type in transformers.CONFIG_MAPPING
@@ -47,7 +53,7 @@ def knows(model_type: str, name: str | None = None) -> bool:
 
 
 def _takes(name: str, config: type) -> Any:
-    """The class of transformers with that name, where it is one that takes such a config; else None."""
+    """Return transformers' class of that name if it accepts such a config, else None."""
     import transformers
 
     kind = getattr(transformers, name, None)
@@ -66,10 +72,13 @@ def build(
     language: bool,
     most: int,
 ) -> dict[str, Any]:
-    """What `fallback.Built` holds, as JSON. Its arguments are those of `built_by_transformers`.
+    """Build a model and return the fields of `fallback.Built` as JSON.
+
+    The arguments are those of `built_by_transformers`; `most` limits modules and parameters.
 
     Raises:
-        BadInput: where transformers cannot build it, or it has more than `most` modules and parameters.
+        BadInput: if transformers cannot build the model, or it has more than `most` modules and
+            parameters.
     """
     import transformers
 
@@ -116,14 +125,14 @@ def _model(
         return model
     except (BadInput, MemoryError):
         raise
-    except Exception as error:  # whatever a config makes transformers raise is the config's fault, said in one line
+    except Exception as error:  # any error is the config's fault; report it in one line
         if type(error).__name__ == "OfflineModeIsEnabled":
             raise BadInput(f"{source}: {_needs_hub(values)}", code="unsupported") from error
         raise BadInput(f"{source}: transformers cannot build it: {_one_line(error)}", code="unsupported") from error
 
 
 def bring() -> None:
-    """Import what PyTorch writes to a file and runs as it is imported, which sealed code may not; some load it late."""
+    """Import the parts of torch that write files when imported, which sealed code may not do."""
     import torch
 
     if torch.distributed.is_available():
@@ -131,7 +140,10 @@ def bring() -> None:
 
 
 def leave_uninitialised() -> None:
-    """Let no tensor of this process be given its first values: on the meta device there are none, and it takes a third of a build."""
+    """Disable weight initialisation in this process.
+
+    On the meta device it does nothing, and takes a third of a build.
+    """
     from torch.nn import init
 
     for name in ("kaiming_uniform_", "normal_", "ones_", "trunc_normal_", "uniform_", "xavier_uniform_", "zeros_"):
@@ -139,19 +151,19 @@ def leave_uninitialised() -> None:
 
 
 def without_leads(value: Any) -> Any:
-    """A config's values without the keys that lead to code or files elsewhere, in it and in each of its parts."""
+    """Return a config without keys that point to code or files elsewhere, at any depth."""
     if isinstance(value, Mapping):
         return {key: without_leads(inner) for key, inner in value.items() if not _leads(key)}
     return [without_leads(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _leads(key: Any) -> bool:
-    last = str(key).rpartition(".")[2]  # of a part's key set from outside
+    last = str(key).rpartition(".")[2]  # the key without the names of nested configs
     return last in _LEADING_ELSEWHERE or last.strip("_").startswith(_KERNELS)
 
 
 def _needs_hub(values: Mapping[str, Any]) -> str:
-    """Why a config cannot be built without the hub, by its key that names a repository."""
+    """Return why a config cannot be built offline, with the key that names a repository."""
     named = next(
         ((key, value) for key, value in _flat(values) if key.endswith("backbone") and isinstance(value, str)), None
     )
@@ -169,7 +181,7 @@ def _flat(values: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, An
 
 
 def _refuse_too_many(values: Mapping[str, Any], source: str, within: str = "") -> None:
-    """A config that asks for so many layers, at its top or in a part of it, that building them takes hours."""
+    """Raise `BadInput` for a config with too many layers, at its top or in a nested config."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             _refuse_too_many(value, source, f"{within}{key}.")
@@ -193,7 +205,10 @@ def _config(model_type: str, values: Mapping[str, Any]) -> PreTrainedConfig:
 
 
 def _known(model_type: str, values: Mapping[str, Any]) -> PreTrainedConfig:
-    """A config with the keys and parts that these values have; of the type alone, where only overrides mend them."""
+    """Return a config with the keys of these values.
+
+    If the values are invalid without overrides, return the type's default config.
+    """
     try:
         return _config(model_type, values)
     except Exception:  # as above: whatever transformers raises
@@ -203,9 +218,9 @@ def _known(model_type: str, values: Mapping[str, Any]) -> PreTrainedConfig:
 def _with_overrides(
     known: PreTrainedConfig, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str, within: str = ""
 ) -> dict[str, Any]:
-    """Values with others set over them: those of parts stand under dotted names, or in objects, and are set in the part.
+    """Return values with overrides set; dotted names and objects set keys of nested configs.
 
-    A key that transformers does not know it would keep, and read nowhere: it is refused.
+    Raise `BadInput` for an unknown key, which transformers would keep and never read.
     """
     dotted = {key: value for key, value in values.items() if "." in str(key) and _part(known, key.partition(".")[0])}
     out = {key: value for key, value in values.items() if key not in dotted}
@@ -227,7 +242,7 @@ def _with_overrides(
 
 
 def _part(known: PreTrainedConfig, name: str) -> PreTrainedConfig | None:
-    """The config that another has under a key; None where it has none."""
+    """Return the nested config under a key, or None."""
     import transformers
 
     part = getattr(known, name, None)
@@ -235,7 +250,7 @@ def _part(known: PreTrainedConfig, name: str) -> PreTrainedConfig | None:
 
 
 def _names(known: PreTrainedConfig, within: str) -> Iterator[str]:
-    """The keys of a config, and under dotted names those of its parts."""
+    """Yield the keys of a config, with dotted names for nested configs."""
     for name in known.to_dict():
         yield within + name
         if part := _part(known, name):
@@ -243,7 +258,7 @@ def _names(known: PreTrainedConfig, within: str) -> Iterator[str]:
 
 
 def _beyond_its_type(part: PreTrainedConfig) -> dict[str, Any]:
-    """What a part that a config does not state holds other than its type's defaults, as a config would state it."""
+    """Return a nested config's values that differ from its type's defaults."""
     usual = type(part)().to_dict()
     own = {key: value for key, value in part.to_dict().items() if key not in usual or value != usual[key]}
     return {"model_type": part.model_type, **own}
@@ -251,7 +266,7 @@ def _beyond_its_type(part: PreTrainedConfig) -> dict[str, Any]:
 
 @contextmanager
 def _not_without_end(source: str, most: int) -> Iterator[None]:
-    """Refuse a config of which so much is built, whatever key asks for it, that it would take minutes."""
+    """Abort construction after `most` modules and parameters, with `BadInput`."""
     from torch.nn.modules import module
 
     built = 0
@@ -274,7 +289,7 @@ def _not_without_end(source: str, most: int) -> Iterator[None]:
 
 
 def _with_floats(value: Any) -> Any:
-    """A config's values, with the infinities that transformers writes as ``{"__float__": "Infinity"}``."""
+    """Convert ``{"__float__": "Infinity"}``, as transformers writes infinities, to floats."""
     if isinstance(value, Mapping):
         if value.keys() == {"__float__"}:
             return float(value["__float__"])
@@ -283,10 +298,13 @@ def _with_floats(value: Any) -> Any:
 
 
 def _maker(config: Any, classes: Sequence[str]) -> Callable[[Any], PreTrainedModel]:
-    """What builds a model of a config, imported: what PyTorch before 2.9 computes for an import, the meta device forbids."""
+    """Return the function that builds a config's model, with its module imported.
+
+    PyTorch before 2.9 computes something on import that the meta device forbids.
+    """
     for name in classes:
         if kind := _takes(name, type(config)):
-            make: Callable[[Any], PreTrainedModel] = kind._from_config  # as its families do, in the dtype that it says
+            make: Callable[[Any], PreTrainedModel] = kind._from_config  # in the config's dtype, as the Auto classes do
             return make
     family = _family(config)
     family._model_mapping.get(type(config), None)
@@ -294,7 +312,7 @@ def _maker(config: Any, classes: Sequence[str]) -> Callable[[Any], PreTrainedMod
 
 
 def _family(config: Any) -> Any:
-    """The first of transformers' families that builds this config: causal language models before all others."""
+    """Return the first Auto class that builds this config; causal language models come first."""
     import transformers
 
     for auto in (
@@ -311,7 +329,10 @@ def _family(config: Any) -> Any:
 
 
 def _takes_part(kind: Any, config: Any) -> bool:
-    """Whether a class takes a part of the config other than its text, as MusicGen's decoder does: no family hands that on."""
+    """Return whether a class takes a nested config other than the text config.
+
+    MusicGen's decoder does. The Auto classes do not pass on nested configs.
+    """
     parts = {name: part for name, part in config.sub_configs.items() if name != "text_config"}
     return getattr(kind, "config_class", None) in parts.values()
 
@@ -322,17 +343,20 @@ def _one_line(error: Exception) -> str:
 
 
 def _loaded_names(model: PreTrainedModel, names: Mapping[str, str]) -> dict[str, str]:
-    """The name in the model under which the loader looks for each stored tensor, given what each is called unpacked."""
+    """Return the model's name for each stored tensor, as the loader finds it.
+
+    `names` maps each stored name to its unpacked name.
+    """
     expected = model.state_dict().keys()
     prefix = f"{model.base_model_prefix}."
 
     def fitted(name: str) -> str:
-        """The name with the prefix of the base model put or taken away, as a loader does."""
+        """Return the name with the base model's prefix added or removed, as a loader does."""
         return next((one for one in (name, prefix + name, name.removeprefix(prefix)) if one in expected), name)
 
     converted = _conversion(model)
     loaded = {}
-    for name in sorted(names, key=by_number):  # some conversions are set off by a name that comes before
+    for name in sorted(names, key=by_number):  # some conversions depend on an earlier name
         plain = names[name]
         new = fitted(converted(plain))
         loaded[name] = new if new in expected else fitted(plain)
@@ -340,7 +364,7 @@ def _loaded_names(model: PreTrainedModel, names: Mapping[str, str]) -> dict[str,
 
 
 def _conversion(model: PreTrainedModel) -> Callable[[str], str]:
-    """The renaming of old names to those of today, where this transformers has one that can be asked."""
+    """Return the function that renames old tensor names, if this transformers version has one."""
     try:
         from transformers.conversion_mapping import get_model_conversion_mapping
         from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
@@ -354,7 +378,7 @@ def _conversion(model: PreTrainedModel) -> Callable[[str], str]:
 
 
 def _as_json(value: Any) -> Any:
-    """A value that JSON can hold: what it cannot is written as text, as a config's dtype is."""
+    """Convert a value to JSON; write other types, such as a dtype, as text."""
     if isinstance(value, Mapping):
         return {str(key): _as_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set):

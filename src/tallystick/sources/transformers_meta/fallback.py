@@ -1,4 +1,4 @@
-"""A model type that is not known natively: built by transformers, in a process of its own, on the meta device."""
+"""Count a model type that is not native: transformers builds it on the meta device."""
 
 from __future__ import annotations
 
@@ -21,26 +21,36 @@ from tallystick.sources.torch_module.module import ledger_of_facts
 from tallystick.sources.transformers_meta.process import ask
 from tallystick.versions import OLDEST, is_too_old, require
 
-# Of modules and parameters: 2,048 experts in each of 15 layers are some 215,000.
+# Limit on modules and parameters: 2,048 experts in each of 15 layers are some 215,000.
 MOST_BUILT = 250_000
 
 
 class Built(NamedTuple):
-    """What transformers built from a config."""
+    """The model that transformers built from a config."""
 
     facts: ModuleFacts
     version: str  # of transformers
-    config: Mapping[str, Any]  # of the model, with each key that transformers adds
-    loaded: Mapping[str, str]  # the name in the model of each stored tensor
-    language: frozenset[str] | None  # the names of the language part, where it was asked for
+    config: Mapping[str, Any]  # the model's config, with the keys that transformers adds
+    loaded: Mapping[str, str]  # stored name -> the model's name
+    language: frozenset[str] | None  # the names of the language part, if requested
 
 
 def ledger_by_transformers(
     model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
 ) -> Ledger:
-    """The ledger of what transformers builds from a config: of the class that it names, where its type has that one.
+    """Return the ledger of the model that transformers builds from a config.
 
-    Needs the extra ``hf``; runs no remote code.
+    The class is the one that the config names, if its type has that class. This needs the extra
+    ``hf`` and runs no remote code.
+
+    Args:
+        model_type: the config's model type.
+        values: the config.
+        overrides: keys to set over the config.
+        source: the user's name for the config, for messages.
+
+    Raises:
+        BadInput: if transformers is not installed, does not know the type, or cannot build it.
     """
     classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes)
@@ -61,7 +71,17 @@ def ledger_by_transformers(
 def language_by_transformers(
     model_type: str, values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str
 ) -> Ledger:
-    """The ledger of the language part alone of what transformers builds from a config."""
+    """Return the ledger of only the language part of the model that transformers builds.
+
+    Args:
+        model_type: the config's model type.
+        values: the config.
+        overrides: keys to set over the config.
+        source: the user's name for the config, for messages.
+
+    Raises:
+        BadInput: if transformers cannot build the model, or it has no separate language part.
+    """
     classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes, language=True)
     entries = tuple(entry for entry in ledger_of_facts(built.facts).rolled if entry.name in (built.language or ()))
@@ -70,18 +90,26 @@ def language_by_transformers(
 
 
 def with_dtype(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A config that says at its top the dtype that only a part of it states: transformers builds in that of the top."""
+    """Return a config with the dtype of a nested config at its top.
+
+    transformers builds in the top dtype.
+    """
     found = dtype_in(values)
     return {**values, "dtype": found} if found and not (values.get("dtype") or values.get("torch_dtype")) else values
 
 
 def is_known(model_type: object) -> bool:
-    """Whether transformers is there, and knows a model type."""
+    """Return whether transformers is installed and knows a model type."""
     return isinstance(model_type, str) and _can_build() and bool(_ask("knows", model_type=model_type))
 
 
 def has_class(model_type: str, name: str) -> bool:
-    """Whether transformers is there, and has such a class for configs of a type."""
+    """Return whether transformers is installed and has this class for a type's configs.
+
+    Args:
+        model_type: the model type.
+        name: the name of the class.
+    """
     return _can_build() and bool(_ask("knows", model_type=model_type, name=name))
 
 
@@ -95,19 +123,22 @@ def built_by_transformers(
     stored: Mapping[str, str] | None = None,
     language: bool = False,
 ) -> Built:
-    """The model of a config, without weights: of the first of `classes` that takes such a config, or a language model.
+    """Build a config's model without weights.
+
+    The class is the first of `classes` that accepts such a config, or else a language model's.
 
     Args:
-        model_type: that of the config.
+        model_type: the config's model type.
         values: the config.
-        overrides: keys to set over it.
-        source: what the user named, for messages.
+        overrides: keys to set over the config.
+        source: the user's name for the config, for messages.
         classes: names of transformers' classes.
-        stored: tensors of a checkpoint, each with what it is called unpacked: `loaded` says what the model calls them.
-        language: whether the names of its language part are wanted.
+        stored: a checkpoint's tensor names, each with its unpacked name; `loaded` maps them to the
+            model's.
+        language: whether to return the names of the language part.
 
     Raises:
-        BadInput: where transformers is not there, does not know the type, or cannot build it.
+        BadInput: if transformers is not installed, does not know the type, or cannot build it.
     """
     if not _is_there():
         raise BadInput(
@@ -135,7 +166,10 @@ def built_by_transformers(
 
 
 def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
-    """The answer of `build`: in the process that builds, but for a type that the user's own code added to transformers here."""
+    """Call a function of `build` in the subprocess.
+
+    A type that the user's code registered with transformers is built in this process, sealed.
+    """
     auto = sys.modules.get("transformers.models.auto.configuration_auto")
     if auto is None or model_type not in getattr(auto.CONFIG_MAPPING, "_extra_content", ()):
         return ask(question, model_type=model_type, **arguments)
@@ -164,5 +198,5 @@ def _can_build() -> bool:
 def _is_there() -> bool:
     try:
         return all(map(find_spec, ("torch", "transformers")))
-    except ValueError:  # a module in its place that has no spec
+    except ValueError:  # a module without a spec
         return False

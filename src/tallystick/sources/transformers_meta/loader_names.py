@@ -1,4 +1,4 @@
-"""What transformers makes of a checkpoint whose type is not native: its loader's names for the stored tensors, and its ties."""
+"""Map stored tensors to transformers' names and ties for types that are not native."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tallystick.sources.transformers_meta.fallback import built_by_transformers
 def told_by_transformers(
     stored: Iterable[Entry], config: Mapping[str, Any], values: Values, *, source: str, language: bool = False
 ) -> ConfigMatch:
-    """Stored entries beside the model that transformers builds from the config on the meta device.
+    """Match stored entries with the model that transformers builds from the config.
 
     Args:
         stored: the entries of the checkpoint.
-        config: the config beside it.
-        values: compares stored tensors, where only that tells whether a loader ties them.
-        source: what the user named, for messages.
-        language: whether only what is of the model's language part is laid beside it.
+        config: the config next to it.
+        values: compares stored tensors, if a tie depends on their values.
+        source: the user's name for the checkpoint, for messages.
+        language: whether to match only the model's language part.
 
     Raises:
-        BadInput: when transformers is not installed, does not know the type, or cannot build it.
+        BadInput: if transformers is not installed, does not know the type, or cannot build it.
     """
     model_type = model_type_of(config, source)
     singles = [single for entry in stored for single in entry.unrolled()]
@@ -53,7 +53,7 @@ def told_by_transformers(
     stored_as: dict[str, str] = {}
     for single in singles:
         stored_as.setdefault(loaded_as[single.name], single.name)
-    # What the model holds, under the names of the file.
+    # The model's entries under the stored names.
     built = {
         entry.name: entry._replace(
             name=stored_as.get(entry.name, entry.name), storage=stored_as.get(entry.storage, entry.storage)
@@ -63,7 +63,7 @@ def told_by_transformers(
     found = Match(
         pairs=[(single, built.get(loaded_as[single.name])) for single in singles],
         missing=[entry.name for name, entry in built.items() if name not in stored_as and not entry.buffer],
-        misshaped=[],  # a loader splits and joins what it renames: shapes tell nothing
+        misshaped=[],  # a loader splits and joins renamed tensors, so shapes cannot be compared
         prefix=("", ""),
         elsewhere={},
     )
@@ -74,9 +74,9 @@ def told_by_transformers(
 
 
 def _denies_tie(config: Mapping[str, Any]) -> bool:
-    """Whether a config leaves the head untied, in so many words or by a part for text that does not tie it.
+    """Return whether a config leaves the head untied, by its flag or its text config's.
 
-    Some types are tied by transformers all the same: T5 always, some of images and text by their default.
+    transformers ties some types anyway: T5 always, some multimodal types by default.
     """
     parts = [config[part] for part in TEXT_PARTS if isinstance(config.get(part), dict)]
     flags = [config.get(TIE), *(bool(part.get(TIE)) for part in parts)]
@@ -84,7 +84,7 @@ def _denies_tie(config: Mapping[str, Any]) -> bool:
 
 
 def _untied_where_it_differs(described: Ledger, stored: Container[str], values: Values) -> Ledger:
-    """A loader ties a head that is stored beside its embedding only if the two are equal."""
+    """Untie stored heads whose values differ from the embedding's, as a loader does."""
     apart = set()
     for tie in described.ties:
         first, *others = [name for name in tie.names if name in stored] or tie.names

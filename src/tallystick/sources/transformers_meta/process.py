@@ -1,8 +1,8 @@
-"""The process in which transformers builds: sealed off, with limits of time and memory, started when it is first asked.
+"""Run transformers' builds in a sealed subprocess with time and memory limits.
 
-A config may come from anywhere, and transformers trusts it: it asks on the terminal whether to run a stranger's code, asks
-the hub for what a key names, and builds as much as a key says. Here is no terminal and no network, and a build without
-end is ended with the process.
+A config may come from anywhere, and transformers trusts it. It asks on the terminal whether to run
+remote code, asks the hub for files that a key names, and builds any size. The subprocess has no
+terminal and no network, and an endless build is killed with it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tallystick.isolation.limits import limit_cpu, limit_memory, no_core_dump
 from tallystick.isolation.pipes import receive, send, take_over
 from tallystick.isolation.sealed import Refused, current_folder, seal
 
-SECONDS = 10  # of CPU for one model; the largest that was published takes some six
-WAIT = 120  # seconds, where the machine does much else
-IDLE = 120  # seconds without a question, after which it ends: nobody needs its memory
-MEMORY = 1_000_000_000  # bytes in all; importing transformers takes 400 million
+SECONDS = 10  # CPU time for one model; the largest published one takes some six
+WAIT = 120  # seconds of wall time for one model, on a busy machine
+IDLE = 120  # seconds without a question before the process ends, to free its memory
+MEMORY = 1_000_000_000  # bytes in total; importing transformers takes 400 million
 
-# Nobody is there to answer: neither the hub nor a registry of kernels.
+# The subprocess reaches neither the hub nor a registry of kernels.
 _OFFLINE = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -40,20 +40,21 @@ _OFFLINE = {
     "USE_HUB_KERNELS": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-# Where libraries write what they keep for another time; this process may write nowhere else.
+# Cache folders of libraries; the subprocess may write nowhere else.
 _FOLDERS = ("TMPDIR", "HF_HOME", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 _SECRETS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 
 
 def ask(question: str, **arguments: Any) -> Any:
-    """What a function of `build` answers, in the process that builds.
+    """Call a function of `build` in the subprocess and return its result.
 
     Args:
-        question: its name, ``knows`` or ``build``.
-        arguments: its arguments, as JSON could hold them.
+        question: the function's name, ``knows`` or ``build``.
+        arguments: its keyword arguments, as JSON could hold them.
 
     Raises:
-        BadInput: as the function does, or where it takes too much time or memory, or would reach out.
+        BadInput: if the function raises it, exceeds the time or memory limit, or tries to reach
+            out.
     """
     source = arguments.get("source", "transformers")
     try:
@@ -72,10 +73,10 @@ def ask(question: str, **arguments: Any) -> Any:
 
 
 def _plain(value: object) -> Any:
-    """What JSON writes for a value of Python's that a dictionary may hold."""
-    if callable(item := getattr(value, "item", None)):  # a number of NumPy's
+    """Convert a Python value to JSON: NumPy numbers and torch dtypes."""
+    if callable(item := getattr(value, "item", None)):  # a NumPy number
         return item()
-    if type(value).__module__ == "torch":  # a dtype
+    if type(value).__module__ == "torch":  # a torch dtype
         return str(value).removeprefix("torch.")
     raise BadInput(f"{shown(value)} is no value that a config.json can hold", code="bad-value")
 
@@ -84,10 +85,10 @@ def _plain(value: object) -> Any:
 
 
 class _Builder:
-    """One process, which answers one question after another."""
+    """One subprocess that answers questions one after another."""
 
     def __init__(self) -> None:
-        self.owner = os.getpid()  # after a fork the pipes are those of two processes
+        self.owner = os.getpid()  # a fork would share the pipes between two processes
         self._folder = mkdtemp(prefix="tallystick-")
         kept = {name: value for name, value in os.environ.items() if name not in _SECRETS}
         code = f"import sys; sys.path += {_roots()!r}; from tallystick.sources.transformers_meta.process import main; main()"
@@ -102,7 +103,7 @@ class _Builder:
         self._asked = time.monotonic()
 
     def ask(self, message: Any) -> dict[str, Any]:
-        """Its reply, or why there is none."""
+        """Return the reply to a message, or the reason that there is none."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
         timer = threading.Timer(WAIT, self._end_late)
@@ -112,7 +113,7 @@ class _Builder:
             reply = receive(process.stdout)
         except BrokenPipeError:
             reply = None
-        except BaseException:  # a reply half read would be taken for that to the next question
+        except BaseException:  # a half-read reply would be taken for the next one
             self.end()
             raise
         finally:
@@ -128,11 +129,11 @@ class _Builder:
 
     @property
     def ended(self) -> bool:
-        """Whether it can be asked no more, or is about to end."""
+        """Whether the process has ended, or is about to end."""
         return self._process.poll() is not None or time.monotonic() - self._asked > IDLE / 2
 
     def end(self) -> None:
-        """End the process, and take away its folder."""
+        """Kill the process and remove its folder."""
         self._process.kill()
         self._process.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -153,7 +154,7 @@ _builders: list[_Builder] = []
 
 
 def _running() -> _Builder:
-    """The process of before where it still runs, or a new one."""
+    """Return the running subprocess, or start a new one."""
     if _builders and _builders[-1].owner != os.getpid():
         _builders.clear()
     if _builders and _builders[-1].ended:
@@ -171,7 +172,10 @@ def _end() -> None:
 
 
 def _roots() -> list[str]:
-    """Where this package and what it needs were found; the current folder is no such place, whatever lies there."""
+    """Return the folders that hold this package, torch and transformers.
+
+    The current folder is never among them.
+    """
     origins = [getattr(find_spec(name), "origin", None) for name in ("tallystick", "torch", "transformers")]
     folders = dict.fromkeys(str(Path(origin).parents[1]) for origin in origins if origin)
     return [folder for folder in folders if folder != current_folder()]
@@ -181,27 +185,27 @@ def _roots() -> list[str]:
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer questions until the other process is gone or silent."""
     requests, replies = take_over()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks is interrupted, and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process is interrupted, and ends this one
     no_core_dump()
     limit_memory(MEMORY)
-    with suppress(ImportError):  # the first question gets it as its answer
-        import transformers  # noqa: F401 - its seconds are none of a model's
+    with suppress(ImportError):  # the first question's reply reports it
+        import transformers  # noqa: F401 - the import's time does not count for a model
 
         from tallystick.sources.transformers_meta.build import bring, leave_uninitialised
 
         bring()
         leave_uninitialised()
-    seal()  # now that what is installed is found
+    seal()  # after the imports
     while (message := _next(requests)) is not None:
         limit_cpu(SECONDS)
         send(_reply(**json.loads(message)), replies)
 
 
 def _next(requests: BinaryIO) -> bytes | None:
-    """The next question. Where none comes for long this process ends."""
-    alarm = getattr(signal, "alarm", lambda _: None)  # not on every system
+    """Return the next question; end this process if none comes for a long time."""
+    alarm = getattr(signal, "alarm", lambda _: None)  # missing on some systems
     alarm(IDLE)
     try:
         return receive(requests)
@@ -229,4 +233,4 @@ def _reply(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
         code, why = "missing-package", f"transformers cannot be loaded: {' '.join(str(error).split())[:200]}"
     except Exception:
         return {"bug": traceback.format_exc()}
-    return {"error": why, "code": code, "last": True}  # modules may be half imported
+    return {"error": why, "code": code, "last": True}  # modules may be partly imported
