@@ -14,6 +14,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 import tallystick
 from repository import ROOT
 from tallystick.cli.main import main
+from tallystick.sources.checkpoint import values
 from tied_checkpoints import EMBEDDING, HEAD, codes, llama, rewrite, saved
 
 
@@ -191,6 +192,16 @@ def test_the_flag_of_a_type_that_is_not_native(tmp_path, values):
     assert codes(tallystick.ties(tmp_path)) == ["duplicate-in-file"]
     rewrite(tmp_path, lambda tensors: tensors.pop(HEAD))
     assert tallystick.ties(tmp_path).problems == ()
+
+
+def test_a_matrix_that_begins_as_no_other_is_not_read_whole(tmp_path, monkeypatch):
+    read = []
+    blocks = values._blocks
+    monkeypatch.setattr(values, "_blocks", lambda stored, size: read.append(size) or blocks(stored, size))
+    tensors = {name: torch.arange(8192.0).reshape(64, 128) * step for step, name in enumerate("abc", 1)}
+    save_file(tensors, tmp_path / "model.safetensors")
+    assert not list(tallystick.count(tmp_path).evidence.values.duplicates())
+    assert read == [values.SAMPLE] * 3
 
 
 def test_duplicates_that_nobody_meant_are_found(tmp_path):

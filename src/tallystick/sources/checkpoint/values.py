@@ -95,8 +95,10 @@ class StoredValues:
         for names in alike.values():
             if len(names) == 2:
                 groups = [names] if self.compare(*names).relation == "copied" else []
-            else:
+            elif len(names) > 2:
                 groups = [group for group in self._by_digest(names) if len(group) > 1]
+            else:  # no other begins as it does
+                continue
             yield from map(tuple, groups)
         yield from self.pairs
 
