@@ -100,8 +100,7 @@ def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **override
         source: as for `count`, or a `Ledger`. With `vary`, a factory or
             ``"package.module:factory"``.
         vary: values of some of the factory's arguments. The formula is then derived from models
-            built at these values:
-            ``{"n_embd": (64, 256, 32), "n_layer": "1:4", "n_head": [1, 2, 4], "bias": [True, False]}``.
+            built at these: ``{"n_embd": (64, 256, 32), "n_layer": "1:4", "bias": [True, False]}``.
             A tuple is a range from its first to its second number, in steps of the third. A list
             holds values.
         **overrides: as for `count`.
@@ -145,7 +144,7 @@ def memory(source: Any, /, *, device: Any = None, **options: Any) -> Memory:
     """Return the memory needed for inference or training, line by line.
 
     Args:
-        source: as for `count`, or a `Ledger`. To override config keys, pass the `Ledger` of `count`.
+        source: as for `count`, or a `Ledger`. To override config keys, pass what `count` returns.
         device: the device that must hold it: a name such as ``"h100"``, bytes such as ``"24GB"``,
             ``"auto"``, or a mapping of figures (see `tallystick.answers.devices.device_of`).
         **options: ``mode``, ``dtype``, ``batch``, ``sequence``, ``kv_dtype``, ``optimizer``,
@@ -182,7 +181,7 @@ def compute(
     """Return the FLOPs of a model's matrix products by part, and the time that they take.
 
     Args:
-        source: as for `count`, or a `Ledger`. To override config keys, pass the `Ledger` of `count`.
+        source: as for `count`, or a `Ledger`. To override config keys, pass what `count` returns.
         batch: sequences in a batch.
         sequence: tokens in a sequence; by default the number of learned positions, or 4,096.
         device: the device that computes, as for `memory`.
@@ -258,9 +257,9 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
     Args:
         text: the derivation itself, or the path of its file: a ``Path``, or a string without an
             equation.
-        against: the model that it describes, as for `count`, or a `Ledger`. None uses the model whose
-            config the text states; of several, the one nearest to its total. Without any, only the
-            arithmetic is checked.
+        against: the model that it describes, as for `count`, or a `Ledger`. None uses the model
+            whose config the text states; of several, the one nearest to its total. If the text
+            states none, only the arithmetic is checked.
         **overrides: config keys that override those of `against`.
 
     Raises:

@@ -64,9 +64,10 @@ class _NotComparedError(BadInput):
 def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement:
     """Check whether a function of a model's sizes gives its number of parameters.
 
-    The function is called with the sizes that its arguments name. Sizes are drawn, the same each time,
-    and the result is compared with `tallystick.count`. Optional sizes that it does not name, such as
-    ``d_ff``, have their defaults. It may return an integer or a whole number of another type.
+    The function is called with the sizes that its arguments name. Sizes are drawn, the same each
+    time, and the result is compared with `tallystick.count`. Optional sizes that it does not name,
+    such as ``d_ff``, have their defaults. It may return an integer or a whole number of another
+    type.
 
     Args:
         model: one of `tallystick.models.teaching`, such as ``"transformer-lm"``.

@@ -136,7 +136,7 @@ class Config:
         return self._values.get(name, key)
 
     def refuse(self, why: str, *, code: Code = "bad-value") -> BadInput:
-        """Return the error for contradictory values; `why` begins with a key. The caller raises it."""
+        """Return, without raising it, the error for bad values; `why` begins with a key."""
         return BadInput(f"{self._where}: {self._within}{why}", code=code)
 
     def refuse_own_sizes(self, but: Container[str] = ()) -> None:
