@@ -107,7 +107,7 @@ def _are_tensors(parts: dict[str, Any]) -> bool:
 
 
 def _nested(arguments: tuple[Any, ...]) -> Wrapped:
-    """Interpret ``_rebuild_nested_tensor(values, sizes, strides, offsets)``: concatenated values."""
+    """Interpret ``_rebuild_nested_tensor(values, sizes, strides, offsets)``; values are joined."""
     parts = dict(zip(("values", "sizes", "strides", "offsets"), as_many(arguments, 4), strict=True))
     if not _are_tensors(parts):
         raise BadInput("its pickle makes a nested tensor of what are no tensors", code="malformed")
@@ -180,7 +180,7 @@ def _beside(name: str, fits: Callable[[tuple[Any, ...]], bool]) -> Make:
 
 
 def _is_device(given: tuple[Any, ...]) -> bool:
-    """Return whether ``torch.device`` accepts these: a type, and an index after a colon or apart."""
+    """Return whether ``torch.device`` accepts these: a type, with an index in it or apart."""
     word, dot, number = given[0].partition(":") if given and isinstance(given[0], str) else ("", "", "")
     apart = given[1:]
     numbered = not dot or (number.isdecimal() and number.isascii() and not apart)
