@@ -1,1 +1,1 @@
-"""Types that all rooms share: `Dim`, `Entry`, `Ledger`, configs, and modules of architectures."""
+"""Types that all rooms share: `Dim`, `Entry`, `Ledger`, `Config` and an architecture's modules."""

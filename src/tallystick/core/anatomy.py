@@ -1,4 +1,4 @@
-"""How parts of a model run: heads, windows, scans, experts and other facts not in the shapes."""
+"""How parts of a model run: heads, windows, scans, experts; facts that no shape shows."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ class Heads(NamedTuple):
     size: int  # elements of a query or key in one head
     values: int | None = None  # elements of a value in one head; None is `size`
     windows: Windows = EVERYTHING
-    latent: int | None = (
-        None  # elements of the compressed latent vector of a token, if keys and values are made from one
-    )
+    latent: int | None = None  # elements of a token's compressed latent vector, if keys and values are made of one
     rotary: int | None = None  # elements of a query and key that rotary embedding rotates; None is all
     capped: bool = False  # a tanh caps the scores
     sinks: bool = False  # one extra score for each query, which attends to no position
@@ -183,7 +181,7 @@ class Norm(NamedTuple):
 
     # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: scaled in float32
     # gemma: RMSNorm in float32, scaled by 1 + weight | bare: RMSNorm without a scale
-    # own: RMSNorm, all in the model's dtype | centred: LayerNorm written by hand
+    # own: RMSNorm, all in the model's dtype | centred: LayerNorm written out, not torch's kernel
     # layer32, centred32: the same, of a float32 copy
     kind: str
     width: int  # elements that share one mean

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tallystick.core.ledger import Ledger
 
 # From best to worst. An unknown pair may turn out to be copied or untied. So among several pairs,
-# one unknown pair makes their equality unknown, and one untied pair makes all of them untied.
+# one unknown pair leaves their equality unknown, and one untied pair decides that they differ.
 RELATIONS = ("tied", "aliased", "copied", "unknown", "untied")
 
 
@@ -64,7 +64,7 @@ class Fetched(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was read, and what it was compared with. Empty if only a config was read."""
+    """The comparison of a model with its config and its values. Empty for a config alone."""
 
     described: Ledger | None = None  # by the config that came with a checkpoint or a live module
     mismatches: Mapping[str, Sequence[str]] = field(default_factory=dict)  # kind of difference from the config -> names
@@ -77,9 +77,7 @@ class Evidence:
     stored: tuple[int, int] | None = None
     fetched: Fetched | None = None  # spent on remote files
     values: Values | None = field(default=None, compare=False)  # reads values if a relation depends on them
-    ask: Callable[[], Ledger] | None = field(
-        default=None, compare=False
-    )  # returns the ledger with facts that take seconds to learn
+    ask: Callable[[], Ledger] | None = field(default=None, compare=False)  # returns the ledger with slow facts too
 
     def __post_init__(self) -> None:
         mismatches = {kind: tuple(names) for kind, names in self.mismatches.items() if names}

@@ -25,7 +25,12 @@ G = TypeVar("G", bound=nn.Module)
 def read(model: nn.Model, *, dtype: str) -> tuple[list[Entry], ModelDescription]:
     """Return the tensors of a blueprint and the description of its layers, in one walk.
 
-    Entries are in printing order, stacks rolled up.
+    Args:
+        model: the blueprint.
+        dtype: dtype of all entries.
+
+    Returns:
+        The entries in printing order, stacks rolled up; and the description.
     """
     sites = list(walk(model))
     return _entries(model, sites, dtype), ModelDescription(
@@ -68,7 +73,7 @@ class Site(NamedTuple):
 
     @property
     def layers(self) -> Axis:
-        """Numbers of the layers that have it: those of the outermost stack."""
+        """Layer numbers of the outermost stack around the node."""
         return self.axes[0] if self.axes else Axis(0, 1)
 
     @property
@@ -231,8 +236,8 @@ def _runs(site: Site) -> Any:
 def _reading(node: nn.Attention, heads: Heads) -> anatomy.AttentionRun:
     """Find which projections of an attention read the token, by the formulas of their widths.
 
-    One of them, the output projection, reads the result of all heads. Of the others, those with the
-    same input width as the first read the token.
+    The output projection reads the result of all heads instead. Of the others, a projection reads
+    the token if its input width has the same formula as the first one's.
     """
     reads = [projection.runs.reads for _, projection in _outermost(walk(node), nn.Projection)]
     given = heads.queries * heads.value_size

@@ -1,4 +1,4 @@
-"""Modules that architectures are written with, named as in ``torch.nn``; nothing is allocated.
+"""Modules that architectures are written with, named as in ``torch.nn``, without any memory.
 
 >>> from tallystick.core import nodes as nn
 >>> block = nn.Module(ln_1=nn.LayerNorm(4), mlp=nn.MLP(c_fc=nn.Linear(4, 16)))

@@ -49,9 +49,7 @@ class Architecture(NamedTuple):
     aliases: Mapping[str, str]  # other names of those keys
     build: Callable[[Config], Model]
     running: Mapping[str, Any] = {}  # keys that change how the model runs, but no tensor
-    variants: Mapping[str, ModelVariant] | None = (
-        None  # class-name ending -> variant; None: the usual variants of a decoder
-    )
+    variants: Mapping[str, ModelVariant] | None = None  # by class-name ending; None: the usual ones of a decoder
     # Keys that hold nested configs. Their keys are in `keys` and `running` under dotted names.
     parts: Mapping[str, NestedConfig] = {}
 

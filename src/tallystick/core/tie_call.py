@@ -39,7 +39,7 @@ def is_packed_away(entry: Entry) -> bool:
 
 
 def packed_before(name: str) -> str:
-    """Return the advice for a pair of tensors, one of which is such a weight."""
+    """Return the advice for a pair of tensors if `name` is such a weight."""
     return f"{name} is packed and no Parameter: leave its module out of the quantisation to keep the tie"
 
 

@@ -70,7 +70,7 @@ class Web:
             self._opener.add_handler(handler)
 
     def piece(self, url: str, start: int, length: int, what: str) -> Piece:
-        """Return `length` bytes from `start` on; all of a small file if the host serves no ranges.
+        """Return a byte range of a file; the whole of a small file if the host serves no ranges.
 
         Args:
             url: address of the file.

@@ -7,7 +7,7 @@ from pathlib import Path
 from tallystick.errors import BadInput, quoted
 
 _ALWAYS = ["*.json", "merges.txt"]  # config, index, tokenizer
-_WEIGHTS = ["*.safetensors"], ["*.bin"]  # pickles only if there is no safetensors file
+_WEIGHTS = ["*.safetensors"], ["*.bin"]  # pickles only without a safetensors file
 
 
 def fetched(repository: str) -> Path:

@@ -15,7 +15,7 @@ from tallystick.files.remote import Location
 
 # Most bytes of a config or an index, written by a program; the largest real index is under 20 MB.
 LARGEST_JSON = 100_000_000
-LARGEST_TOML = 1_000_000  # bytes: a config written by hand
+LARGEST_TOML = 1_000_000  # bytes: a config that people write
 
 # Most bytes that Python takes for each list, object, string, member and comma of a JSON text.
 _COSTS = {"[": 88, "{": 80, '"': 32, ":": 120, ",": 44}

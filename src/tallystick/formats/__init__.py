@@ -57,9 +57,7 @@ SAFETENSORS = Format("safetensors", (".safetensors",))
 OTHERS = (
     Format("torch_save", (".bin", ".pt", ".pth", ".ckpt")),
     Format("openvino", (".bin",)),
-    Format(
-        "llama2c", (".bin",)
-    ),  # last of the .bin formats: its header has no magic number, so other files may look alike
+    Format("llama2c", (".bin",)),  # last of the .bin formats: its header has no magic number
     Format("gguf", (".gguf",)),
     Format("npz", (".npz",)),
     Format("distributed", names=(".metadata",)),

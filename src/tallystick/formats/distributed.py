@@ -1,4 +1,4 @@
-"""Read checkpoints of torch.distributed.checkpoint from the ``.metadata`` file of their folder.
+"""Read checkpoints of torch.distributed.checkpoint from the ``.metadata`` in their folder.
 
 The file is a pickle of a few dataclasses: names, shapes and dtypes of tensors, their shards, and
 the files that hold them. The same interpreter as for ``torch.save`` follows it, without running
@@ -108,12 +108,8 @@ def _by_path(whole: Mapping[Any, Any]) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise BadInput("it lists no tensors", code="malformed")
     nested: dict[str, Any] = {}
-    for name, stated in values.items():
-        if (
-            not isinstance(name, str)
-            or not isinstance(stated, Other)
-            or not stated.name.endswith(".TensorStorageMetadata")
-        ):
+    for name, item in values.items():
+        if not isinstance(name, str) or not isinstance(item, Other) or not item.name.endswith(".TensorStorageMetadata"):
             continue  # bytes of other values, such as numbers and strings
         path = paths.get(name) if isinstance(paths, dict) else None
         parted = isinstance(path, tuple) and path and all(isinstance(part, str) or is_size(part) for part in path)
@@ -125,14 +121,14 @@ def _by_path(whole: Mapping[Any, Any]) -> dict[str, Any]:
             holder = holder.setdefault(part, {})
             if not isinstance(holder, dict):
                 raise BadInput(f"it holds the tensor {quoted(name)} inside another", code="malformed")
-        if holder.setdefault(last, tensor := _tensor(name, stated)) is not tensor:
+        if holder.setdefault(last, tensor := _tensor(name, item)) is not tensor:
             raise BadInput(f"it holds two tensors that are both called {quoted(last)}", code="overlap")
     return nested
 
 
-def _tensor(name: str, stated: Other) -> _Sharded:
+def _tensor(name: str, item: Other) -> _Sharded:
     """Return a tensor, after checking that its shards cover it exactly."""
-    fields = _fields(stated, "TensorStorageMetadata")
+    fields = _fields(item, "TensorStorageMetadata")
     properties, shards = fields.get("properties"), fields.get("chunks")
     shape = sizes_of(fields.get("size"))
     try:

@@ -1,4 +1,4 @@
-"""Read llama2.c's first format: seven integers, then all tensors in float32, grouped by kind.
+"""Read llama2.c's first format: seven integers, then float32 tensors grouped by kind.
 
 The small TinyStories models are published in it (``stories15M.bin``). Each kind holds all its
 layers in a row. A negative vocabulary size means that the classifier is stored too, at the end;

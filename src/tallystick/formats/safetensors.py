@@ -159,7 +159,7 @@ def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
 
 
 def _misplaced(tensors: Iterable[StoredTensor]) -> tuple[str, int, int] | None:
-    """Return the first tensor that does not begin where the one before it ends, or None.
+    """Return the first tensor that does not begin at the end of the previous one, or None.
 
     The result is its name, its start, and the expected start.
     """

@@ -48,9 +48,7 @@ _FIELDS = (
 _FIELD = rf"(?:{'|'.join(_FIELDS)})(?:,{SPACE}(?!\}})|(?=\}}))"
 _NAME = rf"{SPACE}({STRING}){SPACE}:{SPACE}\{{{SPACE}"
 _AFTER = rf"\}}{SPACE}([,}}])"
-_USUAL = re.compile(
-    _NAME + f",{SPACE}".join(_FIELDS) + _AFTER
-)  # fields in the order in which the safetensors library writes them: matches faster
+_USUAL = re.compile(_NAME + f",{SPACE}".join(_FIELDS) + _AFTER)  # in the safetensors library's order: faster
 _ENTRY = re.compile(rf"{_NAME}(?:{_FIELD}){{3}}{_AFTER}")  # fields in any order
 _NAMED = re.compile(_NAME)
 _TEXT = re.compile(rf"({STRING}){SPACE}:{SPACE}({STRING}){SPACE}(?:,{SPACE}(?!\}})|(?=\}}))")
@@ -140,7 +138,7 @@ class _Entries:
             layout = self._layouts[dtype, shape] = _layout(name, dtype, shape)
             self.budget.keep(_SIZE_BYTES * (len(layout.shape) + 2), "its tensors' shapes")
         first = int(start)
-        first = self._last if first == self._last else first  # most tensors begin where one ends: share the int object
+        first = self._last if first == self._last else first  # most begin at another's end: share the int
         last = self._last = int(end)
         if layout.bits != (last - first) * 8:
             self._wrong.append(len(self._tensors))

@@ -1,7 +1,7 @@
-"""Read files of ``torch.save``: zip archives, and pickles from before torch 1.6. Runs nothing.
+"""Read files of ``torch.save``, without running them: zip archives, and older pickles.
 
 An archive holds one pickle, which names tensors and their storages, and a member for each storage.
-The old form is several pickles in a row, of which the fourth holds the tensors, followed by the
+Before torch 1.6, a file was several pickles in a row; the fourth holds the tensors. Then follow the
 storages. Only the pickles are read, by `tallystick.formats.pickled.pickles`. Storages are only
 checked for their position and size.
 """

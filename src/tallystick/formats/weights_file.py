@@ -71,9 +71,7 @@ class WeightsFile(NamedTuple):
     role: Callable[[str], str] | None = None  # returns the role of a tensor, if the format's names state it
     experts_used: Fraction | None = None  # share of experts that one token uses, if the file states it
     notes: tuple[str, ...] = ()
-    weights: Mapping[
-        str, Weight
-    ] = {}  # weights whose stored tensor has another shape, such as the values of a sparse one
+    weights: Mapping[str, Weight] = {}  # weights stored in another shape, such as the values of a sparse one
     beside: frozenset[str] = frozenset()  # names of auxiliary tensors, such as indices and scales
     stated: Mapping[str, Any] = {}  # totals that the index of a checkpoint states
 

@@ -1,9 +1,9 @@
-"""Read DeepSpeed ZeRO-3 ``*_model_states.pt``: empty tensors, with their shapes listed apart.
+"""Read DeepSpeed ZeRO-3 ``*_model_states.pt``: empty tensors and a list of their shapes.
 
 The values are in the files of the ranks, ``*_optim_states.pt``. ``param_shapes`` holds a dictionary
-of shapes for each optimizer group, ``frozen_param_shapes`` the shapes of frozen parameters, and
-``shared_params`` the other names of tied parameters (DeepSpeed's ``runtime/engine.py``, and its
-``zero_to_fp32.py``, which reads them).
+of shapes for each optimizer group. ``frozen_param_shapes`` holds the shapes of frozen parameters.
+``shared_params`` holds the other names of tied parameters. See DeepSpeed's ``runtime/engine.py``,
+and its ``zero_to_fp32.py``, which reads them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BUFFERS = "buffer_names"
 
 
 class Partitioned(NamedTuple):
-    """Tensors of a file, some of which have only a shape there."""
+    """Tensors of a file; the values of some are in other files."""
 
     tensors: dict[str, SavedTensor]  # all tensors of the model, each under one name
     shapes: dict[str, tuple[int, ...]]  # of tensors whose values are in other files

@@ -1,7 +1,7 @@
-"""Classes in a pickle that weights do not need: a config's dataclass, modules of a whole model.
+"""Unknown classes in a pickle, such as a config's dataclass or a whole model's modules.
 
-None of them is imported or called. The file's facts of an object are kept as plain values: class
-name, fields and items.
+No such class is imported or called. An object is kept as plain values: class name, fields and
+items.
 """
 
 from __future__ import annotations

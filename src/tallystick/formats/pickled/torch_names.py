@@ -7,8 +7,7 @@ user allows the class; here none is imported or called, so files that hold them 
 
 from __future__ import annotations
 
-# Torch's dtypes, and the bits of an element in storage. Two quantised dtypes pack several in a
-# byte.
+# Torch's dtypes, and the bits of an element in storage. Two quantised dtypes share bytes.
 DTYPES = {
     "bool": 8, "uint8": 8, "int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64,
     "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "complex32": 32, "complex64": 64, "complex128": 128,

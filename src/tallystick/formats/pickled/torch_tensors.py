@@ -262,7 +262,7 @@ def new_parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
 
 
 def as_many(arguments: tuple[Any, ...], fewest: int, most: int = 0) -> tuple[Any, ...]:
-    """Return the arguments; raise `BadInput` unless there are `fewest` to `most` of them."""
+    """Return the arguments; raise `BadInput` unless their number is from `fewest` to `most`."""
     if not fewest <= len(arguments) <= (most or fewest):
         raise BadInput("its pickle makes a tensor of too few or too many arguments: it is broken", code="malformed")
     return arguments

@@ -1,4 +1,4 @@
-"""Extract the state dict of a pickled whole module, as ``torch.save(model, path)`` writes it."""
+"""Extract the state dict of a pickled whole module, as from ``torch.save(model, path)``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runtime of transformers in eager mode, as `AutoModelForCausalLM.from_config` builds a model."""
+"""The runtime transformers in eager mode, with `AutoModelForCausalLM.from_config` models."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _inner(feed: FeedForward, step: Step) -> int:
 
 
 def _attention(reading: AttentionRun, step: Step) -> int:
-    """Return the peak bytes of an attention: its scores at the softmax, or queries in rotation."""
+    """Return the peak bytes of an attention: scores at the softmax, or queries while rotated."""
     heads, width = reading.heads, step.width
     queries, given = heads.queries * heads.size, heads.queries * heads.value_size
     held = _queries_and_keys(reading, step)
@@ -157,9 +157,7 @@ def _queries_and_keys(reading: AttentionRun, step: Step) -> int:
     heads = reading.heads
     queries, keys = heads.queries * heads.size, heads.keys * heads.size
     turned = heads.size if heads.rotary is None else heads.rotary
-    if (
-        heads.latent is not None
-    ):  # as projected; concatenated; and the up projection's input and result for keys and values
+    if heads.latent is not None:  # projected, concatenated; the up projection's input, keys and values
         unturned = heads.keys * (heads.size - turned + heads.value_size)
         return 3 * queries + unturned + heads.queries * turned + heads.latent
     if reading.fused:

@@ -32,7 +32,7 @@ def block_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
 
 
 def scores_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
-    """As `block_again`, if only attention scores are recomputed."""
+    """Return the bytes as `block_again` does, if only attention scores are recomputed."""
     step = step._replace(scores="kept")
     readings = [part for part in parts if isinstance(part.what, AttentionRun)]
     scores = [(of_part(part, step)["attention probabilities"], _gradients(part, step)) for part in readings]

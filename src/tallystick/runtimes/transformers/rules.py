@@ -90,7 +90,9 @@ Bytes = dict[str, int]  # kind of tensor -> bytes
 
 
 def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
-    """Return its input and statistics: mean and deviation (LayerNorm), or one root (RMSNorm).
+    """Return the bytes of a norm's input and statistics.
+
+    Statistics are mean and deviation (LayerNorm), or one root (RMSNorm).
 
     LayerNorm is one kernel. transformers writes RMSNorm out in float32. So it saves a float32 copy
     of a 16-bit input, and the normalised elements before scaling. Gemma's scale, 1 + weight, is a
@@ -112,12 +114,12 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
 
 
 def _attention(reading: AttentionRun, step: Step, again: bool) -> Bytes:
-    """Return the inputs of the projections, queries, keys, values, result, and the scores.
+    """Return the bytes of the projections' inputs, queries, keys, values, result and scores.
 
     A fused kernel saves one float32 for each query instead of its scores, and recomputes them.
     Eager attention repeats keys and values for the queries of their group. Its softmax saves its
     result, in float32 for most types; then the product with the values saves a 16-bit copy. Dropout
-    saves its mask, and makes another tensor of that copy.
+    saves its mask, and its result is a further tensor.
     """
     heads, width = reading.heads, step.width
     queries, given = heads.queries * heads.size, heads.queries * heads.value_size
@@ -257,7 +259,7 @@ def extras(part: RunningPart, step: Step) -> Iterator[tuple[str, int, int]]:
 
 
 def _feed(feed: FeedForward, step: Step, again: bool) -> Bytes:
-    """Return the inputs of the up projections, the activation's tensors, and the down input.
+    """Return the bytes of an MLP: up projections' input, activation, down projection's input.
 
     A gated product saves both of its factors. Autocast casts once for each projection.
     """
@@ -275,7 +277,7 @@ def _activation(feed: FeedForward, step: Step) -> int:
 
 
 def _routing(routing: Routing, step: Step, again: bool) -> Bytes:
-    """Return the router's tensors, and the experts' gathered inputs and results.
+    """Return the bytes of the router, and of the experts' gathered inputs and results.
 
     Each expert of a token gets a copy of the token. Autocast does not cast the experts' products,
     so they stay in float32.
@@ -291,7 +293,7 @@ def _routing(routing: Routing, step: Step, again: bool) -> Bytes:
 
 
 def _scaled(routing: Routing, step: Step) -> Bytes:
-    """Return the tensors of experts that each read every token, scaled by its score.
+    """Return the bytes of experts that each read every token, scaled by its score.
 
     The score is 0 for experts that are not selected. Saved are the inputs before and after scaling,
     a copy of the scores, the selection, and the sigmoids. The experts are one batched product;
@@ -311,9 +313,7 @@ def _router(routing: Routing, step: Step) -> tuple[int, int]:
     reads, used, experts = routing.feed.reads, routing.used, routing.experts
     if routing.scoring == "chosen":  # selected before the softmax; and a bias lookup for each expert
         return reads * step.width + used * (2 * INDEX + 2 * step.width), 0
-    compared = (
-        experts * FLOAT + used * (INDEX + 2 * FLOAT) + FLOAT
-    )  # all scores, the selected, their weights, their sum
+    compared = experts * FLOAT + used * (INDEX + 2 * FLOAT) + FLOAT  # all scores, selected ones, weights, their sum
     if routing.scoring == "softmax":
         return reads * step.width + compared, 0
     compared += experts * MASK  # mask of the groups that are left out
@@ -325,17 +325,17 @@ def _router(routing: Routing, step: Step) -> tuple[int, int]:
 
 
 def _projection(projection: Projection, step: Step, again: bool) -> Bytes:
-    """Return its input."""
+    """Return the bytes of the product's input."""
     return {"other products": step.tokens * projection.reads * step.width}
 
 
 def _dropout(dropout: Dropout, step: Step, again: bool) -> Bytes:
-    """Return its mask."""
+    """Return the bytes of the dropout mask."""
     return {"dropout": step.tokens * dropout.width * MASK}
 
 
 def _scan(scan: ChunkedScan, step: Step, again: bool) -> Bytes:
-    """Return the tensors of a Mamba 2 scan, as transformers runs it without kernels.
+    """Return the bytes of a Mamba 2 scan, as transformers runs it without kernels.
 
     The scan runs in chunks; the last one is padded. Saved are the inputs of the projections, the
     first projection's result, and the convolution before its activation. The gate and the norm
