@@ -164,7 +164,10 @@ def memory(source: Any, /, *, device: Any = None, **options: Any) -> Memory:
 def fit(source: Any, /, device: Any, **options: Any) -> Fit:
     """Return whether a model fits on a device, the largest batch, and what would make it fit.
 
-    Takes the options of `memory`.
+    Args:
+        source: as for `memory`.
+        device: as for `memory`.
+        **options: the options of `memory`.
 
     >>> fit("llama-3-8b", "rtx4090", sequence=8192).batch
     4

@@ -80,7 +80,13 @@ def visible(text: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
-    """Return `"; nearest: gpt2, gpt2-xl"`, or `""` if no known word resembles `word`."""
+    """Return `"; nearest: gpt2, gpt2-xl"`, or `""` if no known word resembles `word`.
+
+    Args:
+        word: the user's word.
+        known: the valid words.
+        most: most words to suggest.
+    """
     from difflib import get_close_matches  # imported only when a call fails
 
     if len(word) > LONGEST_WORD:

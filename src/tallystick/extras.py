@@ -41,6 +41,10 @@ class MissingExtra(BadInput, ImportError):
 def pip_install(library: str, extra: str | None = None) -> str:
     """Return the command that installs a library with the rest of its extra.
 
+    Args:
+        library: its import name.
+        extra: the extra to install; None for the library's usual one.
+
     >>> pip_install("pandas"), pip_install("lightning")
     ("pip install 'tallystick[pandas]'", 'pip install lightning')
     """
@@ -66,7 +70,12 @@ def needed(library: str, what: str, extra: str | None = None) -> None:
 
 @contextmanager
 def needing(what: str, extra: str | None = None) -> Iterator[None]:
-    """Within the block, raise `MissingExtra` for an import of a library that is not installed."""
+    """Raise `MissingExtra` if an import within the block fails because a library is not installed.
+
+    Args:
+        what: the command, function or option that needs it, for the message.
+        extra: the extra to install; None for the library's usual one.
+    """
     try:
         yield
     except ImportError as error:
@@ -77,7 +86,13 @@ def needing(what: str, extra: str | None = None) -> Iterator[None]:
 
 
 def missing_line(error: BaseException, what: str, extra: str | None = None) -> str | None:
-    """Return the message for a library that is not installed; None for any other error."""
+    """Return the message for a library that is not installed; None for any other error.
+
+    Args:
+        error: the error of the import.
+        what: the command, function or option that needs it.
+        extra: the extra to install; None for the library's usual one.
+    """
     if not isinstance(error, ImportError) or (error.name and not isinstance(error, ModuleNotFoundError)):
         return None
     library = (error.name or str(error)).partition(".")[0]  # import hooks may give only the name as the message

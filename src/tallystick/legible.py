@@ -30,7 +30,12 @@ SPELLINGS = {
 
 
 def legible(text: str, encoding: str) -> str:
-    """Return the text as written in `encoding`; for an encoding unknown to Python, unchanged."""
+    """Return the text as it looks when written in an encoding.
+
+    Args:
+        text: the text.
+        encoding: the output's encoding; one that Python lacks leaves the text unchanged.
+    """
     try:
         return text.encode(encoding, ERRORS).decode(encoding)
     except LookupError:

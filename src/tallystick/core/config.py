@@ -56,7 +56,12 @@ def optional(default: int | None = None) -> Key:
 
 
 def nonnegative(default: int | None = 0, *, nullable: bool = False) -> Key:
-    """Return the key of an integer of 0 or more: a number of things that a model may lack."""
+    """Return the key of an integer of 0 or more: a number of things that a model may lack.
+
+    Args:
+        default: the value of an absent key.
+        nullable: whether null is allowed.
+    """
     return Key(default, least=0, nullable=nullable)
 
 
@@ -136,7 +141,12 @@ class Config:
         return self._values.get(name, key)
 
     def refuse(self, why: str, *, code: Code = "bad-value") -> BadInput:
-        """Return, without raising it, the error for bad values; `why` begins with a key."""
+        """Return the error for contradictory values, which the caller raises.
+
+        Args:
+            why: the contradiction, beginning with a key.
+            code: the error's code.
+        """
         return BadInput(f"{self._where}: {self._within}{why}", code=code)
 
     def refuse_own_sizes(self, but: Container[str] = ()) -> None:
@@ -182,6 +192,10 @@ class Config:
         """Raise `BadInput` if a width is not divisible by its heads.
 
         Needed only if no shape depends on the quotient: a `Dim` checks its own division.
+
+        Args:
+            name: key of the width.
+            by: key of the number of heads.
         """
         value, divisor = getattr(self, name), getattr(self, by)
         if int(value) % int(divisor):
@@ -243,7 +257,12 @@ class Config:
         return self._integers(name, ())
 
     def size(self, name: str, value: Any) -> Dim:
-        """Return a positive integer from elsewhere in the config, with `name` as its symbol."""
+        """Return a positive integer that is not under a key of its own in the config.
+
+        Args:
+            name: its symbol in formulas and its name in errors.
+            value: the value to check.
+        """
         return self._size(name, value, Key(None))
 
     def _size(self, name: str, value: Any, key: Key) -> Dim:
@@ -272,7 +291,12 @@ class NestedConfig(NamedTuple):
 
 
 def with_nested_defaults(values: Mapping[str, Any], parts: Mapping[str, NestedConfig]) -> dict[str, Any]:
-    """Return a config in which unmentioned nested configs have the values of their type."""
+    """Return a config in which unmentioned nested configs have the values of their type.
+
+    Args:
+        values: the config.
+        parts: keys of nested configs, with their declarations.
+    """
     stated = {str(name).partition(".")[0] for name, value in values.items() if value is not None}
     return {**values, **{name: part.unstated for name, part in parts.items() if part.unstated and name not in stated}}
 
@@ -282,6 +306,14 @@ def flatten_nested(values: Mapping[str, Any], parts: Mapping[str, NestedConfig],
 
     Keys that are already dotted override the nested ones. The value left under the name of a nested
     config says whether there is one: null, or an empty mapping.
+
+    Args:
+        values: the config.
+        parts: keys of nested configs, with their declarations.
+        where: name of the config in errors.
+
+    Raises:
+        BadInput: if the value of a nested config is not an object.
 
     >>> flatten_nested({"text_config": {"hidden_size": 8}}, {"text_config": NestedConfig({})}, "")
     {'text_config': {}, 'text_config.hidden_size': 8}
@@ -325,6 +357,13 @@ def merged(
     where: str,
 ) -> dict[str, Any]:
     """Return a config with the user's ``--set`` values.
+
+    Args:
+        values: the config.
+        overrides: the user's keys and values.
+        known: keys that may be set, besides those in `values`.
+        aliases: other names of keys.
+        where: name of the config in errors.
 
     Raises:
         BadInput: for a key that nothing reads.

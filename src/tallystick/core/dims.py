@@ -112,7 +112,14 @@ def ceil(left: int, right: int) -> Dim:
 
 
 def evaluate(expression: Expression, values: Mapping[str, int]) -> int | Fraction:
-    """Return the value of an expression for these key values; a fraction for an inexact quotient.
+    """Return the value of an expression.
+
+    Args:
+        expression: the expression.
+        values: the value of each key in it.
+
+    Returns:
+        An integer, or a fraction if a quotient is not whole.
 
     >>> evaluate(("*", 256, ("ceil", "d", 96)), {"d": 100})
     512
@@ -167,9 +174,14 @@ def write(
 ) -> str:
     """Return an expression as text, with the fewest parentheses.
 
-    With `values`, each key is replaced by its number. With the default `times`, the text is valid
-    in Python and SymPy, and a quotient rounded up is ``-(-a//b)``. Any other `times` makes text for
-    people, with ⌈a/b⌉.
+    With the default `times`, the text is valid in Python and SymPy, and a quotient rounded up is
+    ``-(-a//b)``. Any other `times` makes text for people, with ⌈a/b⌉.
+
+    Args:
+        expression: the expression.
+        times: the multiplication sign, with any spaces.
+        values: numbers that replace the keys; None keeps the keys.
+        thousands: separator of thousands in numbers.
 
     >>> write(("*", "n_embd", ("*", 3, "n_embd")))
     'n_embd*3*n_embd'

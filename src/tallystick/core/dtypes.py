@@ -41,6 +41,11 @@ NARROW = {**{f"{sign}int{bits}": bits for sign in ("", "u") for bits in range(1,
 
 
 def size_in_bytes(elements: int, dtype: str) -> int:
-    """Return the bytes of `elements` elements, rounded up to whole bytes."""
+    """Return the size of a tensor in bytes, rounded up to whole bytes.
+
+    Args:
+        elements: its number of elements.
+        dtype: a key of `BITS`, `BLOCKS` or `NARROW`.
+    """
     block = BLOCKS.get(dtype) or Block(8, BITS.get(dtype) or NARROW[dtype])
     return -(-elements * block.bytes // block.elements)

@@ -45,14 +45,19 @@ def read(model: nn.Model, *, dtype: str) -> tuple[list[Entry], ModelDescription]
 
 
 def lay_out(model: nn.Model, *, dtype: str) -> list[Entry]:
-    """Return every tensor of a model as an `Entry`, stacks rolled up, in printing order."""
+    """Return every tensor of a model as an `Entry`, stacks rolled up, in printing order.
+
+    Args:
+        model: the blueprint.
+        dtype: dtype of all entries.
+    """
     return _entries(model, walk(model), dtype)
 
 
 def parts(model: nn.Model) -> tuple[RunningPart, ...]:
     """Return the parts that run, stacks rolled up, in printing order.
 
-    Return nothing if no MLP, or not every scan, says how it runs.
+    Return nothing unless an MLP or router says how it runs, and every scan is a `ChunkedScan`.
     """
     return _parts(list(walk(model)))
 

@@ -265,7 +265,7 @@ G = TypeVar("G", bound=Module)
 
 
 def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a new tree in which `change` has replaced each node, leaves first."""
+    """Return a new tree in which each node is replaced by `change(node)`, leaves first."""
     if isinstance(node, Module):
         node = node.replace(children=_named({name: rebuilt(child, change) for name, child in node.children.items()}))
     elif isinstance(node, ModuleList):
@@ -350,13 +350,25 @@ def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int =
 def RMSNorm(width: int, *, kind: str = "rms", times: int = 1, after: bool = False, turned: bool = False) -> Module:
     """Return an RMSNorm: scale `weight` (width) and no shift.
 
-    `kind`, `after` and `turned` are as in `anatomy.Norm`, `times` as in `LayerNorm`.
+    Args:
+        width: elements that share one mean.
+        kind: as in `anatomy.Norm`.
+        times: groups of `width` elements in a token, which share the weight.
+        after: as in `anatomy.Norm`.
+        turned: as in `anatomy.Norm`.
     """
     return Norm(anatomy.Norm(kind, width, times, after=after, turned=turned), weight=Parameter((width,), "norm"))
 
 
 def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = False) -> Module:
-    """Return the LM head: weight (vocabulary, width), bias (vocabulary)."""
+    """Return the LM head: weight (vocabulary, width), bias (vocabulary).
+
+    Args:
+        width: elements of the hidden state.
+        vocabulary: tokens in the vocabulary.
+        bias: whether it has a bias.
+        capped: whether a tanh caps the logits.
+    """
     return Projection(
         anatomy.Projection(width, vocabulary if capped else 0),
         weight=Parameter((vocabulary, width), "head"),
@@ -365,7 +377,13 @@ def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = Fals
 
 
 def Parameter(shape: tuple[int, ...], role: str | None = None, *, trainable: bool = True) -> Tensor:
-    """Return a parameter; without a role of its own it has the role of its module."""
+    """Return a parameter.
+
+    Args:
+        shape: its sizes.
+        role: one of `ROLES`; None takes the role of the module around it.
+        trainable: whether it gets gradients.
+    """
     return Tensor(shape, role, trainable=trainable)
 
 

@@ -120,6 +120,11 @@ def alias(class_name: str, *, like: str, **keys: Any) -> Alias:
 def register_alias(name: str, alias: Alias, family: Architecture) -> Architecture:
     """Register a type that is another name of a family, and return it.
 
+    Args:
+        name: the type's model_type.
+        alias: its class and other defaults.
+        family: the registered family.
+
     Raises:
         TypeError: if the alias sets a default for a key that its family does not read.
     """

@@ -10,7 +10,11 @@ LAZY = "run the model once to give each its shape, then call {}"
 
 
 def retie_call(names: Sequence[str] = (), keep: str = "") -> str:
-    """Return a `tallystick.retie` call as text; without names, the model declares its ties.
+    """Return a call of `tallystick.retie` as text.
+
+    Args:
+        names: the tensors to tie; empty if the model itself declares its ties.
+        keep: the tensor whose values are kept; "" for the default.
 
     >>> print(retie_call(["wte.weight", "lm_head.weight"], keep="wte.weight"))
     tallystick.retie(model, "wte.weight", "lm_head.weight", keep="wte.weight")
@@ -20,7 +24,12 @@ def retie_call(names: Sequence[str] = (), keep: str = "") -> str:
 
 
 def one_shape_first(shapes: Sequence[tuple[int, ...]], call: str) -> str:
-    """Return the advice to make the shapes equal and then run `call`."""
+    """Return the advice to make the shapes of tensors equal before tying them.
+
+    Args:
+        shapes: the shapes.
+        call: text of the call that ties them.
+    """
     first, *others = dict.fromkeys(tuple(map(int, shape)) for shape in shapes)
     if all(shape == first[::-1] for shape in others):
         return f"give them one shape, as an nn.Linear head has an embedding's, then call {call}"
@@ -44,5 +53,10 @@ def packed_before(name: str) -> str:
 
 
 def tied_before(wrapper: str, call: str) -> str:
-    """Return the advice for a model whose wrapper has already collected the Parameters."""
+    """Return the advice for a model whose wrapper has already collected the Parameters.
+
+    Args:
+        wrapper: name of the wrapper.
+        call: text of the call that ties them.
+    """
     return f"tie the model before {wrapper} wraps it, with {call}"

@@ -93,7 +93,16 @@ class Web:
             raise _wrong(error, what) from None
 
     def document(self, url: str, what: str) -> tuple[bytes, str | None]:
-        """Return a small document, and the address of the next page if there is one."""
+        """Return a small document, and the address of the next page if there is one.
+
+        Args:
+            url: address of the document.
+            what: its name in messages.
+
+        Raises:
+            NotThere: if there is no such document.
+            BadInput: for any other failure, and a document of more than `LARGEST_DOCUMENT` bytes.
+        """
         try:
             with self._get(url, {}) as response:
                 content = _content(response, LARGEST_DOCUMENT + 1)

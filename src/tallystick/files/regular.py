@@ -141,10 +141,16 @@ def list_regular(folder: Path) -> Listing:
 
 
 def copy_bytes(source: BinaryIO, target: BinaryIO, length: int, *, what: Path) -> None:
-    """Copy `length` bytes between the current positions of two files.
+    """Copy bytes between the current positions of two files.
+
+    Args:
+        source: file to read.
+        target: file to write.
+        length: number of bytes.
+        what: name of the source in messages.
 
     Raises:
-        BadInput: if `source` has fewer bytes; `what` names it.
+        BadInput: if `source` has fewer bytes.
     """
     while length:
         block = source.read(min(BLOCK, length))

@@ -55,7 +55,11 @@ class Tally:
         self._files: dict[str, tuple[int, str | None]] = {}  # requested files -> size and version
 
     def receive(self, key: str, piece: Piece) -> bool:
-        """Count a piece of a file; return False if the file changed since earlier pieces."""
+        """Count a piece of a file.
+
+        Returns:
+            False if the file changed since earlier pieces.
+        """
         with self._lock:
             self._bytes += len(piece.content)
             return self._files.setdefault(key, piece.state) == piece.state
@@ -76,6 +80,11 @@ class Store(Protocol):
 
     def read(self, key: str, start: int, length: int) -> Piece:
         """Return a piece of a file, shorter only at the end of the file.
+
+        Args:
+            key: the file.
+            start: first byte.
+            length: number of bytes.
 
         Raises:
             NotThere: if there is no such file.
@@ -172,6 +181,10 @@ _Result = TypeVar("_Result")
 
 def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]) -> list[_Result]:
     """Return `work(path)` for each path; remote paths are processed in parallel threads.
+
+    Args:
+        work: the function to call.
+        paths: local or remote files.
 
     Raises:
         BadInput: if there are more remote paths than requests allowed.

@@ -96,7 +96,18 @@ def json_within(path: Location) -> Iterator[Any]:
 
 
 def keep_json(text: str, path: Location) -> int:
-    """Take the memory of a JSON text's values from the budget; return the bytes taken."""
+    """Take the memory of a JSON text's values from the budget of the source.
+
+    Args:
+        text: the JSON text.
+        path: its file, for messages.
+
+    Returns:
+        The bytes taken.
+
+    Raises:
+        BadInput: if the budget has fewer bytes.
+    """
     marks = {mark: text.count(mark) for mark in _COSTS}
     cost = len(text) + sum(count * _COSTS[mark] for mark, count in marks.items())
     budget = current()

@@ -119,7 +119,12 @@ def content_of(file: BufferedReader, member: Member, most: int) -> bytes:
 
 
 def start_of(file: BufferedReader, member: Member, most: int) -> bytes:
-    """Return the first bytes of a member, at most `most`, whatever size it claims.
+    """Return the first bytes of a member.
+
+    Args:
+        file: the archive, opened.
+        member: the member.
+        most: most bytes to return, whatever size the member claims.
 
     Raises:
         BadInput: if it is compressed by an unknown method, or damaged.

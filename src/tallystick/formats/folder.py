@@ -43,9 +43,11 @@ def names_in(folder: Location) -> list[str]:
 
 
 def find_weights(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
-    """Return the checkpoint among the names in a folder, or None.
+    """Return the checkpoint in a folder, or None. A safetensors checkpoint is preferred.
 
-    A safetensors checkpoint is preferred.
+    Args:
+        folder: the folder.
+        names: its file names.
 
     Raises:
         BadInput: if several files could be the checkpoint.
@@ -55,6 +57,10 @@ def find_weights(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | Non
 
 def find_safetensors(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
     """Return the safetensors checkpoint in a folder: its index, its single file, or None.
+
+    Args:
+        folder: the folder.
+        names: its file names.
 
     Raises:
         BadInput: if there are several safetensors files and no index.

@@ -67,6 +67,10 @@ def tied_output(metadata: Mapping[str, Any], names: Iterable[str]) -> dict[str, 
 
     Some models have no head, so the result is empty: encoders (bidirectional attention or pooled
     output), vision parts (no token embedding), and adapters.
+
+    Args:
+        metadata: the file's metadata.
+        names: its tensor names.
     """
     held = set(names)
     if EMBEDDING not in held or OUTPUT in held or "cls.output.weight" in held:

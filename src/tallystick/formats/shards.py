@@ -111,8 +111,12 @@ def _shards_in(values: Any, index: Location) -> Named:
 def shards_of(index: Location, named: Named | None = None) -> Named:
     """Return the shards of an index.
 
+    Args:
+        index: the index file.
+        named: its contents, if already read.
+
     Raises:
-        BadInput: if one is known to be missing.
+        BadInput: if a shard is known to be missing.
     """
     shards = named_in(index) if named is None else named
     _keep(shards, index)
@@ -133,6 +137,11 @@ def checked(
     index: Location, shards: Named, files: Sequence[tuple[Location, Header]]
 ) -> Sequence[tuple[Location, Header]]:
     """Check the shards against their index, and return them.
+
+    Args:
+        index: the index file.
+        shards: contents of the index.
+        files: the shards with their headers.
 
     Raises:
         BadInput: if a shard lacks a tensor of the index, or two shards hold the same tensor.

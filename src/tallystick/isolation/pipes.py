@@ -10,12 +10,12 @@ LENGTH_BYTES = 8
 
 
 def send(message: Any, pipe: IO[bytes]) -> None:
-    """Write a message."""
+    """Write a message as JSON to a pipe."""
     send_encoded(json.dumps(message).encode(), pipe)
 
 
 def send_encoded(content: bytes, pipe: IO[bytes]) -> None:
-    """Write a message that is already encoded as JSON."""
+    """Write a message that is already encoded as JSON to a pipe."""
     pipe.write(len(content).to_bytes(LENGTH_BYTES, "big") + content)
     pipe.flush()
 

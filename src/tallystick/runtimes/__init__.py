@@ -59,7 +59,12 @@ class Running(Protocol):
     """A model in one runtime. `parts` and `attending` describe one device's shard of the model."""
 
     def cached(self, attending: Sequence[Attending], sequence: int) -> tuple[Cached, ...]:
-        """Return the KV cache of one sequence after `sequence` tokens."""
+        """Return the KV cache of one sequence.
+
+        Args:
+            attending: the attention layers.
+            sequence: tokens read so far.
+        """
 
     def carried(self, recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
         """Return the recurrent states of one sequence; their size does not depend on its length."""
@@ -76,13 +81,35 @@ class Running(Protocol):
         """
 
     def recomputed(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, int]:
-        """Return the bytes of a block's recomputed activations, and the most that gradients add."""
+        """Return the memory of activation checkpointing in the backward pass.
+
+        Args:
+            parts: the parts that run.
+            load: the device's work.
+
+        Returns:
+            Bytes of the recomputed activations, and the most bytes that gradients add.
+        """
 
     def alive(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, str]:
-        """Return the peak bytes alive at once without gradients, and the part that holds most."""
+        """Return the peak memory of activations without gradients.
+
+        Args:
+            parts: the parts that run.
+            load: the device's work.
+
+        Returns:
+            Bytes alive at once, and the name of the part that holds most of them.
+        """
 
     def pairs(self, heads: Heads, window: int | None, sequence: int) -> int:
-        """Return the query-key pairs that attention multiplies, for one sequence in one head."""
+        """Return the query-key pairs that attention multiplies, for one sequence in one head.
+
+        Args:
+            heads: the attention's heads.
+            window: positions that each query attends to; None is all.
+            sequence: tokens in the sequence.
+        """
 
 
 class Runtime(Protocol):

@@ -10,13 +10,18 @@ from tallystick.runtimes.transformers.traits import USUAL, AttentionTraits
 
 
 def cached(attending: Sequence[Attending], sequence: int, traits: AttentionTraits = USUAL) -> tuple[Cached, ...]:
-    """Return the KV cache after `sequence` tokens, as transformers' `DynamicCache` holds it.
+    """Return the KV cache of one sequence, as transformers' `DynamicCache` holds it.
 
     Keys and values take 2 · KV heads · size elements in each layer for each token (Shazeer 2019,
     "Fast Transformer Decoding", section 2.3). Latent attention caches its compressed vector and the
     shared rotary key (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.4). A layer that reuses another
     layer's keys and values caches nothing. A sliding window keeps the `window` - 1 positions before
     the next token. Indexers cache their keys, and compressors their compressed tokens, in addition.
+
+    Args:
+        attending: the attention layers.
+        sequence: tokens read so far.
+        traits: how the model type's attention runs.
     """
     found: dict[Cached, int] = {}
     for one in attending:

@@ -29,7 +29,15 @@ WIDEST = {"relu2": 3, "gelu_new": 4, "bloom_gelu": 5, "clamped_swiglu": 9}
 
 
 def alive(parts: Sequence[RunningPart], step: Step) -> tuple[int, str]:
-    """Return the peak bytes alive at once in one layer, and the part that holds most of them."""
+    """Return the peak memory of one layer in prefill.
+
+    Args:
+        parts: the parts that run.
+        step: how the step runs.
+
+    Returns:
+        Bytes alive at once, and the name of the part that holds most of them.
+    """
     layers = [part for part in parts if isinstance(part.what, AttentionRun | ChunkedScan | FeedForward | Routing)]
     beside = _for_all_layers(parts, step)
     return max((int(beside + _alive(part, parts, step)), part.name) for part in layers)

@@ -17,10 +17,17 @@ from tallystick.runtimes.transformers.rules import (
 
 
 def block_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
-    """Return the bytes of the largest recomputed block, and the most that its gradients add.
+    """Return the memory of a recomputed block in the backward pass.
 
     The backward pass frees the parts' activations one by one, the last part first. During the
     gradients of attention, the activations of later parts are already freed.
+
+    Args:
+        parts: the parts that run.
+        step: how the step runs.
+
+    Returns:
+        Bytes of the largest recomputed block, and the most bytes that gradients add.
     """
     blocks: dict[tuple[str, int], list[RunningPart]] = {}
     for part in parts:
@@ -32,7 +39,7 @@ def block_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
 
 
 def scores_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
-    """Return the bytes as `block_again` does, if only attention scores are recomputed."""
+    """Return the memory of recomputed attention scores, as `block_again` does for a block."""
     step = step._replace(scores="kept")
     readings = [part for part in parts if isinstance(part.what, AttentionRun)]
     scores = [(of_part(part, step)["attention probabilities"], _gradients(part, step)) for part in readings]

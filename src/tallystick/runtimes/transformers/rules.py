@@ -160,7 +160,7 @@ def _fallback(reading: AttentionRun, step: Step) -> bool:
 
 
 def widths_of_scores(reading: AttentionRun, step: Step) -> tuple[int, int]:
-    """Return the bytes of an element of the scores, and of their softmax."""
+    """Return the bytes of one element of the attention scores, and of one of their softmax."""
     width = FLOAT if _fallback(reading, step) else step.width
     return width, width if step.traits.softmax == "own" and not step.mixed else FLOAT
 
@@ -227,9 +227,13 @@ def chunked(parts: Sequence[RunningPart]) -> bool:
 def rotary_tables(part: RunningPart, step: Step, *, each: bool = False) -> int:
     """Return the bytes of the rotary cosines and sines of all positions.
 
-    They exist once for all layers, or once for each window size, or in each layer if the layer
-    repeats them and `each` is true. GPT-J, with float32 only in its products, looks them up in
-    every layer and saves none.
+    They exist once for all layers, once for each window size, or in each layer that repeats them.
+    GPT-J, with float32 only in its products, looks them up in every layer and saves none.
+
+    Args:
+        part: the attention.
+        step: how the step runs.
+        each: whether layers that repeat the tables keep their own.
     """
     if not isinstance(part.what, AttentionRun) or step.traits.softmax == "products":
         return 0
