@@ -1,1 +1,1 @@
-"""Types that all rooms share: `Dim`, `Entry`, `Ledger`, `Config` and an architecture's modules."""
+"""Types that all rooms share: `Dim`, `Entry`, `Ledger`, `Config` and model blueprints."""

@@ -1,4 +1,4 @@
-"""What a source compared a model with, and the result: config, declared ties, values."""
+"""Evidence about a model: its config, declared ties and values, and where they disagree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that architectures are written with, named as in ``torch.nn``, without any memory.
+"""Modules that architectures are written with, as in ``torch.nn``; no weights are allocated.
 
 >>> from tallystick.core import nodes as nn
 >>> block = nn.Module(ln_1=nn.LayerNorm(4), mlp=nn.MLP(c_fc=nn.Linear(4, 16)))

@@ -184,7 +184,7 @@ def windows_of(part: RunningPart) -> dict[int | None, int]:
 def masked_layers(part: RunningPart, step: Step) -> int:
     """Return how many layers of a part pass a mask to their kernel.
 
-    torch's kernel needs a mask for a window smaller than the sequence. Other kernels need none;
+    torch's kernel needs a mask for a window up to the sequence's length. Other kernels need none;
     only they can cap scores or have sinks.
     """
     if not isinstance(part.what, AttentionRun) or step.scores != "fused":
