@@ -1,4 +1,4 @@
-"""tallystick tells exactly where every parameter of a language model goes.
+"""Count the parameters of a language model exactly, and check its tied weights.
 
 >>> import tallystick
 >>> tallystick.count("gpt2").total
@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-# First, so that Ctrl-C during the other imports ends the command as it does later.
+# First, so that Ctrl-C during the other imports ends the command cleanly too.
 from tallystick import startup  # isort: skip
 
 if startup.is_command():
@@ -61,24 +61,29 @@ __all__ = [
 
 
 def count(source: Any, /, *, part: str | None = None, real: bool = False, **overrides: Any) -> Ledger:
-    """The ledger of a model: how many parameters, and where.
+    """Count the parameters of a model, and return its ledger.
 
     Args:
-        source: a preset's name (``"gpt2"``), the path of a ``config.json``, of weights (``.safetensors``, ``.gguf``,
-            ``.npz``, or what torch saved), of an index of shards or of a folder with any of these, a dictionary of
-            config values, a transformers config, an ``nn.Module``, or ``"package.module:factory"``. A file or folder may
-            be elsewhere: ``"hf://org/name@revision"``, ``"https://…"``, ``"s3://…"``, ``"gs://…"``; of weights there
-            headers alone are fetched.
-        part: ``"text"`` counts the language model alone of one that also sees or hears, from its config, or of a folder from
-            its weights; None the whole.
-        real: build what a factory returns in real memory. By default it is built on the meta device where that gives the
-            same tensors, so that a model of any size takes no memory.
-        **overrides: config keys to set over the source's own; arguments of the factory.
+        source: one of
+
+            - the name of a preset: ``"gpt2"``;
+            - the path of a ``config.json``, of weights (``.safetensors``, ``.gguf``, ``.npz``, or a
+              file that torch saved), of a shard index, or of a folder with any of these;
+            - the address of such a file or folder: ``"hf://org/name@revision"``, ``"https://…"``,
+              ``"s3://…"``, ``"gs://…"``. Of remote weights only the headers are fetched;
+            - a dictionary of config values, a transformers config, or an ``nn.Module``;
+            - a factory: ``"package.module:factory"``.
+        part: ``"text"`` counts only the language model of a multimodal model, from its config, or
+            for a folder from its weights. None counts the whole model.
+        real: build a factory's model in real memory. By default it is built on the meta device,
+            which takes no memory, if that gives the same tensors.
+        **overrides: config keys that override the source's own; arguments of the factory.
 
     Raises:
-        BadInput: when the source cannot be read or contradicts itself, in one line.
+        BadInput: if the source cannot be read or contradicts itself. The message is one line.
 
-    >>> count({"emb_dim": 768, "n_heads": 12, "n_layers": 12, "context_length": 1024, "vocab_size": 50257}).total
+    >>> book = {"emb_dim": 768, "n_heads": 12, "n_layers": 12, "context_length": 1024}
+    >>> count({**book, "vocab_size": 50257}).total
     163009536
     """
     from tallystick.sources import read
@@ -89,12 +94,16 @@ def count(source: Any, /, *, part: str | None = None, real: bool = False, **over
 
 
 def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **overrides: Any) -> Formula:
-    """The closed form of a model's count, in its config's own keys, with each product in it (needs SymPy).
+    """Return the closed form of a count in the model's config keys (needs SymPy).
 
-    Takes what `count` takes, or a `Ledger`. With `vary` it is found for a model that nobody described: `source` is then
-    a factory, or ``"package.module:factory"``, and `vary` gives for some of its arguments the values at which to build
-    it: ``{"n_embd": (64, 256, 32), "n_layer": "1:4", "n_head": [1, 2, 4], "bias": [True, False]}``. A tuple is a
-    range from its first to its second number, in steps of the third; a list holds values.
+    Args:
+        source: as for `count`, or a `Ledger`. With `vary`, a factory or
+            ``"package.module:factory"``.
+        vary: values of some of the factory's arguments. The formula is then derived from models
+            built at these: ``{"n_embd": (64, 256, 32), "n_layer": "1:4", "bias": [True, False]}``.
+            A tuple is a range from its first to its second number, in steps of the third. A list
+            holds values.
+        **overrides: as for `count`.
 
     >>> formula("gpt2").expression
     'vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd'
@@ -109,17 +118,17 @@ def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **override
 
 
 def reconcile(source: Any, claim: str | int, /, **overrides: Any) -> Reconciliation:
-    """Which ways of counting make a claimed count true, the simplest first, each an exact sum.
+    """Find the ways of counting that give a claimed count, simplest first, as exact sums.
 
     Args:
-        source: what `count` takes, or a `Ledger`.
-        claim: parameters as people write them: ``"124M"``, ``"6.7B"``, ``"1.5e9"``, ``"123,550,272"`` or an integer.
-            The last digit is taken as rounded, and a half as rounded either way. An integer is exact unless it ends in
-            six zeros.
-        **overrides: config keys to set over the source's own; arguments of the factory.
+        source: as for `count`, or a `Ledger`.
+        claim: parameters as people write them: ``"124M"``, ``"6.7B"``, ``"1.5e9"``,
+            ``"123,550,272"`` or an integer. The last digit is assumed to be rounded, with a half
+            rounded either way. An integer is exact unless it ends in six zeros.
+        **overrides: config keys that override the source's own; arguments of the factory.
 
     Raises:
-        BadInput: when the source cannot be read, or the claim is no number of parameters.
+        BadInput: if the source cannot be read, or the claim is not a number of parameters.
 
     >>> [(step.what, step.parameters) for step in reconcile("gpt2", "163M").explanations[0].steps]
     [('with the tied head counted twice', 38597376)]
@@ -132,14 +141,15 @@ def reconcile(source: Any, claim: str | int, /, **overrides: Any) -> Reconciliat
 
 
 def memory(source: Any, /, *, device: Any = None, **options: Any) -> Memory:
-    """What a model takes in memory, line by line, to serve it or to train it.
+    """Return the memory needed for inference or training, line by line.
 
     Args:
-        source: what `count` takes, or a `Ledger` (of which `count` takes config keys to set).
-        device: what must hold it: a name such as ``"h100"``, bytes such as ``"24GB"``, ``"auto"``, or a mapping of
-            figures (see `tallystick.answers.devices.device_of`).
-        **options: ``mode``, ``dtype``, ``batch``, ``sequence``, ``kv_dtype``, ``optimizer``, ``precision``,
-            ``attention``, ``recompute``, ``loss``, ``lora``, ``targets``: see `tallystick.answers.memory.memory.memory`.
+        source: as for `count`, or a `Ledger`. To override config keys, pass what `count` returns.
+        device: the device that must hold it: a name such as ``"h100"``, bytes such as ``"24GB"``,
+            ``"auto"``, or a mapping of figures (see `tallystick.answers.devices.device_of`).
+        **options: ``mode``, ``dtype``, ``batch``, ``sequence``, ``kv_dtype``, ``optimizer``,
+            ``precision``, ``attention``, ``recompute``, ``loss``, ``lora``, ``targets``: see
+            `tallystick.answers.memory.memory.memory`.
 
     >>> memory("palm-540b", dtype="float16").to_dict()["weights_bytes"]
     1080708562944
@@ -152,9 +162,12 @@ def memory(source: Any, /, *, device: Any = None, **options: Any) -> Memory:
 
 
 def fit(source: Any, /, device: Any, **options: Any) -> Fit:
-    """Whether a device holds a model, the most that it holds of it, and what would make it fit.
+    """Return whether a model fits on a device, the largest batch, and what would make it fit.
 
-    Takes the options of `memory`.
+    Args:
+        source: as for `memory`.
+        device: as for `memory`.
+        **options: the options of `memory`.
 
     >>> fit("llama-3-8b", "rtx4090", sequence=8192).batch
     4
@@ -168,18 +181,19 @@ def fit(source: Any, /, device: Any, **options: Any) -> Fit:
 def compute(
     source: Any, /, *, batch: int = 1, sequence: int | None = None, device: Any = None, **speed: Any
 ) -> Compute:
-    """The operations of a model's matrix products, by part, forward and in training, and how long they take.
+    """Return the FLOPs of a model's matrix products by part, and the time that they take.
 
     Args:
-        source: what `count` takes, or a `Ledger` (of which `count` takes config keys to set).
-        batch: sequences at once.
-        sequence: tokens of each; by default as many as there are learned positions, or 4,096.
-        device: what computes, as `memory` takes it.
-        **speed: ``tokens`` of a run, a number or such as ``"300B"``, its ``mode``, ``"training"`` or ``"inference"``,
-            and ``mfu``, a share of the device's peak, or ``tokens_per_second``: see `tallystick.answers.compute.throughput.rate`.
+        source: as for `count`, or a `Ledger`. To override config keys, pass what `count` returns.
+        batch: sequences in a batch.
+        sequence: tokens in a sequence; by default the number of learned positions, or 4,096.
+        device: the device that computes, as for `memory`.
+        **speed: ``tokens`` of a run, a number or a string such as ``"300B"``; its ``mode``,
+            ``"training"`` or ``"inference"``; and ``mfu``, a share of the device's peak, or
+            ``tokens_per_second``: see `tallystick.answers.compute.throughput.rate`.
 
     Raises:
-        BadInput: when the source cannot be read, or an option makes no sense.
+        BadInput: if the source cannot be read, or an option makes no sense.
 
     >>> compute("gpt2", sequence=1024).forward
     291648307200
@@ -198,10 +212,14 @@ def compute(
 
 
 def ties(source: Any, /, **overrides: Any) -> Ties:
-    """What is shared, what should be, and what was lost; values are compared where that decides it.
+    """Return which tensors share storage, which should, and which ties were lost.
 
-    Takes what `count` takes, or a `Ledger`. A checkpoint's tensors are read in blocks, whatever their size; a factory's model
-    is built in real memory.
+    Values are compared if the answer depends on them. A checkpoint's tensors are read in blocks,
+    whatever their size; a factory's model is built in real memory.
+
+    Args:
+        source: as for `count`, or a `Ledger`.
+        **overrides: as for `count`.
 
     >>> ties("gpt2").groups[0].names, ties("gpt2").verdict
     (('transformer.wte.weight', 'lm_head.weight'), 'consistent')
@@ -217,15 +235,15 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
 
 
 def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:
-    """Why b has more parameters than a, or fewer: causes that sum exactly to the gap.
+    """Explain why `b` has more or fewer parameters than `a`: causes that sum to the gap.
 
     Args:
-        a: what `count` takes, or a `Ledger`.
-        b: the same.
-        **overrides: config keys to set over both; for one of them, give the `Ledger` that `count` makes.
+        a: as for `count`, or a `Ledger`.
+        b: as `a`.
+        **overrides: config keys that override both; for only one of them, pass its `Ledger`.
 
     Raises:
-        BadInput: when one cannot be read, or when the two have nothing in common.
+        BadInput: if one cannot be read, or the two have nothing in common.
 
     >>> compare("gpt2", count("gpt2", tie_word_embeddings=False)).causes[0].what
     'lm_head.weight is no longer tied to transformer.wte.weight'
@@ -237,16 +255,18 @@ def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:
 
 
 def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -> Check:
-    """Which equations of a derivation are wrong, and what its total leaves out or counts twice.
+    """Find the wrong equations of a derivation, and what its total omits or counts twice.
 
     Args:
-        text: the derivation itself, or the path of its file: a ``Path``, or a string with no equation in it.
-        against: the model that it is about, as `count` takes it, or a `Ledger`. None: the model whose config the text
-            states, the one nearest to its total where it states several; without any the arithmetic alone is judged.
-        **overrides: config keys to set over those of `against`.
+        text: the derivation itself, or the path of its file: a ``Path``, or a string without an
+            equation.
+        against: the model that it describes, as for `count`, or a `Ledger`. None uses the model
+            whose config the text states; of several, the one nearest to its total. If the text
+            states none, only the arithmetic is checked.
+        **overrides: config keys that override those of `against`.
 
     Raises:
-        BadInput: when the text has no equation in it or cannot be read, in one line.
+        BadInput: if the text has no equation or cannot be read. The message is one line.
 
     >>> wrong = check("Token embedding: 50257 × 768 = 38,596,416", against="gpt2").equations[0]
     >>> wrong.correct, wrong.should_be, wrong.matches
@@ -265,7 +285,7 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
 
     def judged(ledger: Ledger | None) -> Check:
         keys = sizes(ledger) if ledger is not None else {}
-        with one_source():  # the text: the model has been read
+        with one_source():  # budget of the text: the model has already been read
             derivation = read_derivation(content, source=source, known=keys)
             return judge(derivation._replace(lines=lines_of(content)), ledger, keys)
 
@@ -277,7 +297,7 @@ def check(text: str | PathLike[str], /, against: Any = None, **overrides: Any) -
 
 
 def __getattr__(name: str) -> Any:
-    """What acts on live modules is imported when it is first used: counting a config needs none of it."""
+    """Import the functions for live modules on first use: counting a config needs none of them."""
     if name in ("assert_kept", "assert_tied", "check_optimizer", "retie", "watch"):
         from tallystick import live
 

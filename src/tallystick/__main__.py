@@ -1,4 +1,4 @@
-"""``python -m tallystick``."""
+"""Run the command line as ``python -m tallystick``."""
 
 import sys
 

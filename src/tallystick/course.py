@@ -1,4 +1,4 @@
-"""A learner's count of a model of the first course, tried at many sizes.
+"""Check a learner's parameter count of a teaching model at many sizes.
 
 >>> judge("bare-bones-lm", lambda vocab_size, d_model: 2 * vocab_size * d_model)
 wrong at each of 100 sizes: with vocab_size = 1, d_model = 2 it gives 4, which is 1 too few
@@ -23,15 +23,16 @@ from tallystick.errors import BadInput, nearest, shown
 __all__ = ["Judgement", "Trial", "judge"]
 
 TRIES = 100
-# Half of the tries have sizes up to one, half up to the other. No count comes near 2⁵³, up to which floats are exact.
+# Half of the tries have sizes up to SMALL, half up to LARGE. Every count stays far below 2⁵³,
+# up to which floats are exact.
 SMALL, LARGE = 9, 2_000
-HEADS = 16  # at most
-MLP = ("inputs", "width", "depth", "outputs")  # how it is told where its `widths` are not asked for
+HEADS = 16  # most heads
+MLP = ("inputs", "width", "depth", "outputs")  # sizes of the MLP if the answer does not take `widths`
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One model of some sizes, and the answer's parameters less its own."""
+    """One model with drawn sizes, the answer's count, and its error."""
 
     sizes: dict[str, Any]
     given: int
@@ -40,9 +41,10 @@ class Trial:
 
 @dataclass(frozen=True, repr=False)
 class Judgement:
-    """Whether an answer is right, and what to know where it is not.
+    """Whether an answer is right, with a sentence that says where it is wrong.
 
-    `trials` go from the smallest model to the largest; there are none where the answer cannot be compared.
+    `trials` go from the smallest model to the largest. They are empty if the answer could not be
+    compared.
     """
 
     right: bool
@@ -54,25 +56,27 @@ class Judgement:
 
 
 class _NotComparedError(BadInput):
-    """Why an answer is no number of parameters, in one line."""
+    """The answer gives no number of parameters; the message says why in one line."""
 
     code = "user-code"
 
 
 def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement:
-    """Whether a function of a model's sizes gives the number of its parameters.
+    """Check whether a function of a model's sizes gives its number of parameters.
 
-    It is called with the sizes that it names, which are drawn, the same each time, and compared with what `tallystick.count`
-    finds. What it does not name and the model can do without, such as ``d_ff``, has its default. How it computes does not
-    matter, nor whether it gives an integer or a whole number of another type.
+    The function is called with the sizes that its arguments name. Sizes are drawn, the same each
+    time, and the result is compared with `tallystick.count`. Optional sizes that it does not name,
+    such as ``d_ff``, have their defaults. It may return an integer or a whole number of another
+    type.
 
     Args:
         model: one of `tallystick.models.teaching`, such as ``"transformer-lm"``.
-        answer: a function that gives parameters.
-        **flags: such as ``tie_word_embeddings=True``. A flag that `answer` names is drawn; any other has its default.
+        answer: a function that returns the number of parameters.
+        **flags: such as ``tie_word_embeddings=True``. A flag that `answer` names is drawn, unless
+            it is given here; other flags have their defaults.
 
     Raises:
-        BadInput: when there is no such model or flag. What is wrong with `answer` is in the judgement.
+        BadInput: if there is no such model or flag. A fault of `answer` is in the judgement.
     """
     name = str(model).replace("-", "_")
     family = find(name) if name in TEACHING else None
@@ -95,7 +99,7 @@ def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement
 
 
 def _arguments(model: str, answer: Callable[..., Any], keys: Iterable[str]) -> list[str]:
-    """The sizes and flags that the answer takes."""
+    """Return the sizes and flags that the answer takes."""
     try:
         parameters = inspect.signature(answer).parameters
     except (TypeError, ValueError):
@@ -114,7 +118,7 @@ def _arguments(model: str, answer: Callable[..., Any], keys: Iterable[str]) -> l
 
 
 def _names(model: str, keys: Mapping[str, Any], taken: list[str]) -> list[str]:
-    """What is drawn: all that the model needs, and what else the answer takes."""
+    """Return the names to draw: all required sizes, and others that the answer takes."""
     needed = {name for name, default in keys.items() if default is REQUIRED}
     if model == "mlp":
         needed = {"widths"} if "widths" in taken else set(MLP)
@@ -136,7 +140,7 @@ def _drawn(keys: Mapping[str, Any], names: list[str]) -> list[dict[str, Any]]:
                 sizes[name] = [random.randint(1, largest) for _ in range(random.randint(2, 5))]
             else:
                 sizes[name] = random.randint(1, min(largest, HEADS) if name == "n_heads" else largest)
-        if "n_heads" in sizes:  # heads divide the width, into even parts where positions turn pairs
+        if "n_heads" in sizes:  # heads divide the width, into even parts for rotary pairs
             sizes["d_model"] = 2 * sizes["n_heads"] * random.randint(1, largest)
         drawn.append(sizes)
     return drawn
@@ -155,7 +159,7 @@ def _trial(model: str, answer: Callable[..., Any], taken: list[str], sizes: dict
 
 
 def _whole(value: Any) -> int | None:
-    """The integer that a value of any numeric type is, or None."""
+    """Return the integer that a value of any numeric type equals, or None."""
     if isinstance(value, bool):
         return None
     try:

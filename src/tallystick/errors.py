@@ -1,26 +1,26 @@
-"""The one error that a user can cause, its code for programs, and the suggestion that goes with it."""
+"""The error class for bad user input, its codes, and helpers for its messages."""
 
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, get_args
 
-LONGEST_NUMBER = 200  # bits of an integer that is shown
-LONGEST_WORD = 100  # characters of a word that is compared with known ones, which takes their square
+LONGEST_NUMBER = 200  # most bits of an integer that is shown in full
+LONGEST_WORD = 100  # longest word compared with known ones, in characters: the time grows with the square
 
-# What kind of error it is. docs/errors.md says when each is raised; codes are added to and never renamed.
+# Kind of error. docs/errors.md says when each is raised. Codes may be added, never renamed.
 Code: TypeAlias = Literal[
-    # what was asked for
+    # the request
     "bad-value",
     "unknown-key",
     "unknown-name",
     "conflicting-options",
     "ambiguous",
-    # where it should be
+    # the file or address
     "not-found",
     "unreadable",
     "unreachable",
     "changed",
     "unwritable",
-    # what a file holds
+    # the file's contents
     "unsupported",
     "malformed",
     "truncated",
@@ -28,14 +28,14 @@ Code: TypeAlias = Literal[
     "incomplete",
     "too-large",
     "unsafe",
-    # what it means
+    # their meaning
     "not-a-config",
     "unknown-model-type",
     "mismatch",
     "indivisible",
     "cannot-tie",
     "no-answer",
-    # what runs
+    # packages and user code
     "missing-package",
     "user-code",
     # none of these
@@ -45,23 +45,24 @@ CODES: tuple[Code, ...] = get_args(Code)
 
 
 class BadInput(ValueError):
-    """What the user gave cannot be read or makes no sense.
+    """Input that cannot be read or makes no sense.
 
-    The message is one line in the user's own words: what is wrong, where, and what to do.
-    The command line prints it after ``tallystick:`` and exits with 2. Programs read `code`, one of `CODES`.
+    The message is one line in the user's own words: what is wrong, where, and how to fix it.
+    The command line prints it after ``tallystick:`` and exits with 2. Programs read `code`, one
+    of `CODES`.
     """
 
     code: Code = "bad-input"
 
     def __init__(self, message: str, *, code: Code | None = None) -> None:
-        # A path or another library's error may hold line breaks, and what a terminal obeys.
+        # A path or another library's error may hold line breaks and terminal control characters.
         super().__init__(visible(message))
         if code is not None:
             self.code = code
 
 
 def code_of(error: OSError) -> Code:
-    """The code of a file that the system does not open.
+    """Return the code for a file that the operating system does not open.
 
     >>> code_of(FileNotFoundError()), code_of(PermissionError())
     ('not-found', 'unreadable')
@@ -70,7 +71,7 @@ def code_of(error: OSError) -> Code:
 
 
 def visible(text: str) -> str:
-    r"""A text on one line, with nothing that a terminal obeys: characters that cannot be shown are escaped.
+    r"""Return a text on one line, with unprintable and terminal control characters escaped.
 
     >>> visible("wte\x1b[2J.weight")
     'wte\\x1b[2J.weight'
@@ -79,8 +80,14 @@ def visible(text: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
-    """`"; nearest: gpt2, gpt2-xl"`, or `""` where nothing known looks like `word`."""
-    from difflib import get_close_matches  # only a failing call pays for it
+    """Return `"; nearest: gpt2, gpt2-xl"`, or `""` if no known word resembles `word`.
+
+    Args:
+        word: the user's word.
+        known: the valid words.
+        most: most words to suggest.
+    """
+    from difflib import get_close_matches  # imported only when a call fails
 
     if len(word) > LONGEST_WORD:
         return ""
@@ -90,23 +97,26 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
 
 
 def shown(value: object, *, most: int = 60) -> str:
-    """The user's own value as a message shows it: on one line, cut when long."""
+    """Return a user's value for a message: on one line, cut when long."""
     kinds: dict[type, str] = {str: "the string ", list: "the list ", dict: "the object "}
     kind = kinds.get(type(value), "")
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > LONGEST_NUMBER:
-        return f"an integer of {value.bit_length()} bits"  # str() of it can be slow, or refused
+        return f"an integer of {value.bit_length()} bits"  # str() of it can be slow, or raise
     return kind + quoted(value, most=most)
 
 
 def grouped(number: float) -> str:
-    """A number of the user's files with its digits in threes, or how long it is where nobody would read them."""
+    """Return a number with thousands separators; a very large integer by its number of bits."""
     return shown(number) if isinstance(number, int) and number.bit_length() > LONGEST_NUMBER else f"{number:,}"
 
 
 def quoted(value: object, *, most: int = 60) -> str:
-    """A word of the user's files as a message quotes it: on one line, with nothing that a terminal obeys, cut when long."""
+    """Return the `repr` of a user's value for a message.
+
+    It is on one line, without terminal control characters, and cut when long.
+    """
     try:
         text = repr(value)
-    except (RecursionError, ValueError):  # JSON just shallow enough to be read; integers of thousands of digits
+    except (RecursionError, ValueError):  # JSON nearly too deep to be read; integers of thousands of digits
         return "(too deep or too long to show)"
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""Libraries that tallystick does without until they are needed: which extra brings each, and the line that says so."""
+"""Optional libraries: the extra that installs each, and the error if one is missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 
 from tallystick.errors import BadInput
 
-# A library -> the extra that brings it, where no more is asked for; "" where none does.
+# Library -> the extra that installs it by default; "" if no extra does.
 _EXTRAS = {
     "torch": "torch",
     "tokenizers": "models",
@@ -33,13 +33,17 @@ _SPELLED = {"torch": "PyTorch"}
 
 
 class MissingExtra(BadInput, ImportError):
-    """A library that is not installed: what needs it, and the command that installs it."""
+    """A library is not installed; the message says what needs it and how to install it."""
 
     code = "missing-package"
 
 
 def pip_install(library: str, extra: str | None = None) -> str:
-    """The command that brings a library, with all else of its extra.
+    """Return the command that installs a library with the rest of its extra.
+
+    Args:
+        library: its import name.
+        extra: the extra to install; None for the library's usual one.
 
     >>> pip_install("pandas"), pip_install("lightning")
     ("pip install 'tallystick[pandas]'", 'pip install lightning')
@@ -52,12 +56,13 @@ def needed(library: str, what: str, extra: str | None = None) -> None:
     """Import a library that `what` needs.
 
     Args:
-        library: its name in an import.
+        library: its import name.
         what: in the user's words: a command, a function, an option.
-        extra: the one that brings all that `what` needs, where that is more than the library.
+        extra: the extra with everything that `what` needs, if that is more than the library.
 
     Raises:
-        MissingExtra: where it is not installed. One that is and cannot be imported raises its own error.
+        MissingExtra: if it is not installed. An installed library that fails to import raises
+            its own error.
     """
     with needing(what, extra):
         import_module(library)
@@ -65,7 +70,12 @@ def needed(library: str, what: str, extra: str | None = None) -> None:
 
 @contextmanager
 def needing(what: str, extra: str | None = None) -> Iterator[None]:
-    """Within this, an import of a library that is not installed raises `MissingExtra`."""
+    """Raise `MissingExtra` if an import within the block fails because a library is not installed.
+
+    Args:
+        what: the command, function or option that needs it, for the message.
+        extra: the extra to install; None for the library's usual one.
+    """
     try:
         yield
     except ImportError as error:
@@ -76,10 +86,16 @@ def needing(what: str, extra: str | None = None) -> Iterator[None]:
 
 
 def missing_line(error: BaseException, what: str, extra: str | None = None) -> str | None:
-    """What to say of a library that is not installed; None for any other error."""
+    """Return the message for a library that is not installed; None for any other error.
+
+    Args:
+        error: the error of the import.
+        what: the command, function or option that needs it.
+        extra: the extra to install; None for the library's usual one.
+    """
     if not isinstance(error, ImportError) or (error.name and not isinstance(error, ModuleNotFoundError)):
         return None
-    library = (error.name or str(error)).partition(".")[0]  # who stands in for the import may say the name alone
+    library = (error.name or str(error)).partition(".")[0]  # import hooks may give only the name as the message
     if library not in _EXTRAS:
         return None
     return f"{what} needs {_SPELLED.get(library, library)}: {pip_install(library, extra)}"

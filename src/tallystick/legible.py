@@ -1,7 +1,7 @@
-r"""Characters that an output's encoding lacks, in ASCII: ``n_embd²`` is ``n_embd^2`` where there is no ``²``.
+r"""Replace characters that an output's encoding lacks by ASCII: ``n_embd²`` by ``n_embd^2``.
 
-Every character that this project prints has a spelling here; a test reads the sources for one that has none. Letters of
-the user's own names are escaped: two names that differ must not look the same.
+Every character that this project prints has a spelling here; a test looks for missing ones.
+Letters of the user's own names are escaped, so that two different names never look the same.
 
 >>> legible("12·n_embd² + 11,008 → 14,336", "ascii")
 '12*n_embd^2 + 11,008 -> 14,336'
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import codecs
 
-ERRORS = "tallystick.legible"  # the name of this for `open` and `TextIOWrapper.reconfigure`
+ERRORS = "tallystick.legible"  # name of this error handler for `open` and `TextIOWrapper.reconfigure`
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-", strict=True))
 SPELLINGS = {
@@ -30,7 +30,12 @@ SPELLINGS = {
 
 
 def legible(text: str, encoding: str) -> str:
-    """The text as it reads where it is written in `encoding`; an encoding that Python lacks is taken to hold all."""
+    """Return the text as it looks when written in an encoding.
+
+    Args:
+        text: the text.
+        encoding: the output's encoding; one that Python lacks leaves the text unchanged.
+    """
     try:
         return text.encode(encoding, ERRORS).decode(encoding)
     except LookupError:
@@ -38,7 +43,7 @@ def legible(text: str, encoding: str) -> str:
 
 
 def _spelled(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What stands in the place of characters that cannot be encoded, as `codecs.register_error` asks for it."""
+    """Return the replacement of unencodable characters, for `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     before, spelled = error.object[error.start - 1 : error.start], ""

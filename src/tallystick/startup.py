@@ -1,7 +1,7 @@
-"""What a process that runs as the command does first: it opens its standard streams, and says how Ctrl-C ends it.
+"""Set up the command's process: open its standard streams, and exit cleanly on Ctrl-C.
 
-It is imported before anything else and imports only what Python has loaded by then: until `prepare` is called,
-Ctrl-C ends the process with a traceback.
+It is imported first and imports only modules that Python has already loaded. Until `prepare` is
+called, Ctrl-C ends the process with a traceback.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # typing takes longer to import than all of this
+TYPE_CHECKING = False  # importing typing takes longer than all of this
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
     from types import FrameType, TracebackType
     from typing import NoReturn
 
 FAILED = 2  # there is no answer
-INTERRUPTED = 130  # as shells have it: 128 and the number of SIGINT
+INTERRUPTED = 130  # as shells report it: 128 plus the number of SIGINT
 
-_interrupts: list[int] = []  # the signals that came
+_interrupts: list[int] = []  # signals received
 
 
 def is_command() -> bool:
-    """Whether this process is ``tallystick`` or ``python -m tallystick``, and not a program that imports it."""
+    """Return whether this process runs the command, not a program that imports the package."""
     program = [*sys.argv, ""][0]
     if program == "-m":  # until Python has found the module
         words = zip(sys.orig_argv, sys.orig_argv[1:], strict=False)
@@ -39,27 +39,33 @@ def prepare() -> None:
         _occupy(number)
     import signal
 
-    # Where SIGINT is ignored, as in a background job of a shell, it stays ignored.
+    # If SIGINT is ignored, as in a background job of a shell, it stays ignored.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
 
 
 def interrupted() -> bool:
-    """Whether Ctrl-C came, whatever exception it became: C code that imports a module makes others of it."""
+    """Return whether Ctrl-C was pressed; C code may turn `KeyboardInterrupt` into another error."""
     return bool(_interrupts)
 
 
 def leave(code: int) -> NoReturn:
-    """End with an exit code at once: Python ends by the signal itself where an interrupt came in an ``exec`` of words."""
+    """End the process at once with an exit code.
+
+    A normal exit ends by the signal itself if the interrupt came during an ``exec`` of a string.
+    """
     os._exit(code)
 
 
 def _occupy(number: int) -> None:
-    """Open the null device in the place of a closed standard stream: the next file to be opened would take that place."""
+    """Open the null device in place of a closed standard stream.
+
+    Otherwise the next opened file would get that stream's number.
+    """
     try:
         os.fstat(number)
     except OSError:
-        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number, so this one
+        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number, which is this one
 
 
 def _interrupt(number: int, _: FrameType | None) -> None:
@@ -68,7 +74,7 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 
 
 def _end(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> NoReturn:
-    """End on what `main` did not catch: an interrupt outside of it, or too little memory to import it."""
+    """End on an error outside of `main`: an interrupt, or too little memory for the imports."""
     stopped = interrupted() or issubclass(kind, KeyboardInterrupt)
     what = "interrupted" if stopped else f"cannot start: {kind.__name__}: {' '.join(str(error).split())[:300]}"
     try:
@@ -78,7 +84,7 @@ def _end(kind: type[BaseException], error: BaseException, _: TracebackType | Non
 
 
 def _unraisable(event: UnraisableHookArgs) -> None:
-    """End on an interrupt that Python would drop, because it came in a destructor or as the process ends."""
+    """End on an interrupt that Python would drop: in a destructor, or during shutdown."""
     if issubclass(event.exc_type, KeyboardInterrupt):
         _end(event.exc_type, KeyboardInterrupt(), None)
     sys.__unraisablehook__(event)

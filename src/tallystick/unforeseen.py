@@ -1,4 +1,4 @@
-"""What a user reads of an exception: one line, whatever it is. Both doors, the command line and the page, show it."""
+"""Turn any exception into one line for the user, on the command line and the web page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tallystick.extras import missing_line
 if TYPE_CHECKING:
     from traceback import FrameSummary
 
-TRACEBACK = "TALLYSTICK_TRACEBACK"  # set to show the traceback too
+TRACEBACK = "TALLYSTICK_TRACEBACK"  # environment variable: set it to show the traceback too
 FOLDER_IS_GONE = "the current folder was removed: change to one that exists"
-LONGEST = 300  # characters of an exception's own words
+LONGEST = 300  # most characters of an exception's own message
 _OURS = os.path.dirname(__file__) + os.sep
 
 
 def line_of(error: BaseException) -> str:
-    """The line that says what happened, and what to do.
+    """Return the line that says what happened and how to fix it.
 
     >>> line_of(BadInput("config.json is empty")), line_of(RecursionError())
     ('config.json is empty', 'the input is nested too deeply')
@@ -41,7 +41,7 @@ def line_of(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback where the user asked for it, else nothing."""
+    """Return the traceback if the user requested it, else an empty string."""
     if not os.environ.get(TRACEBACK):
         return ""
     from traceback import format_exception
@@ -50,7 +50,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """An error of the user's own code on one line: what, and where it was raised."""
+    """Return one line for an error of the user's own code: its type, message and location."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
     return f"{_what(error)}{_at(_last_of_user(error))}"
@@ -59,14 +59,14 @@ def described(error: BaseException) -> str:
 def _what(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split())
-    except Exception:  # an exception of the user's own
+    except Exception:  # an exception class of the user
         text = "(it cannot be shown)"
     text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     return visible(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def _last_of_user(error: BaseException) -> list[FrameSummary]:
-    """The last frame of the user's own: not one of this package, and not one inside torch that theirs led to."""
+    """Return the last frame in the user's code: not in this package or an installed library."""
     from sysconfig import get_path
 
     others = ("<frozen ", _OURS, *{get_path("stdlib"), get_path("purelib"), get_path("platlib")})

@@ -1,3 +1,3 @@
-"""The version, for the command line and for what the hosts of files are sent."""
+"""The version, for the command line and the User-Agent of requests."""
 
 __version__ = "0.1.0"

@@ -1,6 +1,7 @@
-"""The oldest torch and transformers that this version runs with: those that pyproject.toml asks for and `make matrix` tries.
+"""The oldest torch and transformers that are supported, and the check for them.
 
-An older one that is installed is refused where its use begins, in one line; one that is missing is no matter of this file.
+They are those of pyproject.toml and `make matrix`. An older package is refused in one line when it
+is first used. A missing package is reported elsewhere (`extras`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ OLDEST = {"torch": "2.6", "transformers": "4.57"}
 
 
 def require(*packages: str, to: str = "") -> None:
-    """Refuse to go on with a package that is too old.
+    """Raise `BadInput` if a package is too old.
 
     Args:
         packages: keys of `OLDEST`.
-        to: what they are needed for, where "here" does not say it.
+        to: the purpose, if "here" does not say it.
 
     Raises:
-        BadInput: with the version that is installed, and the command that updates it.
+        BadInput: with the installed version and the command that updates it.
     """
     for package in packages:
         version = installed(package)
@@ -36,14 +37,14 @@ def require(*packages: str, to: str = "") -> None:
 
 
 def is_too_old(package: str) -> bool:
-    """Whether a package is installed, in a version older than `OLDEST`."""
+    """Return whether a package is installed in a version older than `OLDEST`."""
     release = _numbers(installed(package) or "")
     return release is not None and release < (_numbers(OLDEST[package]) or ())
 
 
 @cache
 def installed(package: str) -> str | None:
-    """The version of a package, which is not imported for that; None where it is missing or does not say."""
+    """Return a package's version without importing it; None if missing or not stated."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -51,6 +52,9 @@ def installed(package: str) -> str | None:
 
 
 def _numbers(version: str) -> tuple[int, ...] | None:
-    """The release of a version: ``2.6.0+cu124`` and ``2.6.0a0`` are of 2.6.0. None where it begins with no number."""
+    """Return the release numbers of a version; None if it does not begin with a number.
+
+    ``2.6.0+cu124`` and ``2.6.0a0`` are releases of 2.6.0.
+    """
     release = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, release[0].split("."))) if release else None

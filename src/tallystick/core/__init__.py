@@ -1,1 +1,1 @@
-"""What all rooms share: sizes that remember where they come from, tensors, the ledger, and the modules of an architecture."""
+"""Types that all rooms share: `Dim`, `Entry`, `Ledger`, `Config` and model blueprints."""

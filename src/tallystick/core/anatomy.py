@@ -1,57 +1,64 @@
-"""How the parts of a model run, beside the tensors that they hold: how many heads, which positions, what is computed."""
+"""How parts of a model run: heads, windows, scans, experts; facts that no shape shows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-# How far layers see, the own position included, None for all before it, and how many layers in a row see so far:
-# a pattern that repeats over the layers. Runs, since a config may state 10^12 layers.
+# A pattern that repeats over the layers, as runs (window, layers in a row). A window is the number
+# of visible positions including the own one; None is all earlier ones. Runs, since a config may
+# state 10^12 layers.
 Windows: TypeAlias = Sequence[tuple[int | None, int]]
 
 EVERYTHING: Windows = ((None, 1),)
 
 
 class Indexer(NamedTuple):
-    """What chooses the positions that each query reads (DeepSeek-AI 2025, "DeepSeek-V3.2", section 2.1)."""
+    """Sparse-attention indexer: selects the positions that each query attends to.
 
-    heads: int  # 0 where an earlier layer's choice is read
-    size: int  # elements of a query in one head, and of the key that all heads share, which is cached too
-    chosen: int  # positions, at most
-    weighed: bool = True  # what the heads score is added up by weights of the query, one product more
-    wide: bool = False  # its keys are cached in float32, whatever the dtype of the model
+    DeepSeek-AI 2025, "DeepSeek-V3.2", section 2.1.
+    """
+
+    heads: int  # 0 if the layer reuses the selection of an earlier layer
+    size: int  # elements of a query in one head; also of the one key that all heads share, which is cached
+    chosen: int  # most positions selected for a query
+    weighed: bool = True  # head scores are summed with weights computed from the query: one more product
+    wide: bool = False  # its keys are cached in float32, whatever the model's dtype
 
 
 class Compressor(NamedTuple):
-    """What makes one of several tokens far away (DeepSeek-AI 2026, "DeepSeek-V4", section 2.3)."""
+    """KV compressor: merges several distant tokens into one entry.
 
-    rate: int  # tokens that become one
-    size: int  # elements of that one, the key of an indexer among them
-    overlapping: bool  # it reads the tokens of the one before too
+    DeepSeek-AI 2026, "DeepSeek-V4", section 2.3.
+    """
+
+    rate: int  # tokens merged into one entry
+    size: int  # elements of one entry, including an indexer's key
+    overlapping: bool  # it also reads the tokens of the previous entry
 
 
 class Heads(NamedTuple):
-    """The heads of one attention, and which positions they see."""
+    """Heads of one attention, and the positions that they attend to."""
 
     queries: int  # heads of queries
-    keys: int  # heads of keys and of values: as many (multi-head), fewer (grouped), one (multi-query)
+    keys: int  # KV heads: as many as queries (multi-head), fewer (grouped-query), one (multi-query)
     size: int  # elements of a query or key in one head
     values: int | None = None  # elements of a value in one head; None is `size`
     windows: Windows = EVERYTHING
-    latent: int | None = None  # elements that stand for all keys and values of a token, where they are made of fewer
-    rotary: int | None = None  # elements of a query and key that their position turns; None is all
-    capped: bool = False  # a tanh bounds the scores
-    sinks: bool = False  # one more score for each query, which attends to nothing
-    dropout: bool = False  # of the probabilities
-    chunked: bool = False  # windows are chunks: a position sees those before it in its own
-    l2_norm: bool = False  # where a window is seen, queries and keys are brought to one scale that nothing learns
-    shares_kv: bool = False  # keys and values are those of an earlier layer: none are made, and none are cached
-    temperature_tuning: bool = False  # where everything is seen, queries are scaled by their position
-    causal: bool = True  # positions see none behind them; where they do, nothing can be cached
-    longest: int | None = None  # tokens of a sequence, where fewer than positions are learned
+    latent: int | None = None  # elements of a token's compressed latent vector, if keys and values are made of one
+    rotary: int | None = None  # elements of a query and key that rotary embedding rotates; None is all
+    capped: bool = False  # a tanh caps the scores
+    sinks: bool = False  # one extra score for each query, which attends to no position
+    dropout: bool = False  # on the attention probabilities
+    chunked: bool = False  # windows are chunks: a position attends only within its own chunk
+    l2_norm: bool = False  # in layers with a window, queries and keys are L2-normalised without a learned scale
+    shares_kv: bool = False  # reuses the keys and values of an earlier layer: computes and caches none
+    temperature_tuning: bool = False  # in layers without a window, queries are scaled by their position
+    causal: bool = True  # no position attends to later ones; a bidirectional attention has no KV cache
+    longest: int | None = None  # most tokens in a sequence, if fewer than the learned positions
     indexer: Indexer | None = None
     compressor: Compressor | None = None
-    ahead: int = 0  # positions of a prompt that the model itself puts before each sequence
+    ahead: int = 0  # prompt positions that the model itself prepends to each sequence
 
     @property
     def value_size(self) -> int:
@@ -60,14 +67,14 @@ class Heads(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """Elements that a cache keeps of one token in one layer for its keys and values."""
+        """Elements of the KV cache for one token in one layer."""
         if self.shares_kv or not self.causal:
             return 0
         return self.keys * (self.size + self.value_size) if self.latent is None else self.latent
 
 
 class Attending(NamedTuple):
-    """The layers of one stack that attend alike; `name` holds ``{}`` for their numbers."""
+    """Layers of one stack with equal attention; `name` holds ``{}`` for the layer numbers."""
 
     name: str
     start: int  # number of the first layer
@@ -75,7 +82,7 @@ class Attending(NamedTuple):
     heads: Heads
 
     def windows(self) -> dict[int | None, int]:
-        """How many of the layers see how far.
+        """Return the number of layers by window size; None is full attention.
 
         >>> Attending("h.{}", 0, 5, Heads(2, 2, 4, windows=((128, 1), (None, 1)))).windows()
         {128: 3, None: 2}
@@ -85,7 +92,7 @@ class Attending(NamedTuple):
         offset = 0
 
         def before(layer: int, run: int) -> int:
-            """Layers below this one that fall into the run at `offset`."""
+            """Return how many layers below `layer` belong to the run at `offset`."""
             whole, rest = divmod(layer, period)
             return whole * run + min(max(rest - offset, 0), run)
 
@@ -97,15 +104,15 @@ class Attending(NamedTuple):
 
 
 class ChunkedScan(NamedTuple):
-    """How a layer of Mamba 2 reads token after token, in chunks."""
+    """Chunked scan of a Mamba 2 layer."""
 
-    reads: int  # elements of a token
+    reads: int  # elements of the layer's input for one token
     heads: int
     size: int  # elements of a token in one head
-    rows: int  # elements of the state for each of those
-    groups: int  # of heads that share what writes into the state, and what reads it
-    kernel: int  # tokens that the convolution reads at once
-    chunk: int  # tokens that are multiplied with each other
+    rows: int  # state size: elements of the state for each channel of a head
+    groups: int  # groups of heads that share B and C, the projections into and out of the state
+    kernel: int  # kernel size of the convolution, in tokens
+    chunk: int  # tokens of a chunk, which are multiplied with each other
 
     @property
     def inner(self) -> int:
@@ -114,42 +121,42 @@ class ChunkedScan(NamedTuple):
 
     @property
     def convolved(self) -> int:
-        """Elements of a token that go through the convolution: those of the heads, what writes and what reads."""
+        """Channels of the convolution for one token: the heads' elements, B and C."""
         return self.inner + 2 * self.groups * self.rows
 
     def chunks(self, sequence: int) -> int:
-        """How many chunks a sequence is cut into, the last one filled up."""
+        """Return the number of chunks of a sequence; the last one is padded."""
         return -(-sequence // int(self.chunk))
 
 
 class DeltaRule(NamedTuple):
-    """How a layer of Gated DeltaNet reads token after token, in chunks."""
+    """Chunked delta rule of a Gated DeltaNet layer."""
 
     heads: int
     keys: int  # elements of a key in one head
     values: int  # elements of a value in one head
-    chunk: int = 64  # tokens that are multiplied with each other
+    chunk: int = 64  # tokens of a chunk, which are multiplied with each other
 
 
 class SequentialScan(NamedTuple):
-    """How a layer reads one token after another, without chunks."""
+    """Scan of a layer that processes token by token, without chunks."""
 
-    multiplications: int  # of each token, in products of matrices; what is multiplied element by element is none
+    multiplications: int  # per token, in matrix products; elementwise products are not counted
 
 
 class Recurrence(NamedTuple):
-    """What one layer that reads token after token keeps of a sequence, however long it is."""
+    """State that one recurrent layer keeps of a sequence, independent of its length."""
 
-    inputs: int  # elements of the last inputs of its convolution
-    state: int  # elements of its state
-    source: str  # where this is from
-    runs: ChunkedScan | DeltaRule | SequentialScan | None = None  # None: nobody said how
-    wide: bool = True  # the state is in float32, whatever the dtype of the model
-    wide_inputs: bool = False  # those inputs are too
+    inputs: int  # elements of the convolution state: its last inputs
+    state: int  # elements of the recurrent state
+    source: str  # paper or code that states these sizes
+    runs: ChunkedScan | DeltaRule | SequentialScan | None = None  # None: how it runs is not known
+    wide: bool = True  # the recurrent state is in float32, whatever the model's dtype
+    wide_inputs: bool = False  # the convolution state is in float32 too
 
 
 class Recurring(NamedTuple):
-    """The layers of one stack that read token after token; `name` holds ``{}`` for their numbers."""
+    """Recurrent layers of one stack; `name` holds ``{}`` for the layer numbers."""
 
     name: str
     start: int  # number of the first layer
@@ -158,85 +165,87 @@ class Recurring(NamedTuple):
 
 
 class Mixing(NamedTuple):
-    """Products that no tensor's shape tells: of what goes through, with what is computed of it."""
+    """Products of two activations, which no tensor's shape shows."""
 
-    name: str  # of what mixes, with {} for the layers' numbers
+    name: str  # of the mixing module, with {} for the layer numbers
     start: int  # number of the first layer
     layers: int
     multiplications: int  # for one token in one layer
 
 
-# -- what runs, part by part --------------------------------------------------------------------------
+# -- running parts ---------------------------------------------------------------------------------
 
 
 class Norm(NamedTuple):
-    """Elements brought to one scale."""
+    """Normalisation."""
 
-    # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: in float32 | gemma: float32, 1 + scale | bare: none
-    # own: RMSNorm, all in the model's dtype | centred: LayerNorm written by hand
-    # layer32, centred32: of a copy in float32
+    # layer: LayerNorm | rms: RMSNorm, scaled in the model's dtype | rms32: scaled in float32
+    # gemma: RMSNorm in float32, scaled by 1 + weight | bare: RMSNorm without a scale
+    # own: RMSNorm, all in the model's dtype | centred: LayerNorm written out, not torch's kernel
+    # layer32, centred32: the same, of a float32 copy
     kind: str
     width: int  # elements that share one mean
-    times: int = 1  # such groups in a token
-    inner: bool = False  # inside an attention: reads what a projection gives
-    turned: bool = False  # inside an attention, behind the turning by positions
-    after: bool = False  # reads what an attention or MLP gives
+    times: int = 1  # groups of `width` elements in a token
+    inner: bool = False  # inside an attention: normalises the output of a projection
+    turned: bool = False  # inside an attention, after rotary embedding
+    after: bool = False  # normalises the output of an attention or MLP
 
 
 class AttentionRun(NamedTuple):
     """Attention, and how its projections read a token."""
 
     heads: Heads
-    reads: int  # elements of a token
-    readers: int  # projections that read them: three, or one that gives queries, keys and values at once
-    waists: tuple[int, ...] = ()  # elements of each narrow tensor that further projections read
+    reads: int  # elements of the input for one token
+    readers: int  # projections that read the input: three, or one fused query-key-value projection
+    waists: tuple[int, ...] = ()  # elements of each low-rank bottleneck that further projections read
 
     @property
     def fused(self) -> bool:
-        """Queries, keys and values are slices of one tensor."""
+        """Whether queries, keys and values are slices of one tensor."""
         return self.readers == 1 and not self.waists
 
 
 class FeedForward(NamedTuple):
-    """What each position goes through on its own: up, an activation, down."""
+    """MLP of one position: up projection, activation, down projection."""
 
-    reads: int  # elements of a token
+    reads: int  # elements of the input for one token
     inner: int
-    activation: str  # in transformers' words
-    gated: bool = False  # a second projection up is scaled by the first one's activation
-    fused: bool = False  # both are slices of one tensor
+    activation: str  # transformers' name of the activation
+    gated: bool = False  # the first up projection's activation gates a second up projection
+    fused: bool = False  # gate and up projection are slices of one tensor
 
 
 class Routing(NamedTuple):
-    """Experts, of which a token goes through some."""
+    """Mixture of experts: each token is routed to `used` of the `experts`."""
 
     feed: FeedForward  # one expert
     experts: int
     used: int
-    # softmax: over all experts | chosen: over those chosen | sigmoid: in float32, by groups | scaled: by a sigmoid, 0
-    # for those not chosen, of what all of them read
+    # softmax: over all experts | chosen: over the selected experts
+    # sigmoid: in float32, selected by groups
+    # scaled: every expert reads the token, scaled by a sigmoid, or by 0 if not selected
     scoring: str
-    weights: str = "float32"  # of the chosen experts | own: in the model's dtype
+    weights: str = "float32"  # dtype of the selected experts' weights; "own" is the model's dtype
 
 
 class Projection(NamedTuple):
-    """A matrix product of its own, such as the head."""
+    """Matrix product outside attention and MLP, such as the LM head."""
 
     reads: int
-    capped: int = 0  # elements that a tanh bounds
+    capped: int = 0  # elements of the result that a tanh caps
 
 
 class Dropout(NamedTuple):
-    """Elements of a token of which some are zeroed."""
+    """Dropout over the elements of a token."""
 
     width: int
 
 
 class RunningPart(NamedTuple):
-    """One thing that runs, in as many layers as have it."""
+    """One kind of computation, in all layers that have it."""
 
-    name: str  # with {} for the layers' numbers
+    name: str  # with {} for the layer numbers
     layers: int
     what: Norm | AttentionRun | FeedForward | Routing | Projection | Dropout | ChunkedScan
     start: int | None = None  # number of the first layer, None outside of numbered blocks
-    again: bool = False  # what it reads is read by an earlier part too
+    again: bool = False  # an earlier part reads the same input

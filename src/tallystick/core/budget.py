@@ -1,13 +1,13 @@
-"""The budget of a source: how many steps, bytes and seconds reading it may take, whatever its files claim.
+"""Limits on the steps, bytes and seconds that reading one source may take.
 
-Every reader takes from one budget: all shards of a checkpoint, its index and its config, and what follows from them.
+All readers of a source share one budget: its shards, index, config, and work that follows.
 
-    with one_source() as budget:                     # the door of a source; inside another source, its budget
-        budget.read(len(content))                    # a header of this size is read: as much again may be kept
+    with one_source() as budget:                     # nested calls share the outer budget
+        budget.read(len(content))                    # a header was read: allow its size once more
         budget.step(len(tokens))                     # before work: a step is about a microsecond
-        budget.keep(80 * len(tokens), "its tokens")  # before memory: bytes that stay until the source is read
+        budget.keep(80 * len(tokens), "its tokens")  # before allocating bytes that stay
 
-Two kinds of limit are no part of it, and stay constants of their readers: facts of a format, such as its most
+Two kinds of limit stay constants of their readers: facts of a format, such as its most
 dimensions, and the longest piece that is read at once.
 """
 
@@ -21,34 +21,34 @@ from time import thread_time
 
 from tallystick.errors import BadInput
 
-STEPS = 10_000_000  # of about a microsecond: a checkpoint of 200,000 tensors takes a million
-ROOM = 170_000_000  # bytes above those of the headers; Python itself takes another 20 MB
-SECONDS = 7.0  # of the processor, in one thread: the last resort, for steps that take longer than they should
+STEPS = 10_000_000  # each about a microsecond: a checkpoint of 200,000 tensors takes a million
+ROOM = 170_000_000  # bytes above the size of the headers; Python itself takes another 20 MB
+SECONDS = 7.0  # CPU time in one thread: the last resort if steps take longer than they should
 
 _LOOK = 20_000  # steps between two looks at the clock
 
 
 class OverBudget(BadInput):
-    """AttentionRun a source takes more than it may: nothing more of it is read."""
+    """Reading a source exceeds its budget: nothing more of it is read."""
 
     code = "too-large"
 
 
 class Budget:
-    """What is left of the steps, bytes and seconds of one source."""
+    """Steps, bytes and seconds that remain for one source."""
 
     def __init__(self) -> None:
         self.steps, self.room, self.seconds = STEPS, ROOM, SECONDS
         self._left, self._free = self.steps, self.room
-        # When each thread began to read. Another thread's work, such as training, is none of a reader's.
+        # CPU time at which each thread began. Work of other threads, such as training, is free.
         self._began = {get_ident(): thread_time()}
         self._look = self._left - _LOOK
 
     def step(self, count: int = 1) -> None:
-        """Take steps, before they are done.
+        """Take `count` steps from the budget, before doing them.
 
         Raises:
-            BadInput: where fewer are left, or no seconds. The caller says which file it is.
+            OverBudget: if no steps or seconds remain. The caller adds the file's name.
         """
         self._left -= count
         if self._left < self._look:
@@ -63,27 +63,27 @@ class Budget:
         self._look = max(0, self._left - _LOOK)
 
     def keep(self, size: int, what: str) -> None:
-        """Take bytes of memory, before they are filled.
+        """Take `size` bytes of memory from the budget, before allocating them.
 
         Args:
-            size: in bytes, roughly; below zero gives back.
+            size: in bytes, roughly; a negative size gives bytes back.
             what: what fills them, for the message.
 
         Raises:
-            BadInput: where fewer are left. The caller says which file it is.
+            OverBudget: if fewer bytes remain. The caller adds the file's name.
         """
         self._free -= size
         if self._free < 0:
             raise OverBudget(f"{what} would take more than {self.room:,} bytes of memory")
 
     def read(self, size: int) -> None:
-        """Note that a header of `size` bytes is read: what is made of it may be larger by as much."""
+        """Note that a header of `size` bytes was read, and allow as many bytes for its contents."""
         self.room += size
         self._free += size
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Count no seconds within: transformers builds a model, which has limits of its own."""
+        """Stop the clock within the block: transformers builds a model under its own limits."""
         start, thread = thread_time(), get_ident()
         try:
             yield
@@ -96,7 +96,7 @@ _OPEN: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def one_source() -> Iterator[Budget]:
-    """The budget of what is read within: the budget of the source around it, or else a new one."""
+    """Yield the budget of the enclosing source, or a new one."""
     budget = _OPEN.get()
     if budget is not None:
         yield budget
@@ -109,5 +109,5 @@ def one_source() -> Iterator[Budget]:
 
 
 def current() -> Budget:
-    """The budget of the source that is being read; a new one where a reader is called by itself."""
+    """Return the budget of the source being read; a new one for a reader called by itself."""
     return _OPEN.get() or Budget()

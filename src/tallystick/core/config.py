@@ -1,7 +1,7 @@
-"""A model's config, read key by key.
+"""Read the config of a model key by key.
 
-Integers come back as `Dim`, so that every shape computed from them knows its formula, and every
-complaint about them names the key that the user wrote.
+Integers come back as `Dim`, so every shape computed from them knows its formula. Errors name the
+key as the user wrote it.
 """
 
 from __future__ import annotations
@@ -20,64 +20,77 @@ T = TypeVar("T")
 # Tensors are indexed by signed 64-bit integers: nothing larger can be a size.
 LARGEST = 2**63 - 1
 
-LARGEST_NUMBER = sys.float_info.max  # of those that need not be whole
+LARGEST_NUMBER = sys.float_info.max  # largest number for keys that need no integer
 
-# Layers that are looked at one by one, each with a block of its own where the next is of another kind.
+# Most layers that are read one by one, each with its own block if the next differs.
 MOST_LISTED = 2_000
 
 # Keys that a config of any family may carry and an override may therefore set.
 COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
 
-# The key that says whether head and token embedding are one tensor.
+# The key that states whether the LM head is tied to the token embedding.
 CONFIG = "config.json"
 TIE = "tie_word_embeddings"
 
-# The key under which transformers lets single layers differ; a family that declares it reads it, others have none such.
+# The key by which transformers gives single layers other sizes. Only families that declare it
+# read it.
 OWN_SIZES = "per_layer_config"
 
 
 class Key(NamedTuple):
-    """What a config key may hold, where its default's own type does not say it."""
+    """Values that a config key may hold, if the type of its default does not say so."""
 
     default: int | str | None
     least: int = 1
     nullable: bool = False
     listed: bool = False
-    word: str | None = None  # what it may say in place of an integer
+    word: str | None = None  # the word that may replace an integer
 
 
 def optional(default: int | None = None) -> Key:
-    """A positive integer or null; a flag or null where `default` is a flag.
+    """Return the key of a positive integer or null; if `default` is a flag, of a flag or null.
 
-    Null and absent differ: absent gives `default`, null gives None.
+    An absent key gives `default`, null gives None.
     """
     return Key(default, nullable=True)
 
 
 def nonnegative(default: int | None = 0, *, nullable: bool = False) -> Key:
-    """An integer of 0 or more: how many of something that a model may do without."""
+    """Return the key of an integer of 0 or more: a number of things that a model may lack.
+
+    Args:
+        default: the value of an absent key.
+        nullable: whether null is allowed.
+    """
     return Key(default, least=0, nullable=nullable)
 
 
 def per_layer(default: int) -> Key:
-    """A positive integer for all layers, or a list that holds one for each."""
+    """Return the key of a positive integer for all layers, or of a list with one for each layer."""
     return Key(default, listed=True)
 
 
 def int_or(word: str) -> Key:
-    """A positive integer, or the word that leaves it to the type: that gives None. Absent is the word."""
+    """Return the key of a positive integer, or of a word that leaves the size to the type.
+
+    The word gives None, and is the default.
+    """
     return Key(word, word=word)
 
 
-REQUIRED = Key(None)  # no default: the config must say it
+REQUIRED = Key(None)  # the config must state it
 
 
 class Config:
-    """The values that an architecture reads, each checked as it is read.
+    """Config values for an architecture, each checked when it is read.
 
-    `keys` declares them: ``n_embd=768`` a positive integer with its default, ``bias=True`` a flag,
-    ``optional()`` an integer or null, ``int_or("auto")`` one or that word, ``optional(False)`` a flag or null, ``attn_pdrop=0.1`` a number of 0 or more (null
-    is 0), ``hidden_act="gelu"`` a word, ``widths=()`` a list of positive integers, ``per_layer(8)`` one or a list.
+    `keys` declares them by their defaults:
+
+    - ``n_embd=768``: a positive integer; ``optional()``: an integer or null
+    - ``int_or("auto")``: an integer or that word; ``per_layer(8)``: an integer or a list of them
+    - ``bias=True``: a flag; ``optional(False)``: a flag or null
+    - ``attn_pdrop=0.1``: a number of 0 or more (null is 0)
+    - ``hidden_act="gelu"``: a word; ``widths=()``: a list of positive integers
     """
 
     def __init__(
@@ -94,16 +107,17 @@ class Config:
         self._where, self._within = where, within
         self._keys = keys
         self._aliases = aliases or {}
-        # A config that holds both a key and its alias means the alias: transformers sets that one last.
+        # If a config holds both a key and its alias, the alias counts: transformers sets it last.
         self._written = {key: alias for alias, key in (aliases or {}).items() if values.get(alias) is not None}
         self._values = {**values, **{key: values[alias] for key, alias in self._written.items()}}
         if OWN_SIZES not in keys:
             self.refuse_own_sizes()
-        self.symbols: dict[str, int] = {}  # the integer keys that were read, in reading order
-        # Some models exist in two layouts with one count: mixtures of experts are published one expert by one
-        # (`experts.0.w1.weight`) and held fused by transformers 5 (`experts.gate_up_proj`), which renamed heads too.
+        self.symbols: dict[str, int] = {}  # integer keys read so far, in reading order
+        # Some models exist in two layouts with one count. Mixtures of experts are published with
+        # single experts (`experts.0.w1.weight`); transformers 5 fuses them
+        # (`experts.gate_up_proj`) and also renamed heads.
         self.published = published
-        self.headed = headed  # it is read for the type's language model, and not for another class
+        self.headed = headed  # read for the type's language model, not for another class
 
     def __getattr__(self, name: str) -> Any:
         keys = self.__dict__.get("_keys", {})
@@ -116,7 +130,7 @@ class Config:
             raise self.refuse(
                 f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one", code="too-large"
             )
-        if isinstance(default, bool):  # which is an integer too
+        if isinstance(default, bool):  # a bool is an int too
             return self._flag(name, key if isinstance(key, Key) else Key(key))
         if isinstance(key, Key) and key.listed and isinstance(stated, list | tuple):
             return self._for_layers(name, key)
@@ -127,11 +141,19 @@ class Config:
         return self._values.get(name, key)
 
     def refuse(self, why: str, *, code: Code = "bad-value") -> BadInput:
-        """The error for values that contradict each other, `why` beginning with a key; the caller raises it."""
+        """Return the error for contradictory values, which the caller raises.
+
+        Args:
+            why: the contradiction, beginning with a key.
+            code: the error's code.
+        """
         return BadInput(f"{self._where}: {self._within}{why}", code=code)
 
     def refuse_own_sizes(self, but: Container[str] = ()) -> None:
-        """Refuse transformers' `per_layer_config` where it changes other keys than these: it builds no such model either."""
+        """Raise `BadInput` if `per_layer_config` changes a key of the family not in `but`.
+
+        transformers does not build such a model either.
+        """
         layers = self._values.get(OWN_SIZES)
         for layer in layers.values() if isinstance(layers, Mapping) else ():
             for key, value in layer.items() if isinstance(layer, Mapping) else ():
@@ -139,7 +161,10 @@ class Config:
                     raise self.refuse(f"per_layer_config gives single layers their own {key}, which cannot be counted")
 
     def part(self, name: str) -> Config:
-        """The config that is part of this one under a key: its keys by their own names, its complaints and symbols with that key."""
+        """Return the nested config under a key.
+
+        Its keys have their own names; its errors and symbols begin with the outer key.
+        """
         prefix = f"{name}."
         part = Config(
             _below(prefix, self._values),
@@ -154,17 +179,24 @@ class Config:
         return part
 
     def in_force(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Declared keys with the values that they have, the defaults filled in."""
+        """Return the values of declared keys, defaults filled in."""
         declared = {name: self._keys[name] for name in keys}
         defaults = {name: key.default if isinstance(key, Key) else key for name, key in declared.items()}
         return {name: self._values.get(name, default) for name, default in defaults.items()}
 
     def states(self, name: str) -> bool:
-        """Whether the config holds a key, declared or not, with a value other than null, false and 0."""
+        """Return whether the config holds a key, declared or not, that is not null, false or 0."""
         return bool(self._values.get(name))
 
     def require_divisible(self, name: str, by: str) -> None:
-        """Refuse a width that its heads do not divide, where no shape depends on the quotient."""
+        """Raise `BadInput` if a width is not divisible by its heads.
+
+        Needed only if no shape depends on the quotient: a `Dim` checks its own division.
+
+        Args:
+            name: key of the width.
+            by: key of the number of heads.
+        """
         value, divisor = getattr(self, name), getattr(self, by)
         if int(value) % int(divisor):
             name, by = self._written.get(name, name), self._written.get(by, by)
@@ -172,11 +204,11 @@ class Config:
 
     @property
     def dtype(self) -> str | None:
-        """The dtype that the config states, as torch names it; None where it states none."""
+        """The dtype that the config states, by torch's name; None if it states none."""
         stated = self._values.get("dtype") or self._values.get("torch_dtype")
         if stated is None:
             return None
-        name = str(stated).removeprefix("torch.")  # a book's dictionary holds torch.bfloat16 itself
+        name = str(stated).removeprefix("torch.")  # a book's dictionary holds the object torch.bfloat16
         name = {"auto": "float32", "float": "float32", "half": "float16"}.get(name, name)
         if name not in BITS:
             raise self.refuse(f"dtype is {shown(stated)}, which is no dtype{nearest(name, BITS)}")
@@ -211,21 +243,26 @@ class Config:
         return self._size(name, value, key)
 
     def _integers(self, name: str, default: tuple[int, ...]) -> tuple[Dim, ...]:
-        """A list of positive integers, each with a symbol of its own: widths_0, widths_1, ..."""
+        """Return a list of positive integers, each with its own symbol: widths_0, widths_1, ..."""
         values = self._values.get(name, default)
         if not isinstance(values, list | tuple):
             raise self.refuse(f"{name} is {shown(values)}, expected a list of positive integers")
         return tuple(self.size(f"{name}_{number}", value) for number, value in enumerate(values))
 
     def _for_layers(self, name: str, key: Key) -> Dim | tuple[Dim, ...]:
-        """What a list holds for each layer: one `Dim` where that is the same for all."""
+        """Return the values of each layer; one `Dim` if all layers have the same."""
         values = self._values[name]
         if values and values.count(values[0]) == len(values):
             return self._size(name, values[0], key)
         return self._integers(name, ())
 
     def size(self, name: str, value: Any) -> Dim:
-        """A positive integer that the config states elsewhere than under a key of its own, under this name."""
+        """Return a positive integer that is not under a key of its own in the config.
+
+        Args:
+            name: its symbol in formulas and its name in errors.
+            value: the value to check.
+        """
         return self._size(name, value, Key(None))
 
     def _size(self, name: str, value: Any, key: Key) -> Dim:
@@ -235,36 +272,50 @@ class Config:
             limit = " below 2^63" if number is not None and number > LARGEST else ""
             null = " or null" if key.nullable else f" or {key.word!r}" if key.word else ""
             raise self.refuse(f"{self._written.get(name, name)} is {shown(value)}, expected {kind}{limit}{null}")
-        symbol = (self._within + name).replace(".", "_")  # a name for SymPy and Python too
+        symbol = (self._within + name).replace(".", "_")  # valid as a name in SymPy and Python too
         self.symbols[symbol] = number
         return Dim(number, symbol)
 
 
 class NestedConfig(NamedTuple):
-    """A config inside of another: what an `Architecture` has of its keys."""
+    """A config nested in another: its keys, as an `Architecture` declares them."""
 
     keys: Mapping[str, Any]
     running: Mapping[str, Any] = {}
     aliases: Mapping[str, str] = {}
-    model_type: str = ""  # the one type that is read, where transformers builds whichever it states
-    optional: bool = False  # null and absent mean that the model has no such part; else that it has one by default
-    unstated: Mapping[str, Any] = {}  # what it holds where the config says nothing of it at all
-    beside: bool = False  # its keys may stand beside the others, where the config has no such part
-    family: str = ""  # the native type whose keys these are, with its defaults or others
+    model_type: str = ""  # the one type that is accepted, if transformers would build whatever type it states
+    optional: bool = False  # null and absent mean that the model has no such part; otherwise it has one by default
+    unstated: Mapping[str, Any] = {}  # its values if the outer config does not mention it
+    beside: bool = False  # its keys may be at the outer level if the config has no such part
+    family: str = ""  # the native type whose keys these are, with its own or other defaults
 
 
 def with_nested_defaults(values: Mapping[str, Any], parts: Mapping[str, NestedConfig]) -> dict[str, Any]:
-    """A config with the parts of which it says nothing as its type has them then."""
+    """Return a config in which unmentioned nested configs have the values of their type.
+
+    Args:
+        values: the config.
+        parts: keys of nested configs, with their declarations.
+    """
     stated = {str(name).partition(".")[0] for name, value in values.items() if value is not None}
     return {**values, **{name: part.unstated for name, part in parts.items() if part.unstated and name not in stated}}
 
 
 def flatten_nested(values: Mapping[str, Any], parts: Mapping[str, NestedConfig], where: str) -> dict[str, Any]:
-    """A config with the keys of its parts beside its own, under dotted names, which win over those inside.
+    """Return a config with the keys of its nested configs at the top level, under dotted names.
 
-    What is left under the name of a part says whether there is one: null, or nothing in particular.
+    Keys that are already dotted override the nested ones. The value left under the name of a nested
+    config says whether there is one: null, or an empty mapping.
 
-    >>> flatten_nested({"text_config": {"hidden_size": 8}}, {"text_config": NestedConfig({})}, "config.json")
+    Args:
+        values: the config.
+        parts: keys of nested configs, with their declarations.
+        where: name of the config in errors.
+
+    Raises:
+        BadInput: if the value of a nested config is not an object.
+
+    >>> flatten_nested({"text_config": {"hidden_size": 8}}, {"text_config": NestedConfig({})}, "")
     {'text_config': {}, 'text_config.hidden_size': 8}
     """
     out: dict[str, Any] = {}
@@ -290,7 +341,7 @@ def _below(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
 
 
 def _whole(value: Any) -> int | None:
-    """The value of an integer of any kind, NumPy's and torch's too; None of anything else."""
+    """Return an integer of any kind, also NumPy's and torch's, as int; None for anything else."""
     try:
         return None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -305,18 +356,29 @@ def merged(
     aliases: Mapping[str, str],
     where: str,
 ) -> dict[str, Any]:
-    """A config with the user's ``--set`` values in place; a key that nothing reads is refused, not ignored."""
+    """Return a config with the user's ``--set`` values.
+
+    Args:
+        values: the config.
+        overrides: the user's keys and values.
+        known: keys that may be set, besides those in `values`.
+        aliases: other names of keys.
+        where: name of the config in errors.
+
+    Raises:
+        BadInput: for a key that nothing reads.
+    """
     known = {key for key in (*known, *aliases, *values, *COMMON_KEYS) if isinstance(key, str)}
     aliases = {"torch_dtype": "dtype", **aliases}
     out = dict(values)
     for named, value in overrides.items():
         if named not in known:
             raise BadInput(f"{where} has no key {quoted(named)} to set{nearest(named, known)}", code="unknown-key")
-        # An alias and its key are one thing: the override must win over whichever the config holds.
+        # An alias and its key are the same: the override must win over both.
         key = aliases.get(named, named)
         for alias in [alias for alias, target in aliases.items() if target == key]:
             out.pop(alias, None)
         out[key] = value
         if named != key and value is not None:
-            out[named] = value  # so that a complaint about it uses the user's own word
+            out[named] = value  # so that an error about it uses the user's own word
     return out

@@ -1,11 +1,11 @@
-"""An integer that remembers where it came from.
+"""An integer that remembers the config keys and operations that it was computed from.
 
 >>> n_embd = Dim(768, "n_embd")
 >>> 3 * n_embd
 Dim(2304, '3*n_embd')
 
-A blueprint computes its shapes from such integers, so that the formula of a count is derived
-from the very lines that give the count, and cannot drift from it.
+A blueprint computes its shapes from such integers. So the same lines give the count and its
+formula, and the two cannot drift apart.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, NoReturn, TypeAlias
 
 from tallystick.errors import BadInput
 
-# A constant, the config key that was read, or (operator, left, right).
+# A constant, a config key, or (operator, left, right).
 Expression: TypeAlias = "int | str | tuple[str, Expression, Expression]"
 
-# What no polynomial says: a quotient rounded down or up, the larger or the smaller of two.
+# Operators that no polynomial has: a quotient rounded down or up, maximum, minimum.
 ROUNDINGS = ("floor", "ceil", "max", "min")
 
 _PRECEDENCE = {"+": 1, "-": 1, "floor": 2, "ceil": 2, "*": 3, "/": 3}
@@ -28,10 +28,10 @@ _PRODUCT, _ATOM = 3, 4
 
 
 class Dim(int):
-    """An ``int`` with the expression over config keys that gave it its value.
+    """An ``int`` with the expression over config keys that gave its value.
 
-    ``+``, ``-`` and ``*`` work as on integers. ``/`` is exact: it raises `BadInput` where the
-    quotient is not whole, which is how "heads that do not divide" is found, in the config's words.
+    ``+``, ``-`` and ``*`` work as on integers. ``/`` is exact: it raises `BadInput` if the
+    quotient is not whole. So a width that the heads do not divide is reported with its config keys.
     """
 
     expression: Expression
@@ -89,12 +89,12 @@ _OPERATORS: dict[str, Callable[[Any, Any], int | Fraction]] = {
 
 
 def _apply(symbol: str, left: int, right: int) -> Dim:
-    value = _OPERATORS[symbol](int(left), int(right))  # `/` is reached only where it leaves no remainder
+    value = _OPERATORS[symbol](int(left), int(right))  # `/` gets here only without a remainder
     return Dim(int(value), (symbol, expression_of(left), expression_of(right)))
 
 
 def floor(left: int, right: int) -> Dim:
-    """A quotient rounded down.
+    """Return a quotient rounded down.
 
     >>> floor(Dim(7, "width"), 2)
     Dim(3, 'width//2')
@@ -103,7 +103,7 @@ def floor(left: int, right: int) -> Dim:
 
 
 def ceil(left: int, right: int) -> Dim:
-    """A quotient rounded up.
+    """Return a quotient rounded up.
 
     >>> ceil(Dim(7, "width"), 2)
     Dim(4, '-(-width//2)')
@@ -112,7 +112,14 @@ def ceil(left: int, right: int) -> Dim:
 
 
 def evaluate(expression: Expression, values: Mapping[str, int]) -> int | Fraction:
-    """What an expression is worth where its keys have these values; a fraction where a quotient is not whole.
+    """Return the value of an expression.
+
+    Args:
+        expression: the expression.
+        values: the value of each key in it.
+
+    Returns:
+        An integer, or a fraction if a quotient is not whole.
 
     >>> evaluate(("*", 256, ("ceil", "d", 96)), {"d": 100})
     512
@@ -126,12 +133,12 @@ def evaluate(expression: Expression, values: Mapping[str, int]) -> int | Fractio
 
 
 def expression_of(value: int) -> Expression:
-    """The expression of a `Dim`; any other integer is its own."""
+    """Return the expression of a `Dim`; any other integer is its own expression."""
     return value.expression if isinstance(value, Dim) else int(value)
 
 
 def atoms(expression: Expression) -> Iterator[Expression]:
-    """The keys and the roundings of an expression in the order in which they are written; a rounding is not looked into.
+    """Yield the keys and roundings of an expression in written order; do not look inside roundings.
 
     >>> list(atoms(("*", "heads", ("floor", "n_embd", "heads"))))
     ['heads', ('floor', 'n_embd', 'heads')]
@@ -144,7 +151,7 @@ def atoms(expression: Expression) -> Iterator[Expression]:
 
 
 def keys(expression: Expression) -> Iterator[str]:
-    """The keys of an expression, those inside roundings too."""
+    """Yield the keys of an expression, also those inside roundings."""
     if isinstance(expression, str):
         yield expression
     elif isinstance(expression, tuple):
@@ -153,7 +160,7 @@ def keys(expression: Expression) -> Iterator[str]:
 
 
 def _named(value: int) -> str:
-    """`n_embd = 768` for a config key, `768` for a plain number."""
+    """Return `n_embd = 768` for a config key, `768` for a plain number."""
     expression = expression_of(value)
     return str(int(value)) if isinstance(expression, int) else f"{write(expression)} = {int(value)}"
 
@@ -165,10 +172,16 @@ def write(
     values: Mapping[str, int] | None = None,
     thousands: str = "",
 ) -> str:
-    """An expression as text, with no more parentheses than it needs.
+    """Return an expression as text, with the fewest parentheses.
 
-    With `values`, each key is replaced by its number: the line that a teacher writes under it. With a `times` of its
-    own it is for people, who read a quotient rounded up as ⌈a/b⌉; Python and SymPy read it as ``-(-a//b)``.
+    With the default `times`, the text is valid in Python and SymPy, and a quotient rounded up is
+    ``-(-a//b)``. Any other `times` makes text for people, with ⌈a/b⌉.
+
+    Args:
+        expression: the expression.
+        times: the multiplication sign, with any spaces.
+        values: numbers that replace the keys; None keeps the keys.
+        thousands: separator of thousands in numbers.
 
     >>> write(("*", "n_embd", ("*", 3, "n_embd")))
     'n_embd*3*n_embd'

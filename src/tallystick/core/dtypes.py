@@ -1,10 +1,10 @@
-"""How many bytes elements of each dtype take: torch's, ggml's blocks, whose bytes hold scales too, and what other libraries pack."""
+"""Bytes per element of each dtype: torch's, ggml's blocks, and other packed formats."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# Of one element, under torch's names.
+# Bits of one element, by torch's name.
 BITS = {
     "bool": 8, "uint8": 8, "int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32,
     "int64": 64, "uint64": 64, "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64,
@@ -16,13 +16,14 @@ BITS = {
 
 
 class Block(NamedTuple):
-    """What elements that lie beside each other take together."""
+    """A block of quantised elements with its scales, as ggml stores it."""
 
     elements: int
     bytes: int
 
 
-# From the block structs in ggml's ggml-common.h of August 2026. gguf 0.19 lists all but q2_0 in GGML_QUANT_SIZES.
+# From the block structs in ggml's ggml-common.h of August 2026. gguf 0.19 lists all but q2_0 in
+# GGML_QUANT_SIZES.
 BLOCKS = {
     "q1_0": Block(128, 18), "q2_0": Block(64, 18),
     "q4_0": Block(32, 18), "q4_1": Block(32, 20), "q5_0": Block(32, 22), "q5_1": Block(32, 24),
@@ -35,11 +36,16 @@ BLOCKS = {
     "tq1_0": Block(256, 54), "tq2_0": Block(256, 66), "mxfp4": Block(32, 17), "nvfp4": Block(64, 36),
 }  # fmt: skip
 
-# Values that lie several to a byte, their scales elsewhere: bits of each.
+# Bits of one packed value; several share a byte, and their scales are stored elsewhere.
 NARROW = {**{f"{sign}int{bits}": bits for sign in ("", "u") for bits in range(1, 8)}, "nf4": 4, "fp4": 4}
 
 
 def size_in_bytes(elements: int, dtype: str) -> int:
-    """Bytes of so many elements; a part of a byte counts whole."""
+    """Return the size of a tensor in bytes, rounded up to whole bytes.
+
+    Args:
+        elements: its number of elements.
+        dtype: a key of `BITS`, `BLOCKS` or `NARROW`.
+    """
     block = BLOCKS.get(dtype) or Block(8, BITS.get(dtype) or NARROW[dtype])
     return -(-elements * block.bytes // block.elements)

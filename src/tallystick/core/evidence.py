@@ -1,4 +1,4 @@
-"""What a source compared a model with, and what that showed: its config, its declared ties, its values."""
+"""Evidence about a model: its config, declared ties and values, and where they disagree."""
 
 from __future__ import annotations
 
@@ -10,50 +10,53 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from tallystick.core.ledger import Ledger
 
-# From the best to the worst. What is not known may turn out to be copied or untied: so of several pairs, one that is
-# unknown takes it back that all are equal, and one that differs settles it whatever the others are.
+# From best to worst. An unknown pair may turn out to be copied or untied. So among several pairs,
+# one unknown pair leaves their equality unknown, and one untied pair decides that they differ.
 RELATIONS = ("tied", "aliased", "copied", "unknown", "untied")
 
 
-# How `why` begins where a dtype alone makes values differ: of an untied pair, which was one before it was cast.
+# How `why` begins if values differ only by a cast to another dtype: an untied pair, once tied.
 ROUNDED = "the same values, rounded to "
 
 
 class Compared(NamedTuple):
-    """How two tensors belong together; why that is not known, or not to the last element, or why values differ."""
+    """Relation of two tensors; `why` says why it is unknown, not exact, or why values differ."""
 
     relation: str  # tied | aliased | copied | untied | unknown
     why: str | None = None
 
 
 def worst(compared: Iterable[Compared]) -> Compared:
-    """What is to be said of several pairs together: the one that is furthest from tied."""
+    """Return the relation furthest from `tied`."""
     return max(compared, key=lambda pair: RELATIONS.index(pair.relation))
 
 
 class Values(Protocol):
-    """What a source offers to whoever must know values: it reads them only when asked."""
+    """Lazy access to tensor values, for questions that names and shapes cannot settle."""
 
     @property
     def registered(self) -> str:
-        """The wrapper of a live model that has listed its Parameters, which cannot be tied any more; "" where none has."""
+        """The wrapper of a live model that has already collected its Parameters, or "".
+
+        Its tensors can no longer be tied.
+        """
 
     def compare(self, one: str, other: str) -> Compared:
-        """``copied``, ``untied`` or ``unknown``: how two tensors in separate memory compare."""
+        """Return ``copied``, ``untied`` or ``unknown`` for two tensors in separate memory."""
 
     def holds(self, name: str) -> bool:
-        """Whether a tensor of that name is really there: a file leaves out what a tie gives back."""
+        """Return whether a tensor is really stored; a file may omit a tied tensor."""
 
     def duplicates(self) -> Iterable[Sequence[str]]:
-        """Names that look as if they were one tensor, whoever said so or not."""
+        """Yield groups of names that seem to be one tensor, declared tied or not."""
 
 
 class Fetched(NamedTuple):
-    """What was fetched of files that are not on this machine."""
+    """Bytes and requests spent on remote files."""
 
     bytes: int
-    of_bytes: int  # what these files hold
-    requests: int  # lists of files and redirects among them
+    of_bytes: int  # size of these files
+    requests: int  # including file listings and redirects
 
     def __str__(self) -> str:
         return f"fetched {self.bytes:,} of {self.of_bytes:,} bytes in {self.requests:,} requests"
@@ -61,19 +64,20 @@ class Fetched(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was read, and what it was compared with. Every ledger has it; of a config alone it is empty."""
+    """The comparison of a model with its config and its values. Empty for a config alone."""
 
     described: Ledger | None = None  # by the config that came with a checkpoint or a live module
-    mismatches: Mapping[str, Sequence[str]] = field(default_factory=dict)  # where the two differ: what -> names
-    declared: Sequence[Sequence[str]] | None = None  # names that are to be one tensor; None where nothing says so
+    mismatches: Mapping[str, Sequence[str]] = field(default_factory=dict)  # kind of difference from the config -> names
+    declared: Sequence[Sequence[str]] | None = None  # groups of names declared tied; None if nothing declares any
     unread: str | None = None  # why the config of a checkpoint could not be used
-    doubts: Sequence[str] = ()  # why it is not certain what is declared to be one
-    relations: Mapping[str, str] = field(default_factory=dict)  # storage -> relation, where names alone do not show it
-    # Elements and bytes in files, buffers and duplicates included: a checkpoint's, or those that a quantised config means.
+    doubts: Sequence[str] = ()  # reasons to doubt the declared ties
+    relations: Mapping[str, str] = field(default_factory=dict)  # storage -> relation, if names alone do not show it
+    # Elements and bytes in files, including buffers and duplicates: of a checkpoint, or predicted
+    # from a quantised config.
     stored: tuple[int, int] | None = None
-    fetched: Fetched | None = None  # what files cost that are not on this machine
-    values: Values | None = field(default=None, compare=False)  # reads values where a relation depends on them
-    ask: Callable[[], Ledger] | None = field(default=None, compare=False)  # the ledger with what takes seconds to learn
+    fetched: Fetched | None = None  # spent on remote files
+    values: Values | None = field(default=None, compare=False)  # reads values if a relation depends on them
+    ask: Callable[[], Ledger] | None = field(default=None, compare=False)  # returns the ledger with slow facts too
 
     def __post_init__(self) -> None:
         mismatches = {kind: tuple(names) for kind, names in self.mismatches.items() if names}
@@ -87,7 +91,7 @@ class Evidence:
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By its fields: read-only mappings cannot be pickled, and in another process there is nothing to ask."""
+        """Pickle by fields, without `ask`: read-only mappings and the source cannot be pickled."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         plain = {"mismatches": dict(self.mismatches), "relations": dict(self.relations), "ask": None}
         return Evidence, tuple({**values, **plain}.values())

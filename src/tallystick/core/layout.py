@@ -1,4 +1,4 @@
-"""What a blueprint holds, read from it: every tensor, what attends, what carries a state, what runs.
+"""Read a blueprint: its tensors, attention, recurrent states and running parts.
 
 >>> block = nn.Module(ln_1=nn.LayerNorm(4), mlp=nn.MLP(c_fc=nn.Linear(4, 16)))
 >>> [entry.name for entry in lay_out(nn.Model(h=nn.Repeat(2, block)), dtype="float32")]
@@ -23,7 +23,15 @@ G = TypeVar("G", bound=nn.Module)
 
 
 def read(model: nn.Model, *, dtype: str) -> tuple[list[Entry], ModelDescription]:
-    """The tensors of a blueprint, and what its layers do, by one walk; stacks rolled up, in printing order."""
+    """Return the tensors of a blueprint and the description of its layers, in one walk.
+
+    Args:
+        model: the blueprint.
+        dtype: dtype of all entries.
+
+    Returns:
+        The entries in printing order, stacks rolled up; and the description.
+    """
     sites = list(walk(model))
     return _entries(model, sites, dtype), ModelDescription(
         attending=tuple(_attending(sites)),
@@ -37,12 +45,20 @@ def read(model: nn.Model, *, dtype: str) -> tuple[list[Entry], ModelDescription]
 
 
 def lay_out(model: nn.Model, *, dtype: str) -> list[Entry]:
-    """Every tensor of a model as an `Entry`, stacks rolled up, in printing order."""
+    """Return every tensor of a model as an `Entry`, stacks rolled up, in printing order.
+
+    Args:
+        model: the blueprint.
+        dtype: dtype of all entries.
+    """
     return _entries(model, walk(model), dtype)
 
 
 def parts(model: nn.Model) -> tuple[RunningPart, ...]:
-    """What runs, stacks rolled up, in printing order; nothing where MLPs or scans do not say how they run."""
+    """Return the parts that run, stacks rolled up, in printing order.
+
+    Return nothing unless an MLP or router says how it runs, and every scan is a `ChunkedScan`.
+    """
     return _parts(list(walk(model)))
 
 
@@ -50,33 +66,33 @@ def parts(model: nn.Model) -> tuple[RunningPart, ...]:
 
 
 class Site(NamedTuple):
-    """One node, and where it stands in the tree."""
+    """One node of the tree, with its name and its ancestors."""
 
     node: nn.Node
     name: str
-    role: str  # of the tensors inside
-    active: Fraction | None  # the share of them that one token uses; None is all
-    storage: str  # the name that first used the storage
-    axes: tuple[Axis, ...]  # the numbers in the name
-    around: tuple[nn.Module | nn.ModuleList, ...]  # what it is inside of, outermost first
+    role: str  # role of the tensors inside
+    active: Fraction | None  # share of these tensors that one token uses; None is all
+    storage: str  # name of the first node with this storage
+    axes: tuple[Axis, ...]  # number ranges in the name
+    around: tuple[nn.Module | nn.ModuleList, ...]  # ancestors, outermost first
 
     @property
     def layers(self) -> Axis:
-        """The layers that have it: the numbers of the outermost stack around it."""
+        """Layer numbers of the outermost stack around the node."""
         return self.axes[0] if self.axes else Axis(0, 1)
 
     @property
     def parent(self) -> nn.Module | nn.ModuleList | None:
-        """What holds it."""
+        """The node directly above."""
         return self.around[-1] if self.around else None
 
     def inside(self, *kinds: type[nn.Module | nn.ModuleList]) -> bool:
-        """Whether something around it is of one of these kinds."""
+        """Return whether an ancestor is of one of these kinds."""
         return any(isinstance(one, kinds) for one in self.around)
 
 
 def walk(node: nn.Node) -> Iterator[Site]:
-    """Every node of a tree, each before what is inside of it, in printing order."""
+    """Yield every node of a tree in printing order, parents before children."""
 
     def below(
         node: nn.Node,
@@ -114,7 +130,7 @@ def _within(name: str, child: str) -> str:
 
 
 def _outermost(sites: Iterable[Site], kind: type[G]) -> Iterator[tuple[Site, G]]:
-    """The groups of a kind that are inside no other of that kind, and inside no tower."""
+    """Yield the modules of a kind that are inside no other module of that kind, and no tower."""
     for site in sites:
         if isinstance(site.node, kind) and not site.inside(kind, nn.Tower):
             yield site, site.node
@@ -145,35 +161,35 @@ def _entry(model: nn.Model, site: Site, tensor: nn.Tensor, dtype: str) -> Entry:
 
 
 def _numbered(name: str, axes: tuple[Axis, ...]) -> str:
-    """The name of a tensor of which there is one, its numbers filled in; that of the first one where there are more."""
+    """Fill each ``{}`` with the first number of its axis."""
     for axis in axes:
         name = name.replace("{}", str(int(axis.start)), 1)
     return name
 
 
 def _prefixes(sites: Iterable[Site], kind: type[nn.Module]) -> tuple[str, ...]:
-    """How the names of all tensors begin that are in groups of a kind."""
+    """Return the name prefixes of the modules of a kind."""
     return tuple(f"{site.name}." for site, _ in _outermost(sites, kind))
 
 
-# -- what its layers do ---------------------------------------------------------------------------
+# -- layers ---------------------------------------------------------------------------------------
 
 
 def _attending(sites: Iterable[Site]) -> Iterator[Attending]:
-    """The attention of every layer."""
+    """Yield the attention of every layer."""
     for site, node in _outermost(sites, nn.Attention):
         if node.heads:
             yield Attending(site.name, site.layers.start, site.layers.length, node.heads)
 
 
 def _recurring(sites: Iterable[Site]) -> Iterator[Recurring]:
-    """The scan of every layer that has one."""
+    """Yield the scan of every layer that has one."""
     for site, node in _outermost(sites, nn.Scan):
         yield Recurring(site.name, site.layers.start, site.layers.length, node.keeps)
 
 
 def _mixing(sites: Iterable[Site]) -> Iterator[Mixing]:
-    """What every layer multiplies beside its tensors and its attention."""
+    """Yield the products of each layer that neither its weights nor its attention show."""
     for site, node in _outermost(sites, nn.TokenMixer):
         start, length = map(int, site.layers)
         yield Mixing(site.name, start, length, int(node.multiplications))
@@ -194,7 +210,7 @@ def _part(site: Site, what: Any) -> RunningPart:
 
 
 def _runs_itself(site: Site) -> bool:
-    """Whether a group is no part of what a group around it runs."""
+    """Return whether a module runs by itself, not as a piece of a module around it."""
     if (
         not isinstance(site.node, nn.Module)
         or isinstance(site.node, nn.Tower)
@@ -205,13 +221,13 @@ def _runs_itself(site: Site) -> bool:
 
 
 def _in_block(site: Site) -> Site:
-    """The same, with what is around it inside of its numbered block."""
+    """Return the site with only the ancestors inside its numbered block."""
     stacks = [place for place, one in enumerate(site.around) if isinstance(one, nn.ModuleList)]
     return site._replace(around=site.around[stacks[-1] + 1 :]) if stacks else site
 
 
 def _runs(site: Site) -> Any:
-    """How a group runs by itself, None where only its children do."""
+    """Return how a module runs by itself; None if only its children run."""
     node = site.node
     if isinstance(node, nn.Attention) and node.heads:
         return _reading(node, node.heads)
@@ -223,9 +239,10 @@ def _runs(site: Site) -> Any:
 
 
 def _reading(node: nn.Attention, heads: Heads) -> anatomy.AttentionRun:
-    """Which projections of an attention read the token, told by the formulas of their widths.
+    """Find which projections of an attention read the token, by the formulas of their widths.
 
-    One, the output, reads what all heads give. Of the others, those that read as much as the first read the token.
+    The output projection reads the result of all heads instead. Of the others, a projection reads
+    the token if its input width has the same formula as the first one's.
     """
     reads = [projection.runs.reads for _, projection in _outermost(walk(node), nn.Projection)]
     given = heads.queries * heads.value_size
@@ -237,7 +254,10 @@ def _reading(node: nn.Attention, heads: Heads) -> anatomy.AttentionRun:
 
 
 def _reads_again(site: Site) -> bool:
-    """Whether another child of a parallel block reads the same: the first norm, or the attention where both are behind one norm."""
+    """Return whether a child of a parallel block reads the same input as another child.
+
+    That is each norm after the first; with a single norm, it is the MLP.
+    """
     block = site.parent
     if not isinstance(block, nn.ParallelBlock):
         return False

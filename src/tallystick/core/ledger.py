@@ -1,6 +1,6 @@
-"""The ledger: every tensor of a model, once by name, with who shares storage with whom.
+"""The ledger: every named tensor of a model, and which names share storage.
 
-Sources write it, answers read it. It is plain data: no file format, no torch.
+Sources write a ledger, answers read it. It is plain data: no file format, no torch.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ ROLES = (
     "head",
     "other",
 )
-# The tables' split: token and learned position embeddings, and the head whether tied or not,
-# against all the rest. So untying a head moves nothing from one side to the other.
+# Embedding / non-embedding split. The LM head counts as embedding whether tied or not,
+# so untying it moves nothing from one side to the other.
 EMBEDDING_ROLES = frozenset({"token_embedding", "position_embedding", "head"})
 
-# One config can ask for 10^12 layers; the counts stand, but nobody can be shown each tensor.
+# A config can state 10^12 layers. Their totals are computed, but single tensors are not listed.
 MOST_LISTED = 20_000_000
 
 
 class Entry(NamedTuple):
-    """One named tensor, or a stack of them whose names differ only in their numbers.
+    """One named tensor, or a stack of equal tensors whose names differ in layer or expert numbers.
 
-    In a stack, `name` and `storage` hold one ``{}`` for each item of `axes`, a range of numbers:
-    ``transformer.h.{}.ln_1.weight`` with ``(range(0, 12),)`` is twelve tensors. It stays rolled up
-    until somebody asks for single tensors, so a 700B mixture of experts costs no more than GPT-2.
+    In a stack, `name` and `storage` hold one ``{}`` for each item of `axes`:
+    ``transformer.h.{}.ln_1.weight`` with ``(Axis(0, 12),)`` is twelve tensors. A stack is unrolled
+    only when single tensors are requested, so a 700B mixture of experts costs no more than GPT-2.
     """
 
-    name: str  # exactly the checkpoint's
+    name: str  # exactly as in the checkpoint
     shape: tuple[int, ...]
     role: str
     dtype: str
-    storage: str  # the name that first used this storage: entries that share it carry the same one
+    storage: str  # name of the first entry with this storage; entries that share storage carry the same name
     unique: int  # elements that no earlier entry holds: all of them, 0 for a tie, some for an overlap
-    identity: str = ""  # the name that first used this Parameter object; "" is its own
+    identity: str = ""  # name of the first entry with this Parameter object; "" means its own name
     trainable: bool = True
     buffer: bool = False
-    active: Fraction | None = None  # the share that one token uses; None is all
+    active: Fraction | None = None  # share of the tensor that one token uses; None means all
     axes: tuple[Axis, ...] = ()
-    packed: int | None = None  # bytes of one in the files: of packed values, or of scales beside them
+    packed: int | None = None  # bytes of one tensor in the files: a packed weight, or its separate scales
 
     @property
     def size(self) -> int:
@@ -74,28 +74,28 @@ class Entry(NamedTuple):
 
     @property
     def copies(self) -> int:
-        """How many tensors this entry stands for."""
+        """Number of tensors that this entry represents."""
         return int(math.prod(axis.length for axis in self.axes)) if self.axes else 1
 
     @property
     def bytes(self) -> int:
-        """Bytes of the elements of one tensor that no earlier entry holds: in its dtype, or as they are packed."""
+        """Bytes of the unique elements of one tensor: in its dtype, or as packed in the files."""
         if self.packed is None:
             return size_in_bytes(self.unique, self.dtype)
         return self.packed if self.unique else 0
 
     @property
     def called(self) -> str:
-        """What the model calls it: values that are packed may be stored under another name."""
+        """The model's name of the tensor; a packed weight may be stored under another name."""
         return model_name(self.name, packed=self.packed is not None and not self.buffer)
 
     def numbered(self, number: int) -> Entry:
-        """One item of a stack: its first ``{}`` filled in."""
+        """Return item `number` of a stack: fill in the first ``{}`` of its name."""
         name, storage = (text.replace("{}", str(number), 1) for text in (self.name, self.storage))
         return self._replace(name=name, storage=storage, axes=self.axes[1:])
 
     def unrolled(self) -> Iterator[Entry]:
-        """Each single tensor, in the order of the numbers in its name."""
+        """Yield each single tensor, in the order of the numbers in its name."""
         if not self.axes:
             yield self
             return
@@ -104,34 +104,34 @@ class Entry(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """The numbers `start`, `start + 1`, … that one ``{}`` of a name stands for."""
+    """The range of numbers, from `start` on, for one ``{}`` of a name."""
 
     start: int
     length: int
 
 
 class Tie(NamedTuple):
-    """Names that share storage, and how (the relations of the word list)."""
+    """Names that share storage, and their relation (see the word list)."""
 
     names: tuple[str, ...]
     relation: str  # tied | aliased | copied | untied | unknown
-    parameters: int  # elements that sharing saves: those of all names, less the distinct ones
+    parameters: int  # elements saved by sharing: the by-name total less the unique elements
 
 
 @dataclass(frozen=True, repr=False)
 class Ledger:
-    """Where every parameter of one model goes. Nothing changes it: `dataclasses.replace` makes another.
+    """Every parameter of one model. Immutable: `dataclasses.replace` makes a changed copy.
 
-    Counts are in elements, sizes in bytes. The words are used as everywhere in tallystick: `total` (unique) counts
-    each storage once, `by_name` counts every name.
+    Counts are in elements, sizes in bytes. `total` (unique parameters) counts each storage once;
+    `by_name` counts every name.
     """
 
-    rolled: tuple[Entry, ...]  # in the order in which the model prints, stacks rolled up
+    rolled: tuple[Entry, ...]  # in printing order of the model, stacks rolled up
     _: KW_ONLY
-    source: str  # what the user named
-    kind: str  # preset | config | module, or the format of a checkpoint, such as safetensors
+    source: str  # the model that the user named
+    kind: str  # preset | config | module, or the checkpoint format, such as safetensors
     notes: tuple[str, ...] = field(default=(), hash=False)
-    model: ModelDescription = field(default=ModelDescription(), hash=False)  # frozen, so one for all
+    model: ModelDescription = field(default=ModelDescription(), hash=False)  # frozen, so one default serves all ledgers
     evidence: Evidence = field(default=Evidence(), hash=False)
 
     def __post_init__(self) -> None:
@@ -139,29 +139,29 @@ class Ledger:
         object.__setattr__(self, "notes", tuple(self.notes))
 
     def with_notes(self, *notes: str) -> Ledger:
-        """The same with these notes after its own."""
+        """Return a copy with `notes` appended."""
         return replace(self, notes=(*self.notes, *notes))
 
     def with_fetched(self, fetched: Fetched) -> Ledger:
-        """The same with what its files cost that are not on this machine, and a note of that."""
+        """Return a copy that records the bytes fetched of remote files, with a note on them."""
         return replace(self, evidence=replace(self.evidence, fetched=fetched)).with_notes(str(fetched))
 
     @cached_property
     def in_full(self) -> Ledger:
-        """The ledger with what its source learns only when asked, since it takes the seconds that a count must not."""
+        """The ledger with the facts that take seconds to learn, which a plain count leaves out."""
         return self.evidence.ask() if self.evidence.ask else self
 
     @property
     def as_described(self) -> Ledger:
-        """The ledger of the config that describes this model: its own where no other was read."""
+        """The ledger of the config that came with this model; without one, this ledger."""
         return self.evidence.described or self
 
     @property
     def filed(self) -> bool:
-        """Whether it was read of files of weights, and not of a config that says what these would hold."""
+        """Whether the ledger was read from weight files and not predicted from a config."""
         return self.evidence.stored is not None and self.kind not in ("preset", "config")
 
-    # -- what its description and its evidence hold, by shorter names --------------------------------
+    # -- shortcuts to the description and the evidence --------------------------------------------
 
     @property
     def architecture(self) -> str | None:
@@ -170,17 +170,17 @@ class Ledger:
 
     @property
     def attending(self) -> tuple[Attending, ...]:
-        """How each layer attends, where the source says so."""
+        """Attention of each layer, if the source states it."""
         return self.model.attending
 
     @property
     def recurring(self) -> tuple[Recurring, ...]:
-        """Which layers carry a state along, where the source says so."""
+        """Layers with a recurrent state, if the source states them."""
         return self.model.recurring
 
     @property
     def towers(self) -> tuple[str, ...]:
-        """How the names of tensors begin that read images or sound, and no token."""
+        """Name prefixes of vision and audio towers, whose tensors process no text tokens."""
         return self.model.towers
 
     @property
@@ -190,7 +190,7 @@ class Ledger:
 
     @property
     def mismatches(self) -> Mapping[str, Sequence[str]]:
-        """The names by which tensors and config differ: ``missing``, ``unexpected``, ``misshaped``."""
+        """Names on which tensors and config differ: ``missing``, ``unexpected``, ``misshaped``."""
         return self.evidence.mismatches
 
     @property
@@ -200,7 +200,7 @@ class Ledger:
 
     @property
     def fetched(self) -> Fetched | None:
-        """What its files cost that are not on this machine."""
+        """Bytes and requests spent on remote files."""
         return self.evidence.fetched
 
     # -- single tensors ---------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class Ledger:
 
     @cached_property
     def tensors(self) -> dict[str, Entry]:
-        """Every single tensor by its name, unrolled once however often it is asked for."""
+        """Every single tensor by name; unrolled once and cached."""
         return {entry.name: entry for entry in self.entries}
 
     @property
@@ -226,13 +226,14 @@ class Ledger:
 
     @property
     def ties(self) -> tuple[Tie, ...]:
-        """The groups of names with one storage, in order of first appearance."""
+        """Groups of names with one storage, in order of first appearance."""
         groups: dict[str, list[Entry]] = {}
         for entry in self.parameters:
             groups.setdefault(entry.storage, []).append(entry)
         ties = []
         for storage, group in groups.items():
-            # Runs of one stack (dense layers, then sparse ones) have one rolled name, and share nothing.
+            # Runs of one stack (dense layers, then sparse ones) have one rolled name but share
+            # nothing.
             if len(group) == 1 or all(entry.name == storage for entry in group):
                 continue
             singles: dict[str, list[Entry]] = {}
@@ -257,7 +258,7 @@ class Ledger:
 
     @property
     def totals(self) -> dict[str, int | None]:
-        """Every total by its word. `active` is None where only a config could tell."""
+        """Every total by its key. `active` is None if only a config could give it."""
         parameters = self.parameters
         unique = self.total
         embedding = sum(e.unique * e.copies for e in parameters if e.role in EMBEDDING_ROLES)
@@ -289,7 +290,13 @@ class Ledger:
     # -- breakdowns -------------------------------------------------------------------------------
 
     def by(self, what: str) -> dict[str, int]:
-        """Unique parameters by ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``, in printing order."""
+        """Return unique parameters by ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``.
+
+        Roles come in the order of `ROLES`, other keys in printing order.
+
+        Raises:
+            BadInput: if `what` is another word, or there are too many tensors to list.
+        """
         counts: dict[str, int] = {}
         if what in ("role", "dtype"):
             for entry in self.parameters:
@@ -307,7 +314,10 @@ class Ledger:
         return counts
 
     def rows(self, what: str) -> list[dict[str, Any]]:
-        """The lines of a breakdown: what `by` gives, with shares, and shapes where single tensors are asked for."""
+        """Return the rows of a breakdown by `what`, as in `by`, with shares of the total.
+
+        Rows of single tensors also hold shape, role, dtype and the tensor that shares storage.
+        """
         total = self.total
         if what != "tensor":
             rows: list[dict[str, Any]] = [
@@ -333,10 +343,10 @@ class Ledger:
             for entry in self.entries
         ]
 
-    # -- doors ------------------------------------------------------------------------------------
+    # -- output -----------------------------------------------------------------------------------
 
     def to_dict(self, by: str | None = None) -> dict[str, Any]:
-        """The JSON of ``tallystick count``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick count``. Keys may be added, never renamed."""
         out: dict[str, Any] = {
             "source": self.source,
             "kind": self.kind,
@@ -358,29 +368,29 @@ class Ledger:
         return out
 
     def to_pandas(self, by: str = "tensor") -> pandas.DataFrame:
-        """The rows of a breakdown as a data frame (needs pandas)."""
+        """Return the rows of a breakdown as a data frame (needs pandas)."""
         with needing("to_pandas"):
             import pandas
 
         return pandas.DataFrame(self.rows(by))
 
     def __getstate__(self) -> dict[str, Any]:
-        """For `pickle`: with what the source learns only when asked, since nobody can be asked elsewhere."""
+        """Return the fields for `pickle`, after learning all slow facts: no other process could."""
         return {one.name: getattr(self.in_full, one.name) for one in fields(self)}
 
     def __copy__(self) -> Ledger:
-        """Itself, since nothing changes it."""
+        """Return the ledger itself, since it is immutable."""
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
-        """Itself, and so it reads the same values: of a live model, the same tensors."""
+        """Return the ledger itself, so that it reads the same live tensors."""
         return self
 
     def __repr__(self) -> str:
         return f"<Ledger of {self.source}: {self.total:,} parameters>"
 
     def _repr_html_(self) -> str:
-        from tallystick.report.html import ledger_table  # a notebook's door, opened only there
+        from tallystick.report.html import ledger_table  # imported only in a notebook
 
         return ledger_table(self)
 
@@ -391,7 +401,7 @@ def _tie(shared: Sequence[Entry], relation: str, saved: int | None = None) -> Ti
 
 
 def _by_identity(shared: Sequence[Entry]) -> list[Tie]:
-    """The ties in one memory of a live module: the names of each Parameter, and the distinct Parameters."""
+    """Return the ties in one storage of a live module: names of each Parameter, then aliases."""
     parameters: dict[str, list[Entry]] = {}
     for entry in shared:
         parameters.setdefault(entry.identity or entry.name, []).append(entry)
@@ -402,7 +412,7 @@ def _by_identity(shared: Sequence[Entry]) -> list[Tie]:
 
 
 def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
-    """Single tensors layer by layer: a stack's neighbours with the same root are unrolled together."""
+    """Yield single tensors layer by layer: adjacent stacks with one root are unrolled together."""
 
     def root(entry: Entry) -> str:
         return "." + entry.name.partition("{}")[0] if entry.axes else ""
@@ -420,7 +430,7 @@ def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def total_of(entries: Iterable[Entry]) -> int:
-    """Unique parameters of some entries, buffers left out."""
+    """Return the unique parameters of some entries, without buffers."""
     return sum(entry.unique * entry.copies for entry in entries if not entry.buffer)
 
 

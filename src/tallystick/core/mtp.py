@@ -1,6 +1,7 @@
-"""Multi-token prediction: layers that predict tokens beyond the next, which the causal language model leaves out.
+"""Multi-token prediction layers, which the causal language model leaves out.
 
-They are numbered on after its blocks, as DeepSeek-V3's ``model.layers.61``, or have ``mtp`` in their names.
+They predict tokens beyond the next one. Their names continue the numbers of the model's blocks,
+as DeepSeek-V3's ``model.layers.61``, or contain ``mtp``.
 """
 
 from __future__ import annotations
@@ -12,23 +13,24 @@ from typing import Any
 from tallystick.core.ledger import Entry
 
 LAYERS = "num_nextn_predict_layers"
-KEYS = (LAYERS, "num_mtp_layers")  # how configs say how many there are
+KEYS = (LAYERS, "num_mtp_layers")  # config keys that state their number
 
 NAMED = re.compile(r"(^|\.)mtp\w*\.")
-JOINS = ".eh_proj."  # what joins hidden state and token: only a block that predicts a token further has it
+JOINS = ".eh_proj."  # projects hidden state and token embedding together; only multi-token prediction has it
 
 
 def stated(values: Mapping[str, Any]) -> int:
-    """How many such layers a config states; 0 where none, or no number."""
+    """Return the number of such layers that a config states; 0 if it states no number."""
     counts = [values.get(key) for key in KEYS]
     return max((count for count in counts if type(count) is int), default=0)
 
 
 def parameters_of_one(entries: Sequence[Entry]) -> int:
-    """What one such layer has of its own, beside a model of these entries.
+    """Return the parameters that one such layer adds to a model of these entries.
 
-    One more block like the last, what joins hidden state and token (2d × d), and three norms; embedding and head are
-    the model's (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 2.2).
+    It has one more block like the last, the projection of hidden state and token (2d × d), and
+    three norms. It shares embedding and LM head with the model (DeepSeek-AI 2024, "DeepSeek-V3
+    Technical Report", section 2.2).
     """
     width = next(int(entry.shape[1]) for entry in entries if entry.role == "token_embedding")
     blocks = [entry for entry in entries if entry.axes and not entry.buffer]
@@ -39,7 +41,11 @@ def parameters_of_one(entries: Sequence[Entry]) -> int:
 
 
 def among(entries: Iterable[Entry]) -> list[Entry]:
-    """Those single tensors, of the ones that a model does not have, that are of multi-token prediction."""
+    """Return the tensors of multi-token prediction, as single entries.
+
+    Args:
+        entries: entries of a checkpoint that the model itself does not have.
+    """
     singles = [single for entry in entries for single in entry.unrolled()]
     blocks = tuple(entry.name.partition(JOINS)[0] + "." for entry in singles if JOINS in entry.name)
     return [entry for entry in singles if entry.name.startswith(blocks) or NAMED.search(entry.name)]

@@ -1,11 +1,11 @@
-"""The modules that an architecture is written with, named as ``torch.nn`` and ``print(model)`` name them; nothing is allocated.
+"""Modules that architectures are written with, as in ``torch.nn``; no weights are allocated.
 
 >>> from tallystick.core import nodes as nn
 >>> block = nn.Module(ln_1=nn.LayerNorm(4), mlp=nn.MLP(c_fc=nn.Linear(4, 16)))
 >>> model = nn.Model(h=nn.Repeat(2, block))
 
-An architecture (``architectures/``) builds a `Model` from a `Config`. Sizes are `Dim`s, so the model holds the formula as
-well as the numbers. ``layout.py`` reads it.
+An architecture (``architectures/``) builds a `Model` from a `Config`. Sizes are `Dim`s, so the
+model holds the formula as well as the numbers. ``layout.py`` reads it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ __all__ = [
 
 
 class Tensor(NamedTuple):
-    """A leaf. Without a role of its own it takes that of the group around it."""
+    """A leaf of the tree. Without a role of its own it has the role of its module."""
 
     shape: tuple[int, ...]
     role: str | None = None
@@ -85,14 +85,14 @@ class Tensor(NamedTuple):
 
 
 class Frozen:
-    """A node never changes once it is built, so that one may stand in several places of a model, or of several models."""
+    """An immutable node, which may occur several times in a model or in several models."""
 
     def _hold(self, **fields: Any) -> None:
         """Set fields while the node is built."""
         self.__dict__.update(fields)
 
     def replace(self, **fields: Any) -> Self:
-        """A copy with other fields: ``attention.replace(heads=None)``."""
+        """Return a copy with other fields: ``attention.replace(heads=None)``."""
         copy = object.__new__(type(self))
         copy._hold(**{**self.__dict__, **fields})
         return copy
@@ -105,9 +105,9 @@ class Frozen:
 
 
 class Module(Frozen):
-    """Named children, in the order in which the model prints them; None children are left out.
+    """Named children, in printing order of the model; None children are left out.
 
-    `role` is what the tensors inside are for, unless they say otherwise. `active` is the share of
+    `role` applies to the tensors inside, unless they state another. `active` is the share of
     them that one token uses; None is all.
     """
 
@@ -115,11 +115,11 @@ class Module(Frozen):
     active: Fraction | None = None
     children: Mapping[str, Node]
 
-    def __init__(self, /, **children: Node | None) -> None:  # a child may be named self: BERT's is
+    def __init__(self, /, **children: Node | None) -> None:  # a child may be named self, as in BERT
         self._hold(children=_named(children))
 
     def with_children(self, /, **children: Node | None) -> Self:
-        """A copy with these children in place of those of their names, or after all others; without those that are None."""
+        """Return a copy with these children added, or replaced by name; None removes a child."""
         return self.replace(children=_named({**self.children, **children}))
 
 
@@ -128,7 +128,7 @@ def _named(children: Mapping[str, Node | None]) -> Mapping[str, Node]:
 
 
 class Attention(Module):
-    """What lets positions see one another, projections included; `heads` is how it runs."""
+    """Attention with its projections; `heads` describes how it runs."""
 
     role = "attention"
     heads: Heads | None
@@ -139,7 +139,7 @@ class Attention(Module):
 
 
 class MLP(Module):
-    """What each position goes through on its own; `runs` is how."""
+    """MLP of each position; `runs` describes how it runs."""
 
     role = "mlp"
     runs: FeedForward | None
@@ -150,7 +150,7 @@ class MLP(Module):
 
 
 class Router(Module):
-    """What scores the experts for a token; `runs` is how it and they do."""
+    """Router, which scores the experts for each token; `runs` describes router and experts."""
 
     role = "router"
     runs: Routing | None
@@ -161,7 +161,7 @@ class Router(Module):
 
 
 class Scan(Module):
-    """What reads token after token and carries a state along: Mamba and kin; `keeps` is that state."""
+    """Recurrent layer such as Mamba, which carries a state over tokens; `keeps` is that state."""
 
     role = "ssm"
     keeps: Recurrence
@@ -172,15 +172,15 @@ class Scan(Module):
 
 
 class Tower(Module):
-    """What reads images or sound, and brings what it found among the tokens: no token goes through it."""
+    """Vision or audio tower: its outputs join the token sequence; no text token goes through it."""
 
 
 class IndexerModule(Module):
-    """What chooses the positions that an attention reads: parameters, but no gradient goes through a choice."""
+    """Sparse-attention indexer. Its parameters get no gradient, since a selection passes none."""
 
 
 class TokenMixer(Module):
-    """What multiplies a token with what it computed of it, beside its own tensors: `multiplications` of each token."""
+    """Module that multiplies activations with each other: `multiplications` for each token."""
 
     multiplications: int
 
@@ -190,11 +190,14 @@ class TokenMixer(Module):
 
 
 class ParallelBlock(Module):
-    """A block whose attention and MLP run side by side, on one input."""
+    """Block whose attention and MLP run in parallel on one input."""
 
 
 class Experts(Module):
-    """Expert weights of which a token uses `used` in `of`; the shapes hold all of them."""
+    """Stacked expert weights; each token is routed to `used` of the `of` experts.
+
+    Shapes include the expert dimension.
+    """
 
     role = "experts"
 
@@ -204,7 +207,7 @@ class Experts(Module):
 
 
 class ModuleList(Frozen):
-    """Blocks numbered from 0 on: so many of the first kind, then so many of the next."""
+    """Blocks numbered from 0: runs of (count, block), one run for each kind of block."""
 
     role: str | None = None
     active: Fraction | None = None
@@ -215,7 +218,7 @@ class ModuleList(Frozen):
 
 
 class ExpertList(ModuleList):
-    """Experts held one by one, numbered from 0, of which a token uses `used`."""
+    """Experts as single modules, numbered from 0; each token is routed to `used` of them."""
 
     role = "experts"
 
@@ -225,9 +228,10 @@ class ExpertList(ModuleList):
 
 
 class Shared(Module):
-    """Tensors that are one with those of the place `of`, which may be this one: `of` is its whole name.
+    """Tensors that share the storage of another place: `of` is that place's full name.
 
-    There is one such place, so a stack holds it as a run of one block, and no stack is inside of it.
+    A place may name itself. It is a single place, so a stack holds it as a run of one block, and it
+    has no stack inside.
     """
 
     of: str
@@ -238,9 +242,12 @@ class Shared(Module):
 
 
 class Model(Module):
-    """The whole. `tie` names two tensors that are one, the second of which holds the storage; or maps many such.
+    """The whole model.
 
-    `irregular` says, where not every product takes each token once, which ones do not.
+    Args:
+        irregular: in words, the products that do not process each token exactly once.
+        tie: two tied tensor names, the second of which owns the storage; or a mapping of pairs.
+        **children: the model's top-level modules.
     """
 
     ties: Mapping[str, str]
@@ -258,7 +265,7 @@ G = TypeVar("G", bound=Module)
 
 
 def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree anew, each node of it what `change` makes of it, leaves first."""
+    """Return a new tree in which each node is replaced by `change(node)`, leaves first."""
     if isinstance(node, Module):
         node = node.replace(children=_named({name: rebuilt(child, change) for name, child in node.children.items()}))
     elif isinstance(node, ModuleList):
@@ -267,12 +274,12 @@ def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def Repeat(count: int, block: Module) -> ModuleList:
-    """`count` equal blocks, numbered from 0."""
+    """Return `count` equal blocks, numbered from 0."""
     return ModuleList((count, block))
 
 
 class Projection(Module):
-    """A matrix product: `runs` is what it reads."""
+    """Matrix product; `runs` describes its input."""
 
     runs: anatomy.Projection
 
@@ -282,7 +289,7 @@ class Projection(Module):
 
 
 class Norm(Module):
-    """A norm: `runs` is what it computes."""
+    """Normalisation; `runs` describes what it computes."""
 
     runs: anatomy.Norm
 
@@ -292,7 +299,7 @@ class Norm(Module):
 
 
 class Dropout(Module):
-    """Zeroes a share of so many elements of a token, in training."""
+    """Dropout of a `share` of a token's `width` elements, in training."""
 
     def __init__(self, width: int, share: float) -> None:
         super().__init__()
@@ -300,7 +307,7 @@ class Dropout(Module):
 
 
 def Linear(inputs: int, outputs: int, *, bias: bool = True) -> Module:
-    """``nn.Linear``: weight (outputs, inputs), bias (outputs)."""
+    """Return an ``nn.Linear``: weight (outputs, inputs), bias (outputs)."""
     return Projection(
         anatomy.Projection(inputs),
         weight=Parameter((outputs, inputs)),
@@ -309,22 +316,30 @@ def Linear(inputs: int, outputs: int, *, bias: bool = True) -> Module:
 
 
 def Conv1D(inputs: int, outputs: int) -> Module:
-    """GPT-2's transposed linear: weight (inputs, outputs), bias (outputs)."""
+    """Return GPT-2's transposed linear: weight (inputs, outputs), bias (outputs)."""
     return Projection(anatomy.Projection(inputs), weight=Parameter((inputs, outputs)), bias=Parameter((outputs,)))
 
 
 def Embedding(rows: int, width: int) -> Module:
-    """Token embedding: weight (rows, width)."""
+    """Return a token embedding: weight (rows, width)."""
     return Module(weight=Parameter((rows, width), "token_embedding"))
 
 
 def PositionEmbedding(rows: int, width: int) -> Module:
-    """Learned positions: weight (rows, width)."""
+    """Return learned position embeddings: weight (rows, width)."""
     return Module(weight=Parameter((rows, width), "position_embedding"))
 
 
 def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int = 1, kind: str = "layer") -> Module:
-    """Scale `weight` and shift `bias`, each (width); `times` groups of a token share them; `kind` as in `anatomy.Norm`."""
+    """Return a LayerNorm: scale `weight` and shift `bias`, each (width).
+
+    Args:
+        width: elements that share one mean.
+        scale: whether it has a weight.
+        bias: whether it has a bias.
+        times: groups of `width` elements in a token, which share weight and bias.
+        kind: as in `anatomy.Norm`.
+    """
     return Norm(
         anatomy.Norm(kind, width, times),
         weight=Parameter((width,), "norm") if scale else None,
@@ -333,12 +348,27 @@ def LayerNorm(width: int, *, scale: bool = True, bias: bool = True, times: int =
 
 
 def RMSNorm(width: int, *, kind: str = "rms", times: int = 1, after: bool = False, turned: bool = False) -> Module:
-    """Scale `weight` (width) alone; `kind`, `after` and `turned` as in `anatomy.Norm`, `times` as in `LayerNorm`."""
+    """Return an RMSNorm: scale `weight` (width) and no shift.
+
+    Args:
+        width: elements that share one mean.
+        kind: as in `anatomy.Norm`.
+        times: groups of `width` elements in a token, which share the weight.
+        after: as in `anatomy.Norm`.
+        turned: as in `anatomy.Norm`.
+    """
     return Norm(anatomy.Norm(kind, width, times, after=after, turned=turned), weight=Parameter((width,), "norm"))
 
 
 def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = False) -> Module:
-    """The projection to the vocabulary: weight (vocabulary, width), bias (vocabulary)."""
+    """Return the LM head: weight (vocabulary, width), bias (vocabulary).
+
+    Args:
+        width: elements of the hidden state.
+        vocabulary: tokens in the vocabulary.
+        bias: whether it has a bias.
+        capped: whether a tanh caps the logits.
+    """
     return Projection(
         anatomy.Projection(width, vocabulary if capped else 0),
         weight=Parameter((vocabulary, width), "head"),
@@ -347,10 +377,16 @@ def Head(width: int, vocabulary: int, *, bias: bool = False, capped: bool = Fals
 
 
 def Parameter(shape: tuple[int, ...], role: str | None = None, *, trainable: bool = True) -> Tensor:
-    """A parameter of a shape; without a role of its own it has that of the module around it."""
+    """Return a parameter.
+
+    Args:
+        shape: its sizes.
+        role: one of `ROLES`; None takes the role of the module around it.
+        trainable: whether it gets gradients.
+    """
     return Tensor(shape, role, trainable=trainable)
 
 
 def Buffer(*shape: int, role: str | None = None) -> Tensor:
-    """A tensor of the state dict that is no parameter."""
+    """Return a tensor of the state dict that is not a parameter."""
     return Tensor(shape, role, buffer=True)

@@ -1,10 +1,10 @@
-"""What the model calls a weight whose packed values are stored under another name."""
+"""Map the stored name of a packed weight to the model's name of that weight."""
 
 from __future__ import annotations
 
 import re
 
-# Ends of names that no plain parameter has.
+# Name endings that only packed weights have.
 _ALWAYS = (
     (re.compile(r"\.(?:qweight|weight_packed|q_weight|weight\._data(?:\._data)?)$"), ".weight"),
     (re.compile(r"\._(\w+)_qdata$"), r".\1"),
@@ -12,19 +12,20 @@ _ALWAYS = (
     (re.compile(r"(?:\._packed_params){2}\.1$"), ".bias"),
     (re.compile(r"_blocks$"), ""),
 )
-# Ends that a plain parameter may have too.
+# Name endings that plain parameters may have too.
 _WHERE_PACKED = re.compile(r"\.(?:W_q|codes|indices|trellis|dense_weights|embedding_quantized)$")
 
 
 def model_name(stored: str, *, packed: bool = False) -> str:
-    """The model's name of a packed weight; any other name as it is.
+    """Return the model's name of a packed weight; any other name unchanged.
 
     Args:
         stored: the name in the files.
-        packed: whether the tensor is known to be a packed weight, so that a name counts that others have as well.
+        packed: whether the tensor is known to be a packed weight. Then endings that plain
+            parameters may have too are mapped as well.
 
-    >>> model_name("h.0.mlp.qweight"), model_name("mlp.experts.down_proj_blocks"), model_name("h.0.mlp.weight")
-    ('h.0.mlp.weight', 'mlp.experts.down_proj', 'h.0.mlp.weight')
+    >>> model_name("mlp.qweight"), model_name("experts.down_proj_blocks"), model_name("ln.weight")
+    ('mlp.weight', 'experts.down_proj', 'ln.weight')
     >>> model_name("h.0.attn.W_q"), model_name("h.0.attn.k_proj.W_q", packed=True)
     ('h.0.attn.W_q', 'h.0.attn.k_proj.weight')
     """

@@ -28,11 +28,14 @@ __all__ = [
 
 
 class ModelVariant(NamedTuple):
-    """Another class of a type than its language model, and made of that: the same body, with another head, none, or more beside it."""
+    """Another class of a model type than its language model, built from the language model.
+
+    It has the same body with another head, no head, or further modules.
+    """
 
     make: Callable[[Config, Model], Model]
-    head: str = ""  # what it has in place of the LM head, in words; "" where it has that one
-    keys: Mapping[str, Any] = {}  # those that it reads beside the language model's, and their other names
+    head: str = ""  # what replaces the LM head, in words; "" if it keeps the LM head
+    keys: Mapping[str, Any] = {}  # keys that it reads in addition to the language model's, and `aliases` of these
     aliases: Mapping[str, str] = {}
     parts: Mapping[str, NestedConfig] = {}  # as in `Architecture`
 
@@ -41,13 +44,13 @@ class Architecture(NamedTuple):
     """One family: how a config of its `model_type` becomes a blueprint."""
 
     name: str  # the config's model_type
-    class_name: str  # the class that transformers, or the book, builds; "" where there is none
-    keys: Mapping[str, Any]  # the config keys that it reads, as `Config` declares them
+    class_name: str  # the class that transformers or the book builds; "" if there is none
+    keys: Mapping[str, Any]  # config keys that it reads, as `Config` declares them
     aliases: Mapping[str, str]  # other names of those keys
     build: Callable[[Config], Model]
-    running: Mapping[str, Any] = {}  # keys that change no tensor, and what it costs to run
-    variants: Mapping[str, ModelVariant] | None = None  # by how the names of the classes end; None: those of a decoder
-    # Keys that hold configs, whose own are among `keys` and `running` under dotted names.
+    running: Mapping[str, Any] = {}  # keys that change how the model runs, but no tensor
+    variants: Mapping[str, ModelVariant] | None = None  # by class-name ending; None: the usual ones of a decoder
+    # Keys that hold nested configs. Their keys are in `keys` and `running` under dotted names.
     parts: Mapping[str, NestedConfig] = {}
 
 
@@ -66,10 +69,16 @@ def architecture(
 ) -> Callable[[Callable[[Config], Model]], Callable[[Config], Model]]:
     """Register a family: the decorated function reads a `Config` and returns the `Model`.
 
-    `keys` are the config keys that change a tensor, with the defaults of its type (see `Config`); `running` those that
-    change no tensor, and how the model runs; `variants` as in `Architecture`; `parts` are the keys that hold configs, which
-    the function reads by `Config.part`. The file ``architectures/NAME.py`` that
-    holds it is found by its name: nothing else needs an edit.
+    The module must be ``architectures/NAME.py``; it is found by its name, without another edit.
+
+    Args:
+        name: the config's model_type.
+        class_name: the class that transformers or the book builds; "" if there is none.
+        aliases: other names of keys.
+        running: keys that change how the model runs, but no tensor.
+        variants: other classes by the ending of their name, as in `Architecture`.
+        parts: keys that hold nested configs, which the function reads by `Config.part`.
+        **keys: config keys that change a tensor, with the type's defaults (see `Config`).
     """
 
     def register(build: Callable[[Config], Model]) -> Callable[[Config], Model]:
@@ -90,23 +99,34 @@ def architecture(
 
 
 class Alias(NamedTuple):
-    """A type that is another name of a family."""
+    """A model type that is another name of a family."""
 
     class_name: str
     like: str  # the family's model_type
-    keys: Mapping[str, Any]  # those with other defaults
+    keys: Mapping[str, Any]  # keys with other defaults
 
 
 def alias(class_name: str, *, like: str, **keys: Any) -> Alias:
-    """A type whose models are those of the family `like`, of the class `class_name`; `keys` have other defaults there."""
+    """Return a type whose models are those of a family under another class name.
+
+    Args:
+        class_name: the class that transformers builds.
+        like: the family's model_type.
+        **keys: keys of the family with other defaults.
+    """
     return Alias(class_name, like, keys)
 
 
 def register_alias(name: str, alias: Alias, family: Architecture) -> Architecture:
-    """Register a type that is another name of a family.
+    """Register a type that is another name of a family, and return it.
+
+    Args:
+        name: the type's model_type.
+        alias: its class and other defaults.
+        family: the registered family.
 
     Raises:
-        TypeError: when the alias gives another default to a key that its family does not read.
+        TypeError: if the alias sets a default for a key that its family does not read.
     """
     declared = set(family.keys).union(*(variant.keys for variant in (family.variants or {}).values()))
     if unknown := set(alias.keys) - declared:
@@ -130,14 +150,15 @@ def part_of(
     unstated: Mapping[str, Any] | None = None,
     **defaults: Any,
 ) -> NestedConfig:
-    """The config of another family as a part.
+    """Return the config of another family for use as a nested config.
 
     Args:
         model_type: the family.
-        tied_above: the whole says whether embedding and head are tied, so that what the part says of it changes nothing.
+        tied_above: whether the outer config states the tie of embedding and LM head. Then the
+            nested key for it changes nothing.
         own_type: as `model_type` in `NestedConfig`.
         unstated: as in `NestedConfig`.
-        **defaults: where they are not those of the family.
+        **defaults: defaults that differ from the family's.
     """
     family = REGISTRY[model_type]
     keys, running = (
@@ -152,13 +173,13 @@ def part_of(
 
 
 def _flat(variant: ModelVariant) -> ModelVariant:
-    """A class that names the keys of its parts among its own."""
+    """Return a variant that also lists the keys of its nested configs."""
     keys, running, aliases = (_dotted(variant.parts, field) for field in ("keys", "running", "aliases"))
     return variant._replace(keys={**variant.keys, **keys, **running}, aliases={**variant.aliases, **aliases})
 
 
 def _dotted(parts: Mapping[str, NestedConfig], field: str) -> dict[str, Any]:
-    """The keys of all parts, or their aliases, under dotted names."""
+    """Return the keys or aliases of all nested configs under dotted names."""
     return {
         f"{name}.{key}": f"{name}.{value}" if field == "aliases" else value
         for name, part in parts.items()

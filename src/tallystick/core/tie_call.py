@@ -1,4 +1,4 @@
-"""The call that ties tensors again, in words that are the same wherever it is advised."""
+"""Advice on how to tie tensors again, worded the same in every message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ LAZY = "run the model once to give each its shape, then call {}"
 
 
 def retie_call(names: Sequence[str] = (), keep: str = "") -> str:
-    """The call of `tallystick.retie` for some names, none where the model tells which are meant.
+    """Return a call of `tallystick.retie` as text.
+
+    Args:
+        names: the tensors to tie; empty if the model itself declares its ties.
+        keep: the tensor whose values are kept; "" for the default.
 
     >>> print(retie_call(["wte.weight", "lm_head.weight"], keep="wte.weight"))
     tallystick.retie(model, "wte.weight", "lm_head.weight", keep="wte.weight")
@@ -20,7 +24,12 @@ def retie_call(names: Sequence[str] = (), keep: str = "") -> str:
 
 
 def one_shape_first(shapes: Sequence[tuple[int, ...]], call: str) -> str:
-    """What to do where shapes differ, and the call after that."""
+    """Return the advice to make the shapes of tensors equal before tying them.
+
+    Args:
+        shapes: the shapes.
+        call: text of the call that ties them.
+    """
     first, *others = dict.fromkeys(tuple(map(int, shape)) for shape in shapes)
     if all(shape == first[::-1] for shape in others):
         return f"give them one shape, as an nn.Linear head has an embedding's, then call {call}"
@@ -31,15 +40,23 @@ def one_shape_first(shapes: Sequence[tuple[int, ...]], call: str) -> str:
 
 
 def is_packed_away(entry: Entry) -> bool:
-    """Whether a live model keeps a weight in an object that holds no Parameter, as `torch.ao.quantization` does."""
+    """Return whether a live model keeps a weight in an object without Parameters.
+
+    `torch.ao.quantization` does so.
+    """
     return entry.called != entry.name
 
 
 def packed_before(name: str) -> str:
-    """What to do where one of a pair is such a weight."""
+    """Return the advice for a pair of tensors if `name` is such a weight."""
     return f"{name} is packed and no Parameter: leave its module out of the quantisation to keep the tie"
 
 
 def tied_before(wrapper: str, call: str) -> str:
-    """What to do where a wrapper has listed the Parameters already."""
+    """Return the advice for a model whose wrapper has already collected the Parameters.
+
+    Args:
+        wrapper: name of the wrapper.
+        call: text of the call that ties them.
+    """
     return f"tie the model before {wrapper} wraps it, with {call}"

@@ -1,4 +1,4 @@
-"""Sizes in bytes as people write them."""
+"""Parse sizes in bytes as people write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes of a size as people write it; None of anything else.
+    """Return the bytes of a size as people write it; None for any other text.
 
     >>> parse_size("24GB"), parse_size("24GiB"), parse_size("1.5t"), parse_size("a100")
     (24000000000, 25769803776, 1500000000000, None)

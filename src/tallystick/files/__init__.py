@@ -1,1 +1,1 @@
-"""Where bytes are: on this machine, in an archive, at an address."""
+"""Read and write files: local, in zip archives, on the web and in object stores."""

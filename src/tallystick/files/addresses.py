@@ -1,4 +1,4 @@
-"""Sources that are not on this machine, by their addresses: repositories of the hub, files on the web, object stores."""
+"""Remote sources by address: repositories of the hub, files on the web, object stores."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from tallystick.extras import MissingExtra, needing, pip_install
 from tallystick.files.http import DEADLINE, PATIENCE, Web
 from tallystick.files.remote import NotThere, Piece, Remote, Tally
 
-MOST_PAGES = 100  # of a repository's list of files, each of a thousand
-LARGEST_LIST = 16_000_000  # bytes of all its pages: some 30,000 files
+MOST_PAGES = 100  # of a repository's file list, each with a thousand files
+LARGEST_LIST = 16_000_000  # bytes of all pages: about 30,000 files
 
 _REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+)(?:@(refs/(?:pr|convert)/[^/@]+|[^/@]+))?(?:/+(.*))?", re.ASCII)
 _MAY_NOT = "it does not exist, or is private or gated: where you may read it, set HF_TOKEN or call `hf auth login`"
 _HUB = "https://huggingface.co"
-_PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}  # what reads a store for fsspec, by its scheme
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}  # scheme of a store -> the package that reads it for fsspec
 
 
 def elsewhere(address: str) -> Remote:
-    """The file or folder at an address.
+    """Return the remote file or folder at an address.
 
     Args:
-        address: ``hf://org/name[@revision][/folder or file]``, ``https://…/file``, ``s3://bucket/…`` or ``gs://bucket/…``.
+        address: ``hf://org/name[@revision][/folder or file]``, ``https://…/file``,
+            ``s3://bucket/…`` or ``gs://bucket/…``.
 
     Raises:
-        BadInput: for what is no such address, and where what reads it is not installed.
+        BadInput: if the address is not of these forms, or the package that reads it is missing.
     """
     written, _, rest = address.partition("://")
     scheme = written.lower()
@@ -63,7 +64,7 @@ def _on_hub(address: str) -> Remote:
 
 
 class _Hub:
-    """The files of one repository, all as of one commit."""
+    """Files of one repository, all at one commit."""
 
     def __init__(self, repository: str, revision: str | None) -> None:
         with needing("hf://"):
@@ -79,19 +80,19 @@ class _Hub:
         token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
         self._web = Web(self.tally, token, _MAY_NOT, elsewhere=True)
         self._api = f"{constants.ENDPOINT}/api/models/{repository}"
-        told, _, _ = self._asked(f"{self._api}/revision/{quote(revision or 'main', safe='')}?expand=sha")
-        commit = told.get("sha") if isinstance(told, dict) else None
+        info, _, _ = self._asked(f"{self._api}/revision/{quote(revision or 'main', safe='')}?expand=sha")
+        commit = info.get("sha") if isinstance(info, dict) else None
         if not isinstance(commit, str) or not (commit.isascii() and commit.isalnum()):
             raise BadInput(f"{self._shown}: the hub tells no commit of it", code="unreachable")
         self._commit, self._files = commit, f"{constants.ENDPOINT}/{repository}/resolve/{commit}"
         self.names = cache(self._names)
 
     def shown(self, key: str) -> str:
-        """As the user would name it."""
+        """Return the address of a file or folder as the user would write it."""
         return f"{self._shown}/{key}" if key else self._shown
 
     def read(self, key: str, start: int, length: int) -> Piece:
-        """A piece of a file."""
+        """Return a piece of a file."""
         return self._web.piece(f"{self._files}/{quote(key)}", start, length, self.shown(key))
 
     def _names(self, folder: str) -> Sequence[str]:
@@ -114,7 +115,7 @@ class _Hub:
         raise BadInput(f"{self.shown(folder)} has more files than {MOST_PAGES} pages of them list", code="too-large")
 
     def _asked(self, address: str) -> tuple[Any, str | None, int]:
-        """What the hub tells, where more of it is, and how many bytes it sent."""
+        """Return the hub's parsed answer, the address of the next page, and the bytes received."""
         content, more = self._web.document(address, self._shown)
         try:
             return json.loads(content), more, len(content)
@@ -123,7 +124,7 @@ class _Hub:
 
 
 def _is_endpoint(address: str) -> bool:
-    """Whether requests can go to an address, to which paths are added."""
+    """Return whether requests can be sent to an address with paths appended."""
     try:
         parts = urlsplit(address)
         return (
@@ -140,7 +141,7 @@ def _on_web(address: str) -> Remote:
     try:
         parts = urlsplit(address)
         known = bool(parts.hostname) and parts.port != 0
-    except ValueError:  # no port, no IPv6 address
+    except ValueError:  # an invalid port or IPv6 address
         known = False
     if not known or not address.isprintable() or " " in address:
         raise BadInput(f"{quoted(address)} is no address of a file", code="bad-value")
@@ -161,7 +162,7 @@ def _on_web(address: str) -> Remote:
 
 
 class _Web:
-    """The files of a host."""
+    """Files of one web host."""
 
     def __init__(self, host: str, path: str, query: str) -> None:
         self.tally = Tally()
@@ -170,14 +171,14 @@ class _Web:
         self._web = Web(self.tally, None, refused, elsewhere=host == _HUB)
 
     def shown(self, key: str) -> str:
-        """The address without what follows a question mark, which may be a key to it."""
+        """Return the address without its query, which may hold a secret."""
         return f"{self._host}/{key}"
 
     def names(self, folder: str) -> None:
-        """Nothing: folders on the web cannot be listed."""
+        """Return None: folders on the web cannot be listed."""
 
     def read(self, key: str, start: int, length: int) -> Piece:
-        """A piece of a file; what follows a question mark belongs to the file that was named, not to those beside it."""
+        """Return a piece of a file. The query is sent only for the file that the user named."""
         query = f"?{self._query}" if self._query and key == self._asked else ""
         return self._web.piece(f"{self._host}/{key}{query}", start, length, self.shown(key))
 
@@ -194,12 +195,12 @@ def _in_bucket(address: str) -> Remote:
 
 
 class _Bucket:
-    """The files of a bucket, by fsspec and what reads such stores for it."""
+    """Files of one bucket, read by fsspec and its package for this kind of store."""
 
     def __init__(self, scheme: str, bucket: str) -> None:
         self.tally = Tally()
         self._root = f"{scheme}://{bucket}"
-        logging.getLogger(_PACKAGES[scheme]).addHandler(logging.NullHandler())  # what goes wrong is told in one line
+        logging.getLogger(_PACKAGES[scheme]).addHandler(logging.NullHandler())  # errors are reported in one line
         try:
             import fsspec
 
@@ -209,23 +210,23 @@ class _Bucket:
         self.names = cache(self._names)
 
     def shown(self, key: str) -> str:
-        """Its address."""
+        """Return the address of a file or folder."""
         return f"{self._root}/{key}" if key else self._root
 
     def read(self, key: str, start: int, length: int) -> Piece:
-        """A piece of a file, which is looked at each time: it may have been written anew."""
+        """Return a piece of a file; its state is read each time, since the file may change."""
         address = self.shown(key)
         with self._asking(address):
-            told = self._system.info(address, timeout=min(PATIENCE, self.tally.allowance.left()))
-        end = min(start + length, told["size"])
-        version = told.get("ETag") or told.get("etag")
+            info = self._system.info(address, timeout=min(PATIENCE, self.tally.allowance.left()))
+        end = min(start + length, info["size"])
+        version = info.get("ETag") or info.get("etag")
         if start >= end:
-            return Piece(b"", told["size"], version)
+            return Piece(b"", info["size"], version)
         with self._asking(address):
             seconds = min(DEADLINE, self.tally.allowance.left())
             content = self._system.cat_file(address, start=start, end=end, timeout=seconds)
             self.tally.allowance.read(len(content))
-            return Piece(content, told["size"], version)
+            return Piece(content, info["size"], version)
 
     def _names(self, folder: str) -> Sequence[str]:
         with self._asking(self.shown(folder)):
@@ -235,7 +236,10 @@ class _Bucket:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
-        """A request, and what fsspec and those beneath it raise in one line: each has errors of its own."""
+        """Count a request, and turn the store's errors into one line.
+
+        fsspec and each package for a store raise their own error types.
+        """
         try:
             self.tally.allowance.request()
             yield

@@ -1,8 +1,10 @@
-"""How long and how often the hosts of one source may be waited for: one allowance for all pieces of all its files.
+"""Limits on the time and the requests spent on the hosts of one source.
 
-The time is for honest slow lines. A checkpoint of hundreds of shards asks for tens of MB in as many requests: 30 MB take four
-minutes at 1 Mbit/s, and `SECONDS` with a second for each `SLOWEST` bytes allow seven. A host that sends less ends
-after two minutes, however it divides what it sends, and one that sends on and on after ten.
+One allowance serves all pieces of all files of a source. The time suits slow but honest lines. A
+checkpoint of hundreds of shards needs tens of MB in as many requests: 30 MB take four minutes at
+1 Mbit/s. `SECONDS`, with a second for each `SLOWEST` bytes, allow seven minutes. A slower host is
+dropped after two minutes, however it splits its data. A host that never stops sending is dropped
+after ten.
 """
 
 from __future__ import annotations
@@ -12,15 +14,18 @@ from threading import Lock
 
 from tallystick.errors import BadInput
 
-SECONDS = 120  # for all that is asked of the hosts of one source,
-SLOWEST = 100_000  # and another second for so many bytes that came,
-LONGEST = 600  # up to so many seconds
-MOST_REQUESTS = 5_000  # redirects among them; each takes a millisecond or two of the processor
-MOST_READS = 200_000  # from sockets, each of some ten microseconds
+SECONDS = 120  # for all requests to the hosts of one source
+SLOWEST = 100_000  # bytes received that add another second
+LONGEST = 600  # seconds at most
+MOST_REQUESTS = 5_000  # including redirects; each takes a millisecond or two of CPU time
+MOST_READS = 200_000  # from sockets, each about ten microseconds
 
 
 class Allowance:
-    """What the hosts of one source have taken of it, counted by several threads. It begins with the first request."""
+    """Time, bytes and requests that one source has used. Thread-safe.
+
+    The time starts with the first request.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -29,10 +34,10 @@ class Allowance:
         self.requests = 0
 
     def request(self) -> float:
-        """Begin a request; how many seconds are left for it.
+        """Begin a request, and return the seconds left for it.
 
         Raises:
-            BadInput: where none are, or there were too many requests.
+            BadInput: if no seconds are left, or there were too many requests.
         """
         with self._lock:
             if self._began is None:
@@ -46,7 +51,11 @@ class Allowance:
         return self.left()
 
     def read(self, size: int) -> None:
-        """Count so many bytes, which came at once; raises `BadInput` where the allowance is used up."""
+        """Count `size` bytes from one read of a socket.
+
+        Raises:
+            BadInput: if the allowance is used up.
+        """
         with self._lock:
             self._bytes += size
             self._reads += 1
@@ -55,7 +64,11 @@ class Allowance:
         self.left()
 
     def left(self) -> float:
-        """How many seconds are left; `BadInput` where none are."""
+        """Return the seconds that are left.
+
+        Raises:
+            BadInput: if none are left.
+        """
         if self._began is None:
             return SECONDS
         allowed = min(SECONDS + self._bytes / SLOWEST, LONGEST)

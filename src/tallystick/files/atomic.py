@@ -1,8 +1,9 @@
-"""Folders and files that appear under their names when they are whole, and never before.
+"""Write files and folders that get their names only when they are complete.
 
-Each is written under a hidden name in the same folder, ``.NAME.XXXXXXXX.partial``, and renamed when it is whole. A
-process that is killed leaves at most that. The next one that writes NAME removes it: a lock on it shows whether
-its own process still runs, and the system drops that lock however a process ends.
+Each is written under a hidden name in the same folder, ``.NAME.XXXXXXXX.partial``, and renamed
+when it is complete. A killed process leaves only that hidden file or folder. The next process that
+writes NAME removes it. A lock shows whether the process that created it still runs; the operating
+system releases the lock however that process ends.
 """
 
 from __future__ import annotations
@@ -22,65 +23,71 @@ from tallystick.errors import BadInput, quoted
 
 try:
     import fcntl
-except ImportError:  # Windows: what a killed process left is not removed
+except ImportError:  # Windows: leftovers of a killed process stay
     fcntl = None  # type: ignore[assignment]
 
-_LONGEST = 50  # characters of a name that are repeated in a hidden one, which may have 255 bytes
+_LONGEST = 50  # characters of a name kept in the hidden name, which may have 255 bytes
 
 
 @contextmanager
 def atomic_folder(out: Path, *, replace: bool = False, parents: bool = False) -> Iterator[Path]:
-    """A new folder to write into, which takes the name `out` at the end; after any error nothing of it is left.
+    """Yield a new folder to write into; rename it to `out` at the end, or remove it on an error.
 
-    With `replace` a folder of that name is exchanged for the new one in one step, where the file system can do that.
-    With `parents` the folders above it are made too.
+    Args:
+        out: the final path.
+        replace: exchange an existing folder for the new one, in one step if the file system can.
+        parents: create missing parent folders.
 
     Raises:
-        BadInput: when `out` exists and is not to be replaced, and what a disk refuses.
+        BadInput: if `out` exists and `replace` is false, or the disk refuses.
     """
     _refuse(out, replace=replace)
-    beside = None
+    partial = None
     try:
         if parents:
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
         _recover(out)
-        beside, lock = _new_folder(out)
+        partial, lock = _new_folder(out)
         try:
-            yield beside
-            _flush(beside)
-            _take_name(beside, out, replace=replace)
+            yield partial
+            _flush(partial)
+            _take_name(partial, out, replace=replace)
         finally:
             os.close(lock)
     except (OSError, shutil.Error) as error:
         raise _unwritten(out, error) from None
     finally:
-        if beside is not None:
-            _remove(beside)
+        if partial is not None:
+            _remove(partial)
 
 
 def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file, in one piece or in several, or replace it in one step.
+    """Write a file from one or several pieces, or replace it, in one step.
+
+    Args:
+        path: the final path.
+        content: the bytes, or an iterable of pieces.
 
     Raises:
-        BadInput: what a disk refuses; a file of that name is then untouched.
+        BadInput: if the disk refuses. An existing file is then untouched.
     """
     _refuse(path, replace=True)
-    beside = None
+    partial = None
     try:
         _recover(path)
-        beside = _hidden(path)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        partial = _hidden(path)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(descriptor, "wb") as file:
             _lock(file.fileno())
             file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(partial, path)
     except OSError as error:
         raise _unwritten(path, error) from None
     finally:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
+        if partial is not None:
+            partial.unlink(missing_ok=True)
 
 
 def _refuse(out: Path, *, replace: bool) -> None:
@@ -88,7 +95,7 @@ def _refuse(out: Path, *, replace: bool) -> None:
         os.lstat(out)
     except FileNotFoundError:
         return
-    except OSError as error:  # a name that is too long, a file where a folder should be
+    except OSError as error:  # a name that is too long, or a file in place of a folder
         raise _unwritten(out, error) from None
     except ValueError as error:  # an embedded null byte
         raise BadInput(f"{quoted(str(out))} is no path: {error}", code="bad-value") from None
@@ -100,7 +107,7 @@ def _unwritten(path: Path, error: OSError) -> BadInput:
     return BadInput(f"{path} could not be written: {error.strerror or error}", code="unwritable")
 
 
-# -- hidden names, and what a killed process left under them --------------------------------------
+# -- hidden names, and leftovers of killed processes ----------------------------------------------
 
 
 def _stem(out: Path) -> str:
@@ -113,19 +120,22 @@ def _hidden(out: Path) -> Path:
 
 
 def _new_folder(out: Path) -> tuple[Path, int]:
-    """A folder under a hidden name, and the descriptor that holds its lock."""
+    """Return a new folder with a hidden name, and the descriptor that holds its lock."""
     while True:
-        beside = _hidden(out)
-        beside.mkdir()
+        partial = _hidden(out)
+        partial.mkdir()
         with suppress(FileNotFoundError):  # removed by another process before it was locked
-            lock = os.open(beside, os.O_RDONLY) if fcntl else os.open(os.devnull, os.O_RDONLY)
-            if not fcntl or (_lock(lock) and os.path.lexists(beside)):
-                return beside, lock
+            lock = os.open(partial, os.O_RDONLY) if fcntl else os.open(os.devnull, os.O_RDONLY)
+            if not fcntl or (_lock(lock) and os.path.lexists(partial)):
+                return partial, lock
             os.close(lock)
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether nobody else holds the lock of an open file; true too where the file system has no locks."""
+    """Lock an open file, and return False if another process holds its lock.
+
+    Return True if the file system has no locks.
+    """
     if fcntl:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,7 +147,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _recover(out: Path) -> None:
-    """Remove what killed processes left of `out`; a folder that one of them had moved away gets its name back."""
+    """Remove leftovers of killed processes for `out`; restore a folder that one had moved away."""
     left = re.compile(rf"{re.escape(_stem(out))}\.[0-9a-f]{{8}}\.(?:partial|old)")
     if not fcntl:
         return
@@ -160,22 +170,22 @@ def _recover(out: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, folders without write permission in it too."""
+    """Remove a folder, also with subfolders that lack write permission."""
     with suppress(OSError):
         for inside, _, _ in os.walk(folder):
             os.chmod(inside, 0o700)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-# -- a name taken ---------------------------------------------------------------------------------
+# -- the final name -------------------------------------------------------------------------------
 
 
 def _flush(folder: Path) -> None:
-    """Have the disk hold all that was written: a name must not stand for bytes that a power cut can lose."""
+    """Flush all files to disk before the rename, so that a power cut cannot lose their content."""
     for inside, _, names in os.walk(folder):
         files = [path for name in names if stat.S_ISREG(os.lstat(path := os.path.join(inside, name)).st_mode)]
         for path in (*files, inside):
-            with suppress(PermissionError):  # a folder where the system opens none; a file that may not be read
+            with suppress(PermissionError):  # a system that opens no folders, or a file without read permission
                 descriptor = os.open(path, os.O_RDONLY)
                 try:
                     os.fsync(descriptor)
@@ -183,15 +193,15 @@ def _flush(folder: Path) -> None:
                     os.close(descriptor)
 
 
-def _take_name(beside: Path, out: Path, *, replace: bool) -> None:
-    _refuse(out, replace=replace)  # again: the writing took its time
+def _take_name(partial: Path, out: Path, *, replace: bool) -> None:
+    _refuse(out, replace=replace)  # again: writing took time
     if not os.path.lexists(out):
-        beside.rename(out)
-    elif not _exchanged(beside, out):
-        old = beside.with_suffix(".old")
+        partial.rename(out)
+    elif not _exchanged(partial, out):
+        old = partial.with_suffix(".old")
         out.rename(old)
         try:
-            beside.rename(out)
+            partial.rename(out)
         except BaseException:
             old.rename(out)
             raise
@@ -199,7 +209,7 @@ def _take_name(beside: Path, out: Path, *, replace: bool) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Whether two names were exchanged in one step, which not every system and file system can do."""
+    """Exchange two names in one step; return False if the system or file system cannot."""
     import ctypes
 
     first, second = os.fsencode(one.absolute()), os.fsencode(other.absolute())

@@ -1,4 +1,4 @@
-"""YAML as programs write a flat config: a key and a plain value on each line. What is nested is kept as being there, no more."""
+"""Read flat YAML configs: one key and plain value per line; nested values become empty."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tallystick.errors import BadInput, quoted
 from tallystick.files.remote import Location
 from tallystick.files.texts import read_text
 
-LARGEST = 1_000_000  # bytes of a config
+LARGEST = 1_000_000  # most bytes of a config
 
 _LINE = re.compile(r"([A-Za-z_][\w.-]*):(?:[ \t]+(.*))?")
 _WORDS: dict[str, Any] = {"": {}, "null": None, "~": None, "true": True, "false": False}
@@ -18,16 +18,18 @@ _INTEGER, _NUMBER = re.compile(r"[+-]?\d{1,30}"), re.compile(r"[+-]?(\d+\.\d*|\.
 
 
 def read_flat_yaml(path: Location) -> dict[str, Any]:
-    """The keys at the top of a YAML file with their plain values; lists and mappings are empty.
+    """Return the top-level keys of a YAML file with their plain values.
+
+    Nested lists and mappings become empty mappings.
 
     Raises:
-        BadInput: for a line that is none of a flat config, and for a key that comes twice.
+        BadInput: if a line is not valid in a flat config, or a key is repeated.
     """
     values: dict[str, Any] = {}
     for number, line in enumerate(read_text(path, LARGEST).splitlines(), 1):
         current().step(1)
         if not line.strip() or line[0] in " \t-#" or line.rstrip() in ("---", "...", "{}"):
-            continue  # nested in the key above, or nothing
+            continue  # nested under the key above, or empty
         found = _LINE.fullmatch(line.rstrip())
         if found is None or found[1] in values:
             why = "a key that comes twice" if found else "no `key: value`"

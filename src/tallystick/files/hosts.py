@@ -1,10 +1,10 @@
-"""Which machines the name of a host stands for, and which of them may be asked.
+"""Resolve host names, and decide which addresses may be contacted.
 
-What the user named may be anywhere: a host on the web, in the network around, this machine. A host on the web must
-not lead further to the others, by a redirect or by what its name stands for the next time. So each connection resolves a
-name once, looks at every address, and connects to one that was looked at.
+The host that the user names may be anywhere: on the web, in the local network, on this machine. A
+host on the web must not lead to the other two, by a redirect or by a changed DNS entry. So each
+connection resolves the name once, checks every address, and connects only to a checked one.
 
-Through a proxy that the user configured, names are resolved there, and addresses are not looked at here.
+Through a proxy that the user configured, the proxy resolves names, and no address is checked here.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from urllib.parse import SplitResult
 
 from tallystick.errors import BadInput, quoted
 
-MOST_ADDRESSES = 4  # of one name that are tried, each for the whole patience
+MOST_ADDRESSES = 4  # addresses of one name that are tried, each with the full timeout
 
 PUBLIC, PRIVATE, HERE, LINK = "public", "private", "loopback", "link-local"
 
 _PORTS = {"http": 80, "https": 443}
 _NETLOC = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?", re.ASCII)
-_SPECIAL = ipaddress.ip_network("192.0.0.0/24")  # RFC 6890; global to older versions of Python
-_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an address of IPv4
+_SPECIAL = ipaddress.ip_network("192.0.0.0/24")  # RFC 6890; older Python versions call it global
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
 
 
 class Reach:
-    """Where the connections for one source may lead: to the web, or to the kind of address that the first led to."""
+    """Allowed connections of one source: to public addresses, or of the kind of the first one."""
 
     def __init__(self) -> None:
         self.first: str | None = None
@@ -39,9 +39,14 @@ class Reach:
     ) -> socket.socket:
         """Open a connection, as `socket.create_connection` does.
 
+        Args:
+            address: host and port.
+            timeout: in seconds.
+            source: local address to bind to.
+
         Raises:
-            BadInput: where the name stands for an address that may not be asked.
-            OSError: where nothing answers there.
+            BadInput: if the name resolves only to addresses that may not be contacted.
+            OSError: if nothing answers.
         """
         host, port = address
         try:
@@ -67,12 +72,12 @@ class Reach:
                 failed = error
             else:
                 return connection
-        assert failed is not None  # noqa: S101  # one at least was tried
+        assert failed is not None  # noqa: S101  # at least one was tried
         raise failed
 
     def _first(self, host: str, kinds: list[str]) -> str:
-        """The kind of address of what the user named."""
-        if PUBLIC in kinds:  # of such a name the private side is not asked
+        """Return the kind of address of the host that the user named."""
+        if PUBLIC in kinds:  # then its private addresses are not used
             return PUBLIC
         if kinds[0] == LINK and not _is_address(host):
             raise BadInput(
@@ -81,15 +86,15 @@ class Reach:
         return kinds[0]
 
     def refuse(self, before: SplitResult, after: SplitResult, *, elsewhere: bool) -> None:
-        """Refuse a redirect that is not followed.
+        """Raise `BadInput` for a redirect that is not followed.
 
         Args:
-            before: the address that was asked.
-            after: where it points.
-            elsewhere: whether another host may serve what was asked for, as for the hub.
+            before: the requested address.
+            after: the redirect's target.
+            elsewhere: whether another host may serve the file, as for the hub.
 
         Raises:
-            BadInput: by the name of where it points.
+            BadInput: with the target and the reason.
         """
         if not _NETLOC.fullmatch(after.netloc) or not _has_port(after):
             raise BadInput(f"the host points to {quoted(after.netloc)}, which is no host: not followed", code="unsafe")
@@ -113,7 +118,7 @@ class Reach:
 
 
 def origin(url: SplitResult) -> tuple[str, str, int | None]:
-    """Scheme, host and port of an address; equal where they are one."""
+    """Return scheme, host and port of an address; equal for addresses of the same origin."""
     host = (url.hostname or "").removesuffix(".")
     with suppress(UnicodeError):
         host = host.encode("idna").decode()
@@ -121,7 +126,7 @@ def origin(url: SplitResult) -> tuple[str, str, int | None]:
 
 
 def _same_site(before: SplitResult, after: SplitResult) -> bool:
-    """Whether a redirect goes from HTTP to HTTPS of a host, with or without ``www.``, both at their usual ports."""
+    """Return whether a redirect only changes HTTP to HTTPS or ``www.``, both at default ports."""
     (first, host, port), (second, other, other_port) = origin(before), origin(after)
     usual = second == "https" and (port, other_port) == (_PORTS[first], _PORTS[second])
     return usual and host.removeprefix("www.") == other.removeprefix("www.")
@@ -135,7 +140,7 @@ def _has_port(url: SplitResult) -> bool:
 
 
 def kind_of(address: str) -> str:
-    """What kind of address it is; of IPv4 inside of IPv6 that of the former."""
+    """Return the kind of an address; for IPv4 inside IPv6, that of the IPv4 address."""
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
@@ -160,7 +165,7 @@ def _is_address(host: str) -> bool:
 
 
 def _numeric(host: str) -> str | None:
-    """The address that a host is written as, in decimal, octal and hex too; None for a name."""
+    """Return the IP address that a host is written as, also in octal or hex; None for a name."""
     try:
         return str(socket.getaddrinfo(host.removesuffix("."), None, flags=socket.AI_NUMERICHOST)[0][4][0])
     except (OSError, UnicodeError):

@@ -1,8 +1,8 @@
-"""Pieces of a file by HTTP: a request for a range of its bytes, and each way in which a host may answer otherwise.
+"""Fetch byte ranges of files by HTTP from untrusted hosts.
 
-The host is not trusted: what it sends is read up to what was asked for, and no longer than `PATIENCE`, `DEADLINE` and the
-allowance of the source permit. It may point to another host only as `Reach` has it, and the user's token goes to no
-host but the one that was asked.
+An answer is read up to the requested length, within `PATIENCE`, `DEADLINE` and the allowance of
+the source. A host may redirect to another host only as `Reach` allows. The user's token is sent
+only to the host that was requested.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tallystick.version import __version__
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-PATIENCE = 10  # seconds in which nothing comes
-DEADLINE = 60  # seconds in which an answer must have come
-LARGEST_WHOLE = 16_000_000  # bytes of a file that is taken whole, where a host sends no pieces
-LARGEST_DOCUMENT = 4_000_000  # bytes; the hub lists a thousand files in half a million
-LARGEST_HEAD = 262_144  # bytes of an answer before its content; the hub sends some three thousand
-LARGEST_ANSWER = 20_000_000  # bytes of its content as it is sent, chunk by chunk
+PATIENCE = 10  # seconds without any data
+DEADLINE = 60  # seconds for a whole answer
+LARGEST_WHOLE = 16_000_000  # bytes of a file fetched whole, if a host serves no ranges
+LARGEST_DOCUMENT = 4_000_000  # bytes; the hub's list of a thousand files has half a million
+LARGEST_HEAD = 262_144  # bytes of status line and headers; the hub sends about three thousand
+LARGEST_ANSWER = 20_000_000  # bytes of content as sent, with chunked encoding
 MOST_REDIRECTS = 5
 
 _BLOCK = 1 << 18
@@ -47,18 +47,18 @@ _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 
 
 class Web:
-    """Requests that belong to one source."""
+    """HTTP requests of one source."""
 
     def __init__(
         self, tally: Tally, token: str | None = None, refused: str = "it asks who you are", *, elsewhere: bool = False
     ) -> None:
-        """Requests without any state but what the hosts have taken of the allowance.
+        """Share the allowance of the source; keep no other state.
 
         Args:
             tally: of the source.
-            token: what the user is known by to the host that is asked.
-            refused: what to say where it wants more.
-            elsewhere: whether it may point to other hosts for its files, as the hub does.
+            token: the user's token for the requested host.
+            refused: advice if the host requires authentication.
+            elsewhere: whether the host may redirect to other hosts, as the hub does.
         """
         self._allowance, self._token, self._refused = tally.allowance, token, refused
         self._opener = OpenerDirector()
@@ -70,11 +70,17 @@ class Web:
             self._opener.add_handler(handler)
 
     def piece(self, url: str, start: int, length: int, what: str) -> Piece:
-        """So many bytes of a file from `start` on; where the host sends no pieces, the whole of a small one.
+        """Return a byte range of a file; the whole of a small file if the host serves no ranges.
+
+        Args:
+            url: address of the file.
+            start: first byte.
+            length: number of bytes.
+            what: name of the file in messages.
 
         Raises:
-            NotThere: where there is no such file.
-            BadInput: for whatever else keeps it from being read, in one line that begins with `what`.
+            NotThere: if there is no such file.
+            BadInput: for any other failure. The message is one line that begins with `what`.
         """
         try:
             with self._get(url, {"Range": f"bytes={start}-{start + length - 1}"}) as response:
@@ -82,12 +88,21 @@ class Web:
         except HTTPError as error:
             if error.code == 416 and (error.headers.get("Content-Range") or "").endswith("*/0"):
                 return Piece(b"", 0)
-            raise self._told(error, what) from None
+            raise self._status_error(error, what) from None
         except (BadInput, OSError, HTTPException, ValueError) as error:
             raise _wrong(error, what) from None
 
     def document(self, url: str, what: str) -> tuple[bytes, str | None]:
-        """A small document, and the address of the next where it is one of several."""
+        """Return a small document, and the address of the next page if there is one.
+
+        Args:
+            url: address of the document.
+            what: its name in messages.
+
+        Raises:
+            NotThere: if there is no such document.
+            BadInput: for any other failure, and a document of more than `LARGEST_DOCUMENT` bytes.
+        """
         try:
             with self._get(url, {}) as response:
                 content = _content(response, LARGEST_DOCUMENT + 1)
@@ -97,13 +112,13 @@ class Web:
                 same = following and origin(urlsplit(following[1])) == origin(urlsplit(url))
                 return content, following[1] if following and same else None
         except HTTPError as error:
-            raise self._told(error, what) from None
+            raise self._status_error(error, what) from None
         except (BadInput, OSError, HTTPException, ValueError) as error:
             raise _wrong(error, what) from None
 
     def _get(self, url: str, headers: dict[str, str]) -> HTTPResponse:
         headers |= {"User-Agent": f"tallystick/{__version__}", "Accept-Encoding": "identity"}
-        request = Request(url, headers=headers)  # noqa: S310 - the opener knows no scheme but HTTP's
+        request = Request(url, headers=headers)  # noqa: S310 - the opener handles only http and https
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         left = self._allowance.request()
@@ -116,10 +131,10 @@ class Web:
             )
         return response
 
-    def _told(self, error: HTTPError, what: str) -> BadInput:
-        """What a host says by a number."""
+    def _status_error(self, error: HTTPError, what: str) -> BadInput:
+        """Return the error for an HTTP status."""
         error.close()
-        code, word = error.code, error.headers.get("X-Error-Code")  # the hub's own, such as RevisionNotFound
+        code, word = error.code, error.headers.get("X-Error-Code")  # the hub's own code, such as RevisionNotFound
         said = f"{code} ({quoted(word)})" if word else str(code)
         if code in (404, 410):
             return NotThere(f"{what} is not there: the host answers {said}")
@@ -133,7 +148,7 @@ class Web:
 
 
 class Answer(HTTPResponse):
-    """An answer that must have come in time, its head too: of that a host could send line after line, and never end."""
+    """Response with a deadline, also for its headers, which a host could send without end."""
 
     def __init__(self, sock: Any, *arguments: Any, allowance: Allowance, **more: Any) -> None:
         super().__init__(sock, *arguments, **more)
@@ -141,18 +156,18 @@ class Answer(HTTPResponse):
         self.fp = BufferedReader(self._in_time)
 
     def begin(self) -> None:
-        """Read the head, and each "100 Continue" before it."""
+        """Read the headers, and each "100 Continue" before them."""
         super().begin()
         self._in_time.left = LARGEST_ANSWER
 
     def read1(self, n: int = -1) -> bytes:
-        """Some of the content: of chunks one at most, each of which takes its time however short it is."""
+        """Read some content: at most one chunk, since each costs time however short it is."""
         self._allowance.read(0)
         return super().read1(n)
 
 
 class _InTime(RawIOBase):
-    """What a host sends, for so long as it is waited for."""
+    """Stream from a host with a deadline and a size limit."""
 
     def __init__(self, file: Any, allowance: Allowance) -> None:
         self._file, self._allowance, self._end = file, allowance, time.monotonic() + DEADLINE
@@ -183,7 +198,7 @@ class _InTime(RawIOBase):
 
 
 class Connecting(AbstractHTTPHandler):
-    """Opens a connection for each request, to where the source may lead."""
+    """Opens a connection for each request, through `Reach`."""
 
     http_request = https_request = AbstractHTTPHandler.do_request_
 
@@ -192,23 +207,23 @@ class Connecting(AbstractHTTPHandler):
         self._allowance, self._reach = allowance, reach
 
     def http_open(self, request: Request) -> HTTPResponse:
-        """By HTTP."""
+        """Open an HTTP connection."""
         return self.do_open(partial(self._connection, HTTPConnection, request), request)
 
     def https_open(self, request: Request) -> HTTPResponse:
-        """By HTTPS."""
+        """Open an HTTPS connection."""
         return self.do_open(partial(self._connection, HTTPSConnection, request), request)
 
     def _connection(self, kind: type[HTTPConnection], request: Request, host: str, **more: Any) -> HTTPConnection:
         made = kind(host, **more)
         made.response_class = partial(Answer, allowance=self._allowance)  # type: ignore[assignment]
-        if request.host == urlsplit(request.full_url).netloc:  # else it is a proxy, which the user configured
+        if request.host == urlsplit(request.full_url).netloc:  # otherwise the host is a proxy that the user configured
             made._create_connection = self._reach.connect  # type: ignore[attr-defined]
         return made
 
 
 class Redirects(HTTPRedirectHandler):
-    """Follows a host to where it points, without what the user is known by where that is another host."""
+    """Follows redirects, and drops the user's token if the target is another host."""
 
     max_redirections = MOST_REDIRECTS
 
@@ -216,8 +231,8 @@ class Redirects(HTTPRedirectHandler):
         self._allowance, self._reach, self._elsewhere = allowance, reach, elsewhere
 
     def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> Request:
-        """The request that follows, or `BadInput`."""
-        fp.close()  # unread: it may have no end
+        """Return the redirected request, or raise `BadInput`."""
+        fp.close()  # not read: the content may never end
         before, after = urlsplit(req.full_url), urlsplit(newurl)
         self._reach.refuse(before, after, elsewhere=self._elsewhere)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -230,9 +245,9 @@ class Redirects(HTTPRedirectHandler):
 
 
 def _piece(response: HTTPResponse, start: int, length: int) -> Piece:
-    """What a response holds, which must be what it says."""
+    """Return the content of a response, checked against the requested range."""
     version = response.headers.get("ETag")
-    if response.status == 200 and start == 0:  # the whole file, where a piece was asked for
+    if response.status == 200 and start == 0:  # the whole file, although a range was requested
         claimed = int(response.headers.get("Content-Length") or 0)
         content = b"" if claimed > LARGEST_WHOLE else _content(response, LARGEST_WHOLE + 1)
         if max(claimed, len(content)) > LARGEST_WHOLE:
@@ -242,22 +257,22 @@ def _piece(response: HTTPResponse, start: int, length: int) -> Piece:
                 code="too-large",
             )
         return Piece(content, max(claimed, len(content)), version)
-    told = _RANGE.fullmatch(response.headers.get("Content-Range") or "")
-    if response.status != 206 or told is None:
+    stated = _RANGE.fullmatch(response.headers.get("Content-Range") or "")
+    if response.status != 206 or stated is None:
         raise BadInput(
             f"the host was asked for a piece of a file, and answers {response.status} without one", code="unreachable"
         )
-    first, last, size = map(int, told.groups())
+    first, last, size = map(int, stated.groups())
     if first != start or last != min(start + length, size) - 1:
         raise BadInput(
-            f"the host was asked for {length:,} bytes from {start:,} on, and answers {quoted(told[0])}",
+            f"the host was asked for {length:,} bytes from {start:,} on, and answers {quoted(stated[0])}",
             code="unreachable",
         )
     return Piece(_content(response, last - first + 1), size, version)
 
 
 def _content(response: HTTPResponse, most: int) -> bytes:
-    """What a host sends, up to so many bytes: fewer where it ends."""
+    """Return up to `most` bytes of content; fewer only if the content ends."""
     content = bytearray()
     while len(content) < most and (block := response.read1(min(_BLOCK, most - len(content)))):
         content += block
@@ -269,9 +284,9 @@ def _content(response: HTTPResponse, most: int) -> bytes:
 
 
 def _wrong(error: Exception, what: str) -> BadInput:
-    """Whatever went wrong on the way, in words."""
+    """Return the error for a failed transfer, in words."""
     reason = error.reason if isinstance(error, URLError) else error
-    if isinstance(error.__context__, BadInput):  # which http.client took for a number of a chunk that it cannot read
+    if isinstance(error.__context__, BadInput):  # http.client took it for a malformed chunk size
         reason = error.__context__
     if isinstance(reason, TimeoutError):
         return BadInput(f"{what}: the host sent nothing for {PATIENCE} seconds", code="unreachable")

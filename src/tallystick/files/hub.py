@@ -1,4 +1,4 @@
-"""Whole repositories of the Hugging Face hub, fetched into its cache."""
+"""Download whole repositories of the Hugging Face hub into its cache."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 from tallystick.errors import BadInput, quoted
 
 _ALWAYS = ["*.json", "merges.txt"]  # config, index, tokenizer
-_WEIGHTS = ["*.safetensors"], ["*.bin"]  # pickles only where there is nothing else
+_WEIGHTS = ["*.safetensors"], ["*.bin"]  # pickles only without a safetensors file
 
 
 def fetched(repository: str) -> Path:
-    """The folder in the hub's cache that holds a repository such as ``"gpt2"`` and ``"org/name"``.
+    """Download a repository such as ``"gpt2"`` or ``"org/name"``; return its folder in the cache.
 
     Raises:
-        BadInput: where the hub cannot be asked, or has no such repository.
+        BadInput: if the hub cannot be reached, or has no such repository.
     """
     try:
         from huggingface_hub import snapshot_download
@@ -27,7 +27,7 @@ def fetched(repository: str) -> Path:
     for weights in _WEIGHTS:
         try:
             folder = Path(snapshot_download(repository, allow_patterns=[*_ALWAYS, *weights]))
-        except Exception as error:  # its own, those of the client beneath it, and the system's
+        except Exception as error:  # errors of huggingface_hub, its HTTP client and the system
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise BadInput(
                 f"there is no folder {quoted(repository)}, and the repository could not be fetched: {why}",

@@ -1,4 +1,4 @@
-"""Opening a file: a regular one of a known size, or one line that says why not."""
+"""Open regular files of known size; refuse pipes, devices and Git LFS pointers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ from tallystick.files.remote import Location, NotThere, Remote
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 LFS_POINTER = b"version https://git-lfs"
-_START = 32  # bytes that tell formats apart, and a pointer from all of them
+_START = 32  # bytes that identify each format, and a pointer
 
 
 class OpenFile(NamedTuple):
-    """A file open at its beginning. It is handed on to its reader, which opens it no second time."""
+    """A file opened at its beginning, passed to its reader, which does not open it again."""
 
     path: Location
     stream: BufferedReader
-    size: int  # bytes
-    start: bytes  # the first of them
+    size: int  # in bytes
+    start: bytes  # its first bytes
 
 
 @contextmanager
 def opened(path: Location) -> Iterator[OpenFile]:
-    """A regular file for reading, wherever it is; a Git LFS pointer in its place is refused."""
+    """Open a regular file for reading, local or remote.
+
+    Raises:
+        BadInput: if it cannot be opened, or is a Git LFS pointer.
+    """
     stream, size = open_regular(path)
     with stream:
         start = stream.read(_START)
@@ -40,7 +44,13 @@ def opened(path: Location) -> Iterator[OpenFile]:
 
 
 def here(path: Location) -> Path:
-    """A file of a format in which what is to be read lies all over it: one on this machine."""
+    """Return the path of a local file.
+
+    Formats that must be read in many places call this.
+
+    Raises:
+        BadInput: if the file is remote.
+    """
     if isinstance(path, Remote):
         raise BadInput(
             f"{path}: files of this format are read only where they are on this machine: download it", code="malformed"
@@ -49,26 +59,31 @@ def here(path: Location) -> Path:
 
 
 def exists(path: Location) -> bool | None:
-    """Whether there is such a file or folder; None where only opening it can tell.
+    """Return whether a file or folder exists; None if only opening it can tell.
 
-    Never raises, as `Path.exists` does for a name that is too long.
+    Never raises: `Path.exists` does for a name that is too long.
     """
     return path.exists() if isinstance(path, Remote) else os.path.exists(path)
 
 
 def open_regular(path: Location) -> tuple[BufferedReader, int]:
-    """The file opened for reading, and its size in bytes. Pipes and devices are refused, not waited for."""
+    """Open a file for reading; return it and its size in bytes.
+
+    Raises:
+        BadInput: if it cannot be opened, is empty, or is a pipe, device or folder.
+    """
     if isinstance(path, Remote):
         return path.open()
     try:
-        # Looked at before it is opened, since opening some devices does something; and again when it is open.
+        # Checked before it is opened, since opening some devices has effects; and again once open.
         _refuse_others(path, path.stat())
-        # Without O_NONBLOCK, a file swapped for a FIFO after the look above would hang the open.
+        # Without O_NONBLOCK, opening would hang if the file was swapped for a FIFO after that
+        # check.
         file = os.fdopen(os.open(path, _READ), "rb")
     except OSError as error:
         kind = NotThere if isinstance(error, FileNotFoundError | NotADirectoryError) else BadInput
         raise kind(f"{path}: {error.strerror or error}") from None
-    except BadInput:  # a ValueError itself
+    except BadInput:  # is a ValueError itself
         raise
     except ValueError as error:  # an embedded null byte
         raise BadInput(f"{quoted(str(path))} is no path: {error}", code="bad-value") from None
@@ -92,7 +107,11 @@ def _refuse_others(path: Location, status: os.stat_result) -> None:
 
 
 def read_all_of(file: BinaryIO, length: int) -> bytes:
-    """`length` bytes from the file's position. `BadInput` where the file became shorter since it was opened."""
+    """Read `length` bytes from the file's position.
+
+    Raises:
+        BadInput: if the file became shorter since it was opened.
+    """
     content = file.read(length)
     if len(content) < length:
         raise BadInput("the file became shorter while it was read", code="changed")
@@ -100,7 +119,10 @@ def read_all_of(file: BinaryIO, length: int) -> bytes:
 
 
 def refuse_pointer(path: Location, start: bytes) -> None:
-    """A clone without Git LFS holds a small text file where the real one should be."""
+    """Raise `BadInput` for a Git LFS pointer.
+
+    A clone without Git LFS holds such a small text file in place of the real one.
+    """
     if start.startswith(LFS_POINTER):
         raise BadInput(
             f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` in its folder", code="incomplete"

@@ -1,7 +1,8 @@
-"""The regular files of a folder, listed first and then opened as they were listed: nothing outside it is read.
+"""List and open the regular files of a folder, without reading anything outside it.
 
-A link to a regular file in the folder counts as that file. One layout of links that lead outside is known, that of
-Hugging Face's cache: ``models--ORG--NAME/snapshots/REVISION/FILE -> ../../blobs/HASH``. Any other link is refused by its
+A link to a regular file in the folder counts as that file. Links that lead outside are followed in
+one case, the Hugging Face cache:
+``models--ORG--NAME/snapshots/REVISION/FILE -> ../../blobs/HASH``. Any other link is refused by its
 name, as are devices, pipes and sockets.
 """
 
@@ -18,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 
 from tallystick.errors import BadInput, code_of, quoted
 
-BLOCK = 1 << 20  # bytes copied at once
+BLOCK = 1 << 20  # bytes copied at a time
 
 _CACHED = re.compile(r"(models|datasets|spaces)--.+")
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -30,7 +31,7 @@ _KINDS = {
 
 
 class Stamp(NamedTuple):
-    """What changes when another file has taken a name, or the file was written to."""
+    """Facts that change if a file is replaced or written to."""
 
     device: int
     inode: int
@@ -39,7 +40,7 @@ class Stamp(NamedTuple):
 
 
 class RegularFile(NamedTuple):
-    """Where a file lies below a folder without links in its path."""
+    """Path of a file below a folder, without links, and the file's state."""
 
     root: Path
     parts: tuple[str, ...]
@@ -49,17 +50,17 @@ class RegularFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Listing:
-    """The regular files of a folder, and the folders in it, by their paths from there."""
+    """Regular files and subfolders of a folder, by relative path."""
 
-    folder: Path  # as the user named it
+    folder: Path  # as named by the user
     files: dict[str, RegularFile]
-    folders: dict[str, int]  # with their permissions
+    folders: dict[str, int]  # folder -> permissions
 
     def open(self, name: str) -> BufferedReader:
-        """A file, opened for reading.
+        """Open a listed file for reading.
 
         Raises:
-            BadInput: where it is not the file that was listed.
+            BadInput: if it cannot be read, or has changed since it was listed.
         """
         listed = self.files[name]
         try:
@@ -75,8 +76,13 @@ class Listing:
         return file
 
     def copy(self, out: Path, *, leave: Container[str] = ()) -> None:
-        """Copy all files and folders into a folder that is there, except the files named in `leave`."""
-        for name in sorted(self.folders):  # each after the one that holds it
+        """Copy all files and subfolders into an existing folder.
+
+        Args:
+            out: the target folder.
+            leave: names of files to leave out.
+        """
+        for name in sorted(self.folders):  # parents before children
             (out / name).mkdir(exist_ok=True)
         for name, listed in self.files.items():
             if name not in leave:
@@ -85,15 +91,18 @@ class Listing:
                 os.utime(out / name, ns=(listed.stamp.modified, listed.stamp.modified))
 
     def copy_permissions(self, out: Path) -> None:
-        """Give what was written into `out` the permissions of the originals. Do this last: they may forbid writing."""
+        """Give the files written into `out` the permissions of the originals.
+
+        Call this last: the permissions may forbid writing.
+        """
         for name, listed in self.files.items():
             if (out / name).exists():
-                (out / name).chmod(listed.mode & 0o777)  # without set-user-ID and its kin
+                (out / name).chmod(listed.mode & 0o777)  # without set-user-ID and similar bits
         for name in sorted(self.folders, reverse=True):
             (out / name).chmod(self.folders[name] & 0o777)
 
     def refuse_change(self) -> None:
-        """Raise `BadInput` where the folder does not hold now what was listed."""
+        """Raise `BadInput` if the folder no longer matches the listing."""
         if list_regular(self.folder) != self:
             raise self._changed()
 
@@ -104,10 +113,10 @@ class Listing:
 
 
 def list_regular(folder: Path) -> Listing:
-    """List a folder and all folders in it.
+    """List the regular files of a folder and its subfolders.
 
     Raises:
-        BadInput: for what is no regular file, by its name, and for a folder that cannot be read.
+        BadInput: if it holds anything but files, folders and allowed links, or cannot be read.
     """
     root = Path(os.path.realpath(folder))
     files: dict[str, RegularFile] = {}
@@ -132,7 +141,17 @@ def list_regular(folder: Path) -> Listing:
 
 
 def copy_bytes(source: BinaryIO, target: BinaryIO, length: int, *, what: Path) -> None:
-    """Copy so many bytes from where two files stand; `BadInput` where `source` has fewer."""
+    """Copy bytes between the current positions of two files.
+
+    Args:
+        source: file to read.
+        target: file to write.
+        length: number of bytes.
+        what: name of the source in messages.
+
+    Raises:
+        BadInput: if `source` has fewer bytes.
+    """
     while length:
         block = source.read(min(BLOCK, length))
         if not block:
@@ -142,10 +161,10 @@ def copy_bytes(source: BinaryIO, target: BinaryIO, length: int, *, what: Path) -
 
 
 def _linked(folder: Path, root: Path, name: str) -> RegularFile:
-    """The regular file that a link in a folder leads to."""
+    """Return the regular file that a link in a folder points to."""
     target = os.readlink(root / name)
     above, last = os.path.split(os.path.join(root, os.path.dirname(name), target))
-    place = Path(os.path.realpath(above), last)  # the last step is not followed
+    place = Path(os.path.realpath(above), last)  # the last part is not resolved
     what = f"{folder} holds {quoted(name)}, a link to {quoted(target)}"
     cache = _cache_around(root)
     if cache is not None and place.parent == cache / "blobs":
@@ -160,7 +179,7 @@ def _linked(folder: Path, root: Path, name: str) -> RegularFile:
 
 
 def _cache_around(root: Path) -> Path | None:
-    """The repository in Hugging Face's cache of which a folder is a snapshot, or a folder in one."""
+    """Return the repository in the Hugging Face cache whose snapshot holds a folder."""
     for folder in root.parents:
         if folder.name == "snapshots" and _CACHED.fullmatch(folder.parent.name):
             return folder.parent
@@ -181,7 +200,7 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 
 def _opened(listed: RegularFile) -> int:
-    """The descriptor of a file, with no link followed on the way from its root."""
+    """Open a file without following any link below its root; return the descriptor."""
     if os.open not in os.supports_dir_fd:
         return os.open(listed.root.joinpath(*listed.parts), _FILE)
     *folders, last = listed.parts

@@ -1,7 +1,7 @@
-"""A file that is elsewhere, read where it is: pieces are fetched as the readers ask for them, and counted.
+"""Read remote files in place: pieces are fetched on demand, and counted.
 
-`Remote` has the part of a `Path` that the readers use, and opens as a file that seeks. So each format has one reader,
-wherever its files are.
+`Remote` has the methods of `Path` that the readers use, and opens as a seekable file. So each
+format has one reader, for local and remote files.
 """
 
 from __future__ import annotations
@@ -20,119 +20,149 @@ from tallystick.files.allowance import MOST_REQUESTS, Allowance
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-FIRST_PIECE = 1 << 16  # bytes: the headers of most shards are shorter
-LARGEST_PIECE = 1 << 23  # of files that are read on and on, each piece is twice the one before
-MOST_FETCHED = 160_000_000  # bytes of one file: the longest header that a format allows, and room for steps
-AT_ONCE = 8  # shards whose headers are fetched beside one another
+FIRST_PIECE = 1 << 16  # bytes: most shards have a shorter header
+LARGEST_PIECE = 1 << 23  # bytes; in sequential reading, each piece is twice the one before
+MOST_FETCHED = 160_000_000  # bytes of one file: the longest header of any format, and room for growing pieces
+AT_ONCE = 8  # shards whose headers are fetched in parallel
 
 
 class NotThere(BadInput):
-    """There is no such file."""
+    """The file does not exist."""
 
     code = "not-found"
 
 
 class Piece(NamedTuple):
-    """Some bytes of a file, and what is learnt of it with them."""
+    """Bytes of a file, with the size and version of the whole file."""
 
     content: bytes
-    size: int  # of the whole file
-    version: str | None = None  # a word that changes when the file does
+    size: int  # of the whole file, in bytes
+    version: str | None = None  # changes if the file does, such as an ETag
 
     @property
     def state(self) -> tuple[int, str | None]:
-        """What all pieces of one file have in common."""
+        """Size and version, which all pieces of one file share."""
         return self.size, self.version
 
 
 class Tally:
-    """Counts what is fetched, by several threads."""
+    """Thread-safe count of fetched bytes and requests."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._bytes = 0
         self.allowance = Allowance()
-        self._files: dict[str, tuple[int, str | None]] = {}  # each that was asked for, and its state
+        self._files: dict[str, tuple[int, str | None]] = {}  # requested files -> size and version
 
     def receive(self, key: str, piece: Piece) -> bool:
-        """Count a piece of a file; False where the file is not as its pieces before said."""
+        """Count a piece of a file.
+
+        Returns:
+            False if the file changed since earlier pieces.
+        """
         with self._lock:
             self._bytes += len(piece.content)
             return self._files.setdefault(key, piece.state) == piece.state
 
     @property
     def fetched(self) -> Fetched:
-        """All so far."""
+        """Total so far."""
         return Fetched(self._bytes, sum(size for size, _ in self._files.values()), self.allowance.requests)
 
 
 class Store(Protocol):
-    """Where files are, by keys with slashes between their parts."""
+    """A place with files, by keys with slashes between their parts."""
 
     tally: Tally
 
     def names(self, folder: str) -> Sequence[str] | None:
-        """The files in a folder; None where they cannot be listed."""
+        """Return the files in a folder; None if they cannot be listed."""
 
     def read(self, key: str, start: int, length: int) -> Piece:
-        """A piece of a file, shorter only where the file ends; `NotThere` where there is none."""
+        """Return a piece of a file, shorter only at the end of the file.
+
+        Args:
+            key: the file.
+            start: first byte.
+            length: number of bytes.
+
+        Raises:
+            NotThere: if there is no such file.
+        """
 
     def shown(self, key: str) -> str:
-        """A file or folder as the user would name it."""
+        """Return the address of a file or folder as the user would write it."""
 
 
 class Remote:
-    """A file or folder elsewhere, with the part of a `Path` that the readers use."""
+    """A remote file or folder, with the methods of `Path` that the readers use."""
 
     def __init__(self, store: Store, key: str) -> None:
         self.store, self._key = store, key
 
     @property
     def name(self) -> str:
-        """The last part."""
+        """Last part of the path."""
         return PurePosixPath(self._key).name
 
     @property
     def suffix(self) -> str:
-        """What its name ends with, from the last dot on."""
+        """File name extension, with its dot."""
         return PurePosixPath(self._key).suffix
 
     @property
     def parent(self) -> Remote:
-        """The folder that it is in."""
+        """Folder that holds it."""
         return Remote(self.store, self._key.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> Remote:
         return Remote(self.store, f"{self._key}/{name}" if self._key else name)
 
     def with_name(self, name: str) -> Remote:
-        """A file beside it."""
+        """Return a file in the same folder."""
         return self.parent / name
 
     def __str__(self) -> str:
         return self.store.shown(self._key)
 
     def iterdir(self) -> Iterator[Remote]:
-        """The files of a folder."""
+        """Yield the files of a folder.
+
+        Raises:
+            BadInput: if the folder cannot be listed.
+        """
         names = self.store.names(self._key)
         if names is None:
             raise BadInput(f"{self} cannot be listed: name a file", code="unsupported")
         return (self / name for name in names)
 
     def exists(self) -> bool | None:
-        """Whether there is such a file; None where only opening it can tell, as its folder cannot be listed."""
+        """Return whether the file exists; None if its folder cannot be listed."""
         names = self.store.names(self._key.rpartition("/")[0])
         return None if names is None else self.name in names
 
     def open(self) -> tuple[BufferedReader, int]:
-        """The file opened for reading, and its size in bytes; `NotThere` where there is none."""
+        """Open the file for reading; return it and its size in bytes.
+
+        Raises:
+            NotThere: if there is no such file.
+            BadInput: if it is empty or cannot be read.
+        """
         first = self.fetch(0, FIRST_PIECE)
         if not first.size:
             raise BadInput(f"{self} is empty", code="truncated")
         return BufferedReader(_Pieces(self, first), FIRST_PIECE), first.size
 
     def fetch(self, start: int, length: int) -> Piece:
-        """A piece, of the same file as those before it."""
+        """Fetch a piece of the file.
+
+        Args:
+            start: first byte.
+            length: number of bytes.
+
+        Raises:
+            BadInput: if the file has changed since earlier pieces, or fewer bytes came.
+        """
         piece = self.store.read(self._key, start, length)
         if not self.store.tally.receive(self._key, piece):
             raise BadInput(f"{self} was changed while it was read: read it again", code="changed")
@@ -150,7 +180,15 @@ _Result = TypeVar("_Result")
 
 
 def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]) -> list[_Result]:
-    """What `work` makes of each path: of several at once where it must wait for them."""
+    """Return `work(path)` for each path; remote paths are processed in parallel threads.
+
+    Args:
+        work: the function to call.
+        paths: local or remote files.
+
+    Raises:
+        BadInput: if there are more remote paths than requests allowed.
+    """
     if not any(isinstance(path, Remote) for path in paths):
         return [work(path) for path in paths]
     if len(paths) > MOST_REQUESTS:
@@ -160,13 +198,13 @@ def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]
         )
     from concurrent.futures import ThreadPoolExecutor
 
-    contexts = [copy_context() for _ in paths]  # the budget of the source is that of its threads too
+    contexts = [copy_context() for _ in paths]  # the threads share the budget of the source
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(lambda context, path: context.run(work, path), contexts, paths))
 
 
 class _Pieces(RawIOBase):
-    """A file of which one piece at a time is here."""
+    """Seekable stream of a remote file; one piece at a time is in memory."""
 
     def __init__(self, file: Remote, first: Piece) -> None:
         self._file, self._size = file, first.size
@@ -202,7 +240,7 @@ class _Pieces(RawIOBase):
     def _fetch(self, wanted: int) -> None:
         if not 0 <= self._position - self._start - len(self._content) < FIRST_PIECE:
             self._step = FIRST_PIECE
-        elif wanted <= FIRST_PIECE:  # read on in small steps: who asks for much at once knows how much
+        elif wanted <= FIRST_PIECE:  # sequential small reads; a large read knows its size
             self._step *= 2
         length = min(max(wanted, self._step), LARGEST_PIECE, self._size - self._position)
         self._left -= length

@@ -1,4 +1,4 @@
-"""Files of text as a whole: UTF-8, JSON and TOML, each within the budget of its source."""
+"""Read whole text files as UTF-8, JSON or TOML, within the budget of their source."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ from tallystick.errors import BadInput, quoted
 from tallystick.files.local import open_regular, refuse_pointer
 from tallystick.files.remote import Location
 
-# A config or an index is text written by a program; the largest real index is under 20 MB.
+# Most bytes of a config or an index, written by a program; the largest real index is under 20 MB.
 LARGEST_JSON = 100_000_000
 LARGEST_TOML = 1_000_000  # bytes: a config that people write
 
-# Bytes that Python takes for each list, object, string, member of an object and comma of a JSON text, at most.
+# Most bytes that Python takes for each list, object, string, member and comma of a JSON text.
 _COSTS = {"[": 88, "{": 80, '"': 32, ":": 120, ",": 44}
 _WIDTHS = (
     (re.compile(rb"[\xf0-\xff]"), 4),
     (re.compile(rb"[\xc4-\xef]"), 2),
-)  # of a text with such a byte, per character
+)  # byte pattern -> bytes per character of a Python string that contains it
 
-# What git writes into a file that it could not merge.
+# Markers that git writes into a file that it could not merge.
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: .{0,60}|$)", re.MULTILINE)
 
 
 class NotJSON(BadInput):
-    """A text that is none, and may be something else."""
+    """A text that is not JSON; it may be another format."""
 
     code = "malformed"
 
 
 def read_bytes(path: Location, most: int = LARGEST_JSON) -> bytes:
-    """A whole text file as it is stored."""
+    """Return the bytes of a whole text file.
+
+    Raises:
+        BadInput: if it has more than `most` bytes, is a Git LFS pointer, or cannot be opened.
+    """
     file, size = open_regular(path)
     with file:
         if size > most:
@@ -46,13 +50,17 @@ def read_bytes(path: Location, most: int = LARGEST_JSON) -> bytes:
 
 
 def read_text(path: Location, most: int = LARGEST_JSON) -> str:
-    """A whole text file as UTF-8."""
+    """Return the text of a whole file as UTF-8.
+
+    Raises:
+        BadInput: as for `read_bytes`, and if it is not UTF-8.
+    """
     content = read_bytes(path, most)
     budget, width = current(), next((width for widest, width in _WIDTHS if widest.search(content)), 1)
     try:
         budget.read(len(content))
         budget.keep(len(content) * width, "its text")
-        budget.keep(-len(content) * width, "its text")  # no text is kept for long
+        budget.keep(-len(content) * width, "its text")  # the text is not kept for long
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not text: byte {error.start} is not UTF-8", code="malformed") from None
@@ -61,7 +69,12 @@ def read_text(path: Location, most: int = LARGEST_JSON) -> str:
 
 
 def read_json(path: Location) -> Any:
-    """A whole JSON file. The budget of the source keeps what its values take."""
+    """Return the values of a whole JSON file; they count against the budget of the source.
+
+    Raises:
+        NotJSON: if it is not JSON.
+        BadInput: if it cannot be read within the budget.
+    """
     text = read_text(path)
     keep_json(text, path)
     return parsed_json(text, path)
@@ -69,7 +82,7 @@ def read_json(path: Location) -> Any:
 
 @contextmanager
 def json_within(path: Location) -> Iterator[Any]:
-    """A whole JSON file, of which nothing is kept afterwards."""
+    """Yield the values of a whole JSON file, and release their budget afterwards."""
     with one_source() as budget:
         text = read_text(path)
         size, cost = len(text.encode()), keep_json(text, path)
@@ -83,7 +96,18 @@ def json_within(path: Location) -> Iterator[Any]:
 
 
 def keep_json(text: str, path: Location) -> int:
-    """Take what the values of a JSON text need from the budget of the source; the bytes of it."""
+    """Take the memory of a JSON text's values from the budget of the source.
+
+    Args:
+        text: the JSON text.
+        path: its file, for messages.
+
+    Returns:
+        The bytes taken.
+
+    Raises:
+        BadInput: if the budget has fewer bytes.
+    """
     marks = {mark: text.count(mark) for mark in _COSTS}
     cost = len(text) + sum(count * _COSTS[mark] for mark, count in marks.items())
     budget = current()
@@ -96,7 +120,12 @@ def keep_json(text: str, path: Location) -> int:
 
 
 def parsed_json(text: str, path: Location | str) -> Any:
-    """The values of a JSON text."""
+    """Return the values of a JSON text.
+
+    Raises:
+        NotJSON: if it is not JSON.
+        BadInput: if it is nested too deeply, or holds a number that is too long.
+    """
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -111,12 +140,16 @@ def parsed_json(text: str, path: Location | str) -> Any:
 
 
 def read_toml(path: Location) -> dict[str, Any]:
-    """A whole TOML file."""
+    """Return the values of a whole TOML file.
+
+    Raises:
+        BadInput: if it is not TOML, or cannot be read within the budget.
+    """
     import tomllib
 
     text = read_text(path, LARGEST_TOML)
     try:
-        dots = sum(line.count(".") ** 2 for line in text.splitlines())  # the library looks at each start of a long key
+        dots = sum(line.count(".") ** 2 for line in text.splitlines())  # tomllib rescans every prefix of a dotted key
         current().step(dots // 20)
         current().keep(dots, "its keys")
         return tomllib.loads(text)

@@ -1,7 +1,7 @@
-"""Where the members of a zip archive lie, and what a small one holds. Nothing is unpacked to disk.
+"""Locate and read members of untrusted zip archives, without unpacking to disk.
 
-The archive may come from anywhere: its directory is checked against the file, members may neither overlap nor have
-names that lead out of a folder, and what is inflated is inflated up to a limit, whatever the directory claims.
+The archive's directory is checked against the file. Members may not overlap, or have names that
+lead out of a folder. Inflating stops at a limit, whatever the directory claims.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tallystick.errors import BadInput, quoted
 from tallystick.files.local import read_all_of
 
 MAGIC = b"PK\x03\x04"
-STORED, DEFLATED = 0, 8  # methods
+STORED, DEFLATED = 0, 8  # compression methods
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _ENTRY = struct.Struct("<4s6H3I5H2I")
@@ -25,27 +25,31 @@ _END = struct.Struct("<4s4H2IH")
 _END_64 = struct.Struct("<4sQ2H2I4Q")
 _LOCATOR = struct.Struct("<4sIQI")
 _LONGEST_COMMENT = 0xFFFF
-_IN_64 = 0xFFFFFFFF  # a size or place that stands in the field of 64-bit numbers instead
+_IN_64 = 0xFFFFFFFF  # marks a size or offset that is in the 64-bit extra field
 _BLOCK = 1 << 16
 _MEMBER = 500  # bytes that Python takes for a member, without its name
 
 
 class Member(NamedTuple):
-    """What the directory says of one file in an archive."""
+    """One file of an archive, as the archive's directory states it."""
 
     name: str
     method: int
     checksum: int
-    packed: int  # bytes in the archive
-    size: int  # bytes of the file itself
-    header: int  # where in the archive its own header begins
+    packed: int  # in bytes in the archive
+    size: int  # in bytes of the file itself
+    header: int  # offset of its local header in the archive
 
 
 def members(file: BufferedReader, size: int) -> dict[str, Member]:
-    """The members of an archive of `size` bytes, by name, in the order in which they lie there.
+    """Return the members of an archive by name, in the order of their offsets.
+
+    Args:
+        file: the archive, opened.
+        size: its bytes.
 
     Raises:
-        BadInput: where the directory is cut off, contradicts the file, or names what no archive of weights holds.
+        BadInput: if the directory is cut off, contradicts the file, or lists an unsafe member.
     """
     start, length, count = _directory(file, size)
     budget = current()
@@ -76,7 +80,11 @@ def members(file: BufferedReader, size: int) -> dict[str, Member]:
 
 
 def place_of(file: BufferedReader, member: Member) -> int:
-    """Where in the archive the bytes of a member begin."""
+    """Return the offset of a member's data in the archive.
+
+    Raises:
+        BadInput: if its local header is missing.
+    """
     file.seek(member.header)
     header = file.read(_LOCAL.size)
     if len(header) < _LOCAL.size or not header.startswith(MAGIC):
@@ -86,7 +94,16 @@ def place_of(file: BufferedReader, member: Member) -> int:
 
 
 def content_of(file: BufferedReader, member: Member, most: int) -> bytes:
-    """All bytes of a small member; one of more than `most` bytes, claimed or real, is refused."""
+    """Return all bytes of a small member.
+
+    Args:
+        file: the archive, opened.
+        member: the member.
+        most: most bytes that it may have.
+
+    Raises:
+        BadInput: if it claims or has more than `most` bytes, or its checksum is wrong.
+    """
     if member.size > most:
         raise BadInput(
             f"its member {quoted(member.name)} has {member.size:,} bytes, more than the {most:,} that are read",
@@ -102,7 +119,16 @@ def content_of(file: BufferedReader, member: Member, most: int) -> bytes:
 
 
 def start_of(file: BufferedReader, member: Member, most: int) -> bytes:
-    """The first bytes of a member, `most` at most, however many it claims."""
+    """Return the first bytes of a member.
+
+    Args:
+        file: the archive, opened.
+        member: the member.
+        most: most bytes to return, whatever size the member claims.
+
+    Raises:
+        BadInput: if it is compressed by an unknown method, or damaged.
+    """
     file.seek(place_of(file, member))
     if member.method == STORED:
         return file.read(min(most, member.packed))
@@ -125,7 +151,7 @@ def start_of(file: BufferedReader, member: Member, most: int) -> bytes:
 
 
 def _directory(file: BufferedReader, size: int) -> tuple[int, int, int]:
-    """Where the directory begins, its bytes, and how many members it lists."""
+    """Return the offset of the directory, its bytes, and its number of members."""
     tail = min(size, _LONGEST_COMMENT + _END.size + _LOCATOR.size)
     file.seek(size - tail)
     content = file.read(tail)
@@ -151,7 +177,7 @@ def _directory(file: BufferedReader, size: int) -> tuple[int, int, int]:
 
 
 def _entry(content: bytes, position: int) -> tuple[Member, int]:
-    """One line of the directory, and where the next begins."""
+    """Return one entry of the directory, and the position of the next."""
     fields = _ENTRY.unpack_from(content, position)
     magic, _, _, flags, method, _, _, checksum, packed, size, name_length, extra_length, comment, *_, header = fields
     name_end = position + _ENTRY.size + name_length
@@ -172,7 +198,7 @@ def _entry(content: bytes, position: int) -> tuple[Member, int]:
 
 
 def _in_64(extra: bytes, values: list[int]) -> list[int]:
-    """Sizes and place, with those that do not fit 32 bits from the field that holds them."""
+    """Return sizes and offset; values over 32 bits are from the 64-bit extra field."""
     if _IN_64 not in values:
         return values
     while len(extra) >= 4:

@@ -1,7 +1,8 @@
-"""The formats of weights: one registry, and one file for each with two functions.
+"""Registry of weight formats: one file for each, with the functions `sniff` and `read`.
 
-`sniff(file)` says whether an open file is of the format, by its first bytes. `read(file)` gives what it says of its
-tensors. A file's name says which formats it may be of; where several end alike, the first that knows its bytes reads it.
+`sniff(file)` says by its first bytes whether an open file is of the format. `read(file)` returns
+the facts of its tensors. A file's name selects the formats that it may be of. If several formats
+share an ending, the first one whose `sniff` accepts the file reads it.
 """
 
 from __future__ import annotations
@@ -17,29 +18,33 @@ from tallystick.formats.weights_file import WeightsFile
 
 
 class Reader(Protocol):
-    """What the file of a format has."""
+    """The functions in the file of a format."""
 
     def sniff(self, file: OpenFile) -> bool:
-        """Whether a file is of this format."""
+        """Return whether a file is of this format."""
 
     def read(self, file: OpenFile) -> WeightsFile:
-        """What it holds; `BadInput` for what is not of the format, or broken."""
+        """Return the facts of a file's tensors.
+
+        Raises:
+            BadInput: if it is not of the format, or broken.
+        """
 
 
 class Format(NamedTuple):
-    """A format by the names of its files, so that no reader is imported before there is something to read."""
+    """A format and the names of its files; its reader is imported only when needed."""
 
-    name: str  # of its file in this folder
+    name: str  # of its module in this folder
     endings: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()  # whole ones
+    names: tuple[str, ...] = ()  # whole file names
 
     def has(self, name: str) -> bool:
-        """Whether a file of that name may be of this format."""
+        """Return whether a file with this name may be of this format."""
         return name in self.names or name.endswith(self.endings)
 
     @property
     def reader(self) -> Reader:
-        """Its functions, imported."""
+        """Its reader, imported on first use."""
         return _reader(self.name)
 
 
@@ -52,32 +57,32 @@ SAFETENSORS = Format("safetensors", (".safetensors",))
 OTHERS = (
     Format("torch_save", (".bin", ".pt", ".pth", ".ckpt")),
     Format("openvino", (".bin",)),
-    Format("llama2c", (".bin",)),  # the last of those that end so: it begins with a size, as anything may
+    Format("llama2c", (".bin",)),  # last of the .bin formats: its header has no magic number
     Format("gguf", (".gguf",)),
     Format("npz", (".npz",)),
     Format("distributed", names=(".metadata",)),
 )
 FORMATS = (SAFETENSORS, *OTHERS)
 INDEXES = (".safetensors.index.json", ".bin.index.json")
-NOT_READ = (".h5", ".msgpack", ".onnx", ".xml")  # weights in formats without a reader; .xml is OpenVINO's
+NOT_READ = (".h5", ".msgpack", ".onnx", ".xml")  # weight formats without a reader; .xml is OpenVINO's
 
 
 def is_weights(name: str) -> bool:
-    """Whether a file of that name holds weights, or is an index of such files."""
+    """Return whether a file with this name holds weights, or is an index of weight files."""
     return name.endswith(INDEXES) or any(one.has(name) for one in FORMATS)
 
 
 def read_weights(path: Location, among: Sequence[Format] = FORMATS) -> WeightsFile:
-    """Read one file of weights, opened once.
+    """Read one weight file, opened once.
 
     Args:
         path: the file.
-        among: the formats to choose from, by the file's name and then by its first bytes.
+        among: candidate formats, selected by the file's name and then by its first bytes.
 
     Raises:
-        BadInput: for a file of none of these formats, and for a broken one.
+        BadInput: if the file is of none of these formats, or broken.
     """
-    first, *others = [one for one in among if one.has(path.name)] or among[:1]  # an index may call its shards anything
+    first, *others = [one for one in among if one.has(path.name)] or among[:1]  # an index may give its shards any names
     with opened(path) as file:
         for other in others:
             if first.reader.sniff(file):

@@ -1,9 +1,10 @@
-"""Checkpoints of torch.distributed.checkpoint: the ``.metadata`` file of a folder that many ranks wrote.
+"""Read checkpoints of torch.distributed.checkpoint from the ``.metadata`` in their folder.
 
-It is a pickle of a few dataclasses, which name every tensor, its shape and dtype, its shards and the files that they
-are in. It is followed by the same machine as files of ``torch.save``, and nothing of it is run. The shards themselves
-are not opened, but looked for: each must lie inside a file beside it. So values are never compared, and a tensor that
-was saved under two names counts as two unless a config beside it ties them. Metadata of more than 16 MB is refused.
+The file is a pickle of a few dataclasses: names, shapes and dtypes of tensors, their shards, and
+the files that hold them. The same interpreter as for ``torch.save`` follows it, without running
+anything. Shard files are not opened; only their existence and size are checked. So values are never
+compared, and a tensor saved under two names counts twice unless a config in the folder ties them.
+Metadata of more than 16 MB is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tallystick.formats.weights_file import NOWHERE, Header, StoredTensor, Weigh
 
 KIND = "distributed"
 
-_OPTIMIZERS = ("optim", "optimizer", "optimizers", "opt")  # first parts of names that are no model's
+_OPTIMIZERS = ("optim", "optimizer", "optimizers", "opt")  # first name parts of optimizer state
 
 _METADATA = "torch.distributed.checkpoint.metadata."
 _CLASSES = (
@@ -38,7 +39,7 @@ _CLASSES = (
         )
     ),
     "torch.distributed.checkpoint.filesystem._StorageInfo", "torch.distributed.checkpoint.filesystem._StoragePrefix",
-    "torch.distributed._shard.sharded_tensor.metadata.TensorProperties",  # where torch 2.0 had them
+    "torch.distributed._shard.sharded_tensor.metadata.TensorProperties",  # their module in torch 2.0
     "torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING",
     "torch.Size", "torch.serialization._get_layout", "pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath",
     "pathlib._local.PosixPath", "pathlib._local.WindowsPath",
@@ -51,23 +52,23 @@ _KNOWN: dict[str, Make] = {
 
 
 class _Sharded(NamedTuple):
-    """A tensor in shards."""
+    """A sharded tensor."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
 def sniff(file: OpenFile) -> bool:
-    """Whether a file begins as a pickle does."""
+    """Return whether a file begins like a pickle."""
     return file.start.startswith(b"\x80")
 
 
 def read(file: OpenFile) -> WeightsFile:
-    """The tensors of a checkpoint by its ``.metadata``.
+    """Read the tensors of a checkpoint from its ``.metadata``.
 
     Raises:
-        BadInput: for what is broken, for a pickle that names anything but its dataclasses, and for shards that are
-            not where it says.
+        BadInput: if it is broken, its pickle names anything but the known dataclasses, or shards
+            are missing.
     """
     path = here(file.path)
     content = file.stream.read(min(file.size, LARGEST + 1))
@@ -95,21 +96,21 @@ def _no_memory(_: Any) -> Any:
 
 
 def _fields(value: Any, name: str) -> dict[Any, Any]:
-    """The fields of a dataclass of that name."""
+    """Return the fields of a dataclass; raise `BadInput` if its name is not `name`."""
     if not isinstance(value, Other) or value.name.rpartition(".")[2] != name or not isinstance(value.state, dict):
         raise BadInput(f"it holds no {name} where one should be", code="malformed")
     return value.state
 
 
 def _by_path(whole: Mapping[Any, Any]) -> dict[str, Any]:
-    """The tensors in dictionaries as they were saved: names flattened for the file are parted again where it says how."""
+    """Return the saved tensors as nested dictionaries, unflattened by the recorded key paths."""
     values, paths = whole.get("state_dict_metadata"), whole.get("planner_data")
     if not isinstance(values, dict):
         raise BadInput("it lists no tensors", code="malformed")
     nested: dict[str, Any] = {}
-    for name, told in values.items():
-        if not isinstance(name, str) or not isinstance(told, Other) or not told.name.endswith(".TensorStorageMetadata"):
-            continue  # bytes: numbers and words
+    for name, item in values.items():
+        if not isinstance(name, str) or not isinstance(item, Other) or not item.name.endswith(".TensorStorageMetadata"):
+            continue  # bytes of other values, such as numbers and strings
         path = paths.get(name) if isinstance(paths, dict) else None
         parted = isinstance(path, tuple) and path and all(isinstance(part, str) or is_size(part) for part in path)
         *above, last = map(str, path) if parted and path else (name,)
@@ -120,14 +121,14 @@ def _by_path(whole: Mapping[Any, Any]) -> dict[str, Any]:
             holder = holder.setdefault(part, {})
             if not isinstance(holder, dict):
                 raise BadInput(f"it holds the tensor {quoted(name)} inside another", code="malformed")
-        if holder.setdefault(last, tensor := _tensor(name, told)) is not tensor:
+        if holder.setdefault(last, tensor := _tensor(name, item)) is not tensor:
             raise BadInput(f"it holds two tensors that are both called {quoted(last)}", code="overlap")
     return nested
 
 
-def _tensor(name: str, told: Other) -> _Sharded:
-    """A tensor whose shards are all inside it and make the whole of it."""
-    fields = _fields(told, "TensorStorageMetadata")
+def _tensor(name: str, item: Other) -> _Sharded:
+    """Return a tensor, after checking that its shards cover it exactly."""
+    fields = _fields(item, "TensorStorageMetadata")
     properties, shards = fields.get("properties"), fields.get("chunks")
     shape = sizes_of(fields.get("size"))
     try:
@@ -145,7 +146,7 @@ def _tensor(name: str, told: Other) -> _Sharded:
 
 
 def _shards(name: str, shape: tuple[int, ...], shards: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Where each shard begins, and its sizes; what several ranks hold alike is listed once for each."""
+    """Yield offsets and sizes of each shard; replicas on several ranks are listed once for each."""
     if not isinstance(shards, list):
         raise BadInput(f"the tensor {quoted(name)} has no list of shards", code="malformed")
     for shard in shards:
@@ -159,9 +160,9 @@ def _shards(name: str, shape: tuple[int, ...], shards: Any) -> Iterator[tuple[tu
 
 
 def _check_files(folder: Path, places: Any) -> None:
-    """Every shard must lie in a file of the folder."""
+    """Raise `BadInput` unless every shard is inside a file of the folder."""
     if not isinstance(places, dict):
-        return  # another way of storing than in files beside it
+        return  # another storage than files in this folder
     sizes: dict[str, int] = {}
     for place in places.values():
         fields = _fields(place, "_StorageInfo")

@@ -1,4 +1,4 @@
-"""The checkpoint in a folder, by the names of its files."""
+"""Find the checkpoint in a folder by its file names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TORCH_INDEX = "pytorch_model.bin.index.json"
 TORCH_SINGLE = "pytorch_model.bin"
 
 _SAFE_INDEX, _OTHER_INDEX = INDEXES
-_GRAPH = ".xml"  # OpenVINO's, of which the weights are in a .bin
+_GRAPH = ".xml"  # OpenVINO's graph; its weights are in a .bin
 _PART = re.compile(r"-\d{5}(?=-of-\d{5}\.gguf$)")
 
-# What a folder's weights are called in other formats than safetensors, the likeliest first.
+# Usual names of weights in formats other than safetensors, likeliest first.
 _USUAL = (TORCH_INDEX, TORCH_SINGLE, "model.pt", "model.pth", "ckpt.pt", ".metadata")
 _BESIDE_WEIGHTS = (
     "training_args",
@@ -27,11 +27,15 @@ _BESIDE_WEIGHTS = (
     "scheduler",
     "rng_state",
     "scaler",
-)  # what trainers save in the same folder
+)  # files that trainers save next to the weights
 
 
 def names_in(folder: Location) -> list[str]:
-    """What a folder holds, in alphabetical order."""
+    """Return the file names in a folder, in alphabetical order.
+
+    Raises:
+        BadInput: if the folder cannot be read.
+    """
     try:
         return sorted(path.name for path in folder.iterdir())
     except OSError as error:
@@ -39,12 +43,28 @@ def names_in(folder: Location) -> list[str]:
 
 
 def find_weights(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
-    """The checkpoint among the names in a folder, in safetensors or else in another format; None where it holds none."""
+    """Return the checkpoint in a folder, or None. A safetensors checkpoint is preferred.
+
+    Args:
+        folder: the folder.
+        names: its file names.
+
+    Raises:
+        BadInput: if several files could be the checkpoint.
+    """
     return find_safetensors(folder, names) or _other(folder, names)
 
 
 def find_safetensors(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
-    """The safetensors checkpoint in a folder: its index, its one file, or None where it holds none."""
+    """Return the safetensors checkpoint in a folder: its index, its single file, or None.
+
+    Args:
+        folder: the folder.
+        names: its file names.
+
+    Raises:
+        BadInput: if there are several safetensors files and no index.
+    """
     for preferred in (INDEX, SINGLE):
         if preferred in names:
             return folder / preferred
@@ -62,12 +82,18 @@ def find_safetensors(folder: AnyLocation, names: Sequence[str]) -> AnyLocation |
 
 
 def is_main(name: str) -> bool:
-    """Whether a file in a format other than safetensors may hold the model's weights, not an optimizer's or scheduler's state."""
+    """Return whether a file name may be the model's weights in a format other than safetensors.
+
+    Optimizer and scheduler states have other names.
+    """
     return name.endswith(tuple(end for one in OTHERS for end in one.endings)) and not name.startswith(_BESIDE_WEIGHTS)
 
 
 def _other(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
-    """The checkpoint where it is not of safetensors; None too where several could be it and a config tells of the model."""
+    """Return the checkpoint in a format other than safetensors, or None.
+
+    Return None also if several files qualify and the folder has a config.
+    """
     for usual in _USUAL:
         if usual in names:
             return folder / usual
@@ -75,7 +101,7 @@ def _other(folder: AnyLocation, names: Sequence[str]) -> AnyLocation | None:
     files = [name for name in names if is_main(name) and name.removesuffix(".bin") + _GRAPH not in names]
     if len(indexes) == 1:
         return folder / indexes[0]
-    if len(files) > 1 and len({_PART.sub("", name) for name in files}) == 1:  # the parts of one
+    if len(files) > 1 and len({_PART.sub("", name) for name in files}) == 1:  # parts of one checkpoint
         return folder / files[0]
     if len(files) > 1 and CONFIG in names:
         return None

@@ -1,8 +1,8 @@
-"""GGUF, the format of llama.cpp, versions 2 and 3, of either byte order: its metadata and what it says of its tensors.
+"""Read the header of GGUF files (llama.cpp), versions 2 and 3, in either byte order.
 
-The header is read from its start to its end, piece by piece: of the metadata words and numbers are kept, and of lists
-only what they are of and how long, since a tokenizer's are longer than all the rest. Each length is checked against
-the file before it is believed.
+The header is read from start to end in pieces. Of the metadata, strings and numbers are kept;
+arrays are skipped, since a tokenizer's are longer than the rest of the header. Each length is
+checked against the file size before it is used.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ KIND = "gguf"
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 LONGEST_NAME = 1 << 16
-LONGEST_KEPT = 1 << 12  # of a text in the metadata: longer ones, such as chat templates, are left out
+LONGEST_KEPT = 1 << 12  # bytes of a string kept from the metadata; longer ones, such as chat templates, are skipped
 
-_MOST_DIMENSIONS = 4  # ggml's
+_MOST_DIMENSIONS = 4  # ggml's limit
 _ALIGNMENT_KEY = "general.alignment"
-_LEAST_TENSOR, _LEAST_KEY = 24, 13  # bytes in the file
-_KEY, _TENSOR = 150, 500  # bytes that Python takes for a key of the metadata, and for a tensor, without their texts
-_ALIGNMENT = 32  # of the tensors' bytes, where the metadata says nothing
+_LEAST_TENSOR, _LEAST_KEY = 24, 13  # least bytes in the file of a tensor's entry and of a key
+_KEY, _TENSOR = 150, 500  # bytes that Python takes for a metadata key and a tensor, without their texts
+_ALIGNMENT = 32  # default alignment of the tensor data
 _PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf")
 
 
 class _File(NamedTuple):
-    """One file's metadata, without its lists, and its tensors."""
+    """Metadata of one file, without arrays, and its tensors."""
 
     metadata: dict[str, Any]
     header: Header
-    big: bool = False  # whether numbers have their largest byte first
+    big: bool = False  # big-endian
 
 
 def sniff(file: OpenFile) -> bool:
-    """Whether a file begins as those of GGUF do."""
+    """Return whether a file begins with GGUF's magic number."""
     return file.start.startswith(MAGIC)
 
 
 def read(file: OpenFile) -> WeightsFile:
-    """The tensors of a file, or of all its parts where it is one of several.
+    """Read the tensors of a file, or of all parts if it is split.
 
     Raises:
-        BadInput: for what is broken, and where parts are not beside the one that was named.
+        BadInput: if a file is broken, or a part is missing in its folder.
     """
     path = file.path
     parts = _parts(file)
@@ -82,7 +82,7 @@ def read(file: OpenFile) -> WeightsFile:
 
 
 def _parts(file: OpenFile) -> list[tuple[Location, _File]]:
-    """A file, or all the parts that its name says it is one of."""
+    """Read a file, or all parts of the split file that its name belongs to."""
     path = file.path
     named = _PART.fullmatch(path.name)
     if named is None:
@@ -122,7 +122,7 @@ def _notes(metadata: dict[str, Any], parts: Sequence[tuple[Location, _File]]) ->
 
 
 class _Reader:
-    """A header read from front to back; nothing is read or skipped that the file does not have."""
+    """Sequential reader of a header; it never reads or skips past the end of the file."""
 
     def __init__(self, file: BufferedReader, size: int) -> None:
         self._file, self._size = file, size
@@ -159,7 +159,7 @@ class _Reader:
             raise BadInput(f"{what} is not UTF-8", code="malformed") from None
 
     def value(self, kind: int, what: str) -> Any:
-        """A number or word; None for a list, and for a text too long to be kept."""
+        """Return a number or string; None for an array, and for a string too long to keep."""
         if kind in SCALARS:
             scalar = struct.Struct(("<" if self.order == "little" else ">") + SCALARS[kind])
             return scalar.unpack(self.take(scalar.size, what))[0]
@@ -179,7 +179,7 @@ class _Reader:
         if kind in SCALARS:
             self.skip(struct.calcsize("<" + SCALARS[kind]) * count, what)
         elif kind == TEXT:
-            self._budget.step(count)  # the largest tokenizers have a million, merges included
+            self._budget.step(count)  # the largest tokenizers have a million strings, including merges
             for _ in range(count):
                 self.skip(self.number(8, what), what)
         else:
@@ -231,7 +231,7 @@ def _read_header(reader: _Reader, size: int) -> _File:
     if alignment < 1 or alignment & (alignment - 1):
         raise BadInput(f"its general.alignment is {quoted(alignment)}, expected a power of two", code="malformed")
     tensors = []
-    for _ in range(count):  # whatever is claimed: each is read before there is room for the next
+    for _ in range(count):  # the count is not trusted: each tensor is read before memory for the next is taken
         budget.step(10)
         tensors.append(tensor := _tensor(reader, alignment))
         budget.keep(_TENSOR + getsizeof(tensor.name), "its tensors")
@@ -251,7 +251,7 @@ def _read_header(reader: _Reader, size: int) -> _File:
 
 
 def _tensor(reader: _Reader, alignment: int) -> StoredTensor:
-    """One tensor; its sizes stand in the file from the innermost to the outermost."""
+    """Read one tensor's entry; the file lists its sizes from the innermost to the outermost."""
     name = reader.text("a tensor's name")
     what = f"the tensor {quoted(name)}"
     dimensions = reader.number(4, what)

@@ -1,4 +1,4 @@
-"""What ggml's names for tensors and keys of metadata mean, as llama.cpp writes them for every architecture."""
+"""Map ggml's tensor names and metadata keys to roles, buffers, experts and ties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tallystick.core.tensor_names import LONGEST_TOLD
 
 EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
 
-# The first rule whose pattern is found decides. Attention's norms are norms, shared experts are ordinary MLPs.
+# The first matching rule decides. Norms inside attention are norms; shared experts are MLPs.
 _RULES = tuple(
     (role, re.compile(pattern))
     for role, pattern in (
@@ -30,14 +30,14 @@ _RULES = tuple(
     )
 )
 
-# Trained by nobody: rotary positions, computed when a model is converted, and what balances experts.
+# Not trained: rotary factors, computed by the converter, and biases that balance the experts.
 _BUFFER = re.compile(r"(^|\.)(rope_freqs|rope_factors_(long|short)|attn_rot_embd|exp_probs_b)\.")
 
 
 def role_of(name: str) -> str:
-    """The role of a tensor, ``"other"`` where its name gives none away.
+    """Return the role of a tensor by its name; ``"other"`` if no rule matches.
 
-    >>> role_of("blk.{}.attn_q.weight"), role_of("blk.{}.ffn_up_exps.weight"), role_of("output.weight")
+    >>> role_of("blk.{}.attn_q.weight"), role_of("blk.0.ffn_up_exps.weight"), role_of("output.bias")
     ('attention', 'experts', 'head')
     """
     return _role(name) if len(name) <= LONGEST_TOLD else "other"
@@ -49,12 +49,12 @@ def _role(name: str) -> str:
 
 
 def buffers_among(names: Iterable[str]) -> frozenset[str]:
-    """The names of tensors that are no parameters."""
+    """Return the names of tensors that are not parameters."""
     return frozenset(name for name in names if len(name) <= LONGEST_TOLD and _BUFFER.search(name))
 
 
 def experts_used(metadata: Mapping[str, Any]) -> Fraction | None:
-    """The share of its experts that a token uses, where the metadata tells."""
+    """Return the share of experts that a token uses, if the metadata states it."""
     architecture = metadata.get("general.architecture")
     count, used = (metadata.get(f"{architecture}.{key}") for key in ("expert_count", "expert_used_count"))
     if not isinstance(count, int) or not isinstance(used, int) or not 0 < used <= count:
@@ -63,10 +63,14 @@ def experts_used(metadata: Mapping[str, Any]) -> Fraction | None:
 
 
 def tied_output(metadata: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
-    """The head that is the embedding: where none is stored, llama.cpp multiplies with the embedding.
+    """Return the tied head as {head: embedding}; llama.cpp uses the embedding if no head is stored.
 
-    An encoder has no head: its attention looks both ways, or its output is pooled. Nor have a vision part, which has no
-    embedding of tokens, and an adapter.
+    Some models have no head, so the result is empty: encoders (bidirectional attention or pooled
+    output), vision parts (no token embedding), and adapters.
+
+    Args:
+        metadata: the file's metadata.
+        names: its tensor names.
     """
     held = set(names)
     if EMBEDDING not in held or OUTPUT in held or "cls.output.weight" in held:

@@ -1,6 +1,6 @@
-"""JSON read piece by piece, as strictly as the safetensors library reads it. No value is built that nobody asks for.
+"""Scan JSON piece by piece, as strictly as the safetensors library, without building values.
 
-At most `DEEPEST` lists and objects may lie one inside the other, as in that library.
+At most `DEEPEST` lists and objects may be nested, as in that library.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from tallystick.errors import BadInput, quoted, shown
 
 DEEPEST = 127
 
-# Every quantifier that could be tried twice is possessive (*+): no text can make the scan backtrack.
+# Repeated quantifiers are possessive (*+), so no text can make the scan backtrack.
 SPACE = r"[ \t\r\n]*+"
 STRING = r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
 _VALUE = re.compile(rf"({STRING})|({_NUMBER})|true|false|null|([\[{{])")
 _SPACES = re.compile(SPACE)
 _TOKEN = re.compile(rf"({STRING}){SPACE}")
-_UNFIT = re.compile(r"[0-9]{300}|[eE]")  # in numbers that may be larger than a float
+_UNFIT = re.compile(r"[0-9]{300}|[eE]")  # in numbers that may overflow a float
 
 
 class Scan:
-    """A text and a place in it. Each method reads what stands there, and goes to what follows."""
+    """A text and a position in it. Each method reads what follows, and advances the position."""
 
     def __init__(self, text: str, position: int = 0, *, behind: int = 0) -> None:
         self.text, self.position = text, position
-        self._behind = behind  # characters before the text, for messages
+        self._behind = behind  # characters before this text, for messages
         self._budget = current()
 
     def space(self) -> None:
@@ -38,7 +38,7 @@ class Scan:
         self.position = end.end() if end else self.position
 
     def sees(self, mark: str) -> bool:
-        """Whether a mark stands here; if so, it and the whitespace after it are skipped."""
+        """Skip a mark and the whitespace after it, if it is next; return whether it was."""
         if not self.text.startswith(mark, self.position):
             return False
         self.position += len(mark)
@@ -48,14 +48,22 @@ class Scan:
     def expect(self, mark: str, wanted: str = "") -> None:
         """Skip a mark and the whitespace after it.
 
+        Args:
+            mark: the expected text.
+            wanted: description of it, for the message.
+
         Raises:
-            BadInput: where something else stands; `wanted` describes what should.
+            BadInput: if something else is next.
         """
         if not self.sees(mark):
             raise self.unexpected(wanted or mark)
 
     def string(self, wanted: str = "a string") -> str:
-        """The value of the string that stands here."""
+        """Read a string and return its value.
+
+        Raises:
+            BadInput: if something else is next.
+        """
         found = _TOKEN.match(self.text, self.position)
         if found is None:
             raise self.unexpected(wanted)
@@ -63,21 +71,28 @@ class Scan:
         return string_of(found[1])
 
     def key(self, wanted: str = "a name in quotes and a colon") -> str:
-        """The key of an object that stands here, with its colon."""
+        """Read a key of an object with its colon; return the key."""
         word = self.string(wanted)
         self.expect(":", wanted)
         return word
 
     def goes_on(self, close: str) -> bool:
-        """After an item of a list or object: whether another follows, or its end."""
+        """Return whether another item follows in a list or object; otherwise skip its end."""
         if self.sees(","):
             return True
         self.expect(close, f"a comma or {close}")
         return False
 
     def skip(self, inside: int) -> None:
-        """Skip a value of any kind, which must be sound; `inside` is how many lists and objects it lies in."""
-        ends: list[str] = []  # what closes the lists and objects that are open
+        """Skip a valid value of any kind.
+
+        Args:
+            inside: number of lists and objects around it.
+
+        Raises:
+            BadInput: if it is not valid, or nested too deeply.
+        """
+        ends: list[str] = []  # closing marks of the open lists and objects
         while True:
             self._value(ends, inside)
             while ends and not self.text.startswith(",", self.position):
@@ -89,7 +104,7 @@ class Scan:
                 self.key()
 
     def _value(self, ends: list[str], inside: int) -> None:
-        """Skip a value; of a list or object that is not empty only what stands before its first value."""
+        """Skip a value; of a non-empty list or object, only up to the end of its first value."""
         self._budget.step(2)
         found = _VALUE.match(self.text, self.position)
         if found is None:
@@ -113,13 +128,13 @@ class Scan:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the text ends here, or in a string that begins here."""
+        """Whether the text ends here, or within a string that begins here."""
         return self.position >= len(self.text) or (
             self.text[self.position] == '"' and not _TOKEN.match(self.text, self.position)
         )
 
     def unexpected(self, wanted: str) -> BadInput:
-        """What to raise where something else stands here."""
+        """Return the error for unexpected text at this position."""
         found = self.text[self.position : self.position + 120]
         said = shown(found, most=130) if found else "its end"
         return BadInput(
@@ -129,10 +144,10 @@ class Scan:
 
 
 def string_of(token: str) -> str:
-    r"""The value of a string with its quotes.
+    r"""Return the value of a string token with its quotes.
 
     Raises:
-        BadInput: for an unknown escape, and for half of a surrogate pair, such as \ud800 alone.
+        BadInput: for an unknown escape, or half of a surrogate pair, such as \ud800 alone.
     """
     if "\\" not in token:
         return token[1:-1]

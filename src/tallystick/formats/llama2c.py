@@ -1,7 +1,8 @@
-"""llama2.c's first format: seven integers, then every tensor in float32, one kind after the other.
+"""Read llama2.c's first format: seven integers, then float32 tensors grouped by kind.
 
-It is how the small TinyStories models are published (``stories15M.bin``). Each kind has all its layers in a row. A
-vocabulary size below zero says that the classifier is stored too, at the end; above zero it is the embedding.
+The small TinyStories models are published in it (``stories15M.bin``). Each kind holds all its
+layers in a row. A negative vocabulary size means that the classifier is stored too, at the end;
+a positive one means that it is tied to the embedding.
 """
 
 from __future__ import annotations
@@ -18,35 +19,39 @@ from tallystick.formats.weights_file import Header, StoredTensor, WeightsFile
 KIND = "llama2c"
 HEADER = struct.Struct("<7i")
 
-_LATER = 0x616B3432  # "ak42", how the later versions begin
-_LARGEST = 1 << 24  # of a size: what lies above is no header
+_LATER = 0x616B3432  # "ak42", the magic number of later versions
+_LARGEST = 1 << 24  # of a size; a larger value is not from a header
 _MOST_LAYERS = 10_000
-ANGLES = ("freqs_cos", "freqs_sin")  # cosines and sines of rotary positions, computed anew by whoever reads them
+ANGLES = ("freqs_cos", "freqs_sin")  # tables of rotary angles, which readers recompute
 
 
 class Kind(NamedTuple):
-    """Tensors that follow one another: those of all layers, or one."""
+    """Consecutive tensors of one kind: one for each layer, or a single one."""
 
-    name: str  # Hugging Face's
+    name: str  # Hugging Face's name
     shape: tuple[int, ...]
-    turned: int = 0  # heads whose neighbouring channels turn together, as in Meta's own files
+    turned: int = 0  # heads whose adjacent channels form rotary pairs, as in Meta's files
 
 
 class Layout(NamedTuple):
-    """What a header says: the config as that of a Llama, and the tensors that follow it."""
+    """Contents of a header: a Llama config, and the tensors that follow."""
 
     config: dict[str, Any]
     kinds: list[Kind]
 
     def tensors(self) -> Iterator[tuple[str, Kind]]:
-        """Each tensor by its name, in the order of the file."""
+        """Yield each tensor's name and kind, in file order."""
         for kind in self.kinds:
             for layer in range(self.config["num_hidden_layers"] if "{}" in kind.name else 1):
                 yield kind.name.format(layer), kind
 
 
 def layout_of(file: OpenFile) -> Layout:
-    """The layout of a file; `BadInput` where its size is not what its header says."""
+    """Return the layout of a file.
+
+    Raises:
+        BadInput: if the file's size does not match its header.
+    """
     path, _, size, start = file
     if int.from_bytes(start[:4], "little") == _LATER:
         raise BadInput(
@@ -59,7 +64,7 @@ def layout_of(file: OpenFile) -> Layout:
     tied, vocabulary = vocabulary > 0, abs(vocabulary)
     sizes = (d, inner, layers, heads, kv_heads, vocabulary, context)
     sound = all(0 < one < _LARGEST for one in sizes) and layers <= _MOST_LAYERS
-    if not sound or d % (2 * heads) or heads % kv_heads:  # channels turn two by two
+    if not sound or d % (2 * heads) or heads % kv_heads:  # rotary pairs need an even head size
         raise BadInput(
             f"{path} is no checkpoint that is known: neither safetensors, nor of torch.save, nor llama2.c's",
             code="unsupported",
@@ -101,7 +106,7 @@ def layout_of(file: OpenFile) -> Layout:
 
 
 def sniff(file: OpenFile) -> bool:
-    """Whether the sizes with which a file begins are those of a model as long as it is."""
+    """Return whether a file's header states a model of exactly the file's size."""
     try:
         layout_of(file)
     except BadInput:
@@ -110,10 +115,10 @@ def sniff(file: OpenFile) -> bool:
 
 
 def read(file: OpenFile) -> WeightsFile:
-    """The tensors of a file, by the sizes in its header.
+    """Read the tensors of a file by the sizes in its header.
 
     Raises:
-        BadInput: where the file is not as long as they say.
+        BadInput: if the file's size does not match its header.
     """
     layout = layout_of(file)
     tensors, position = [], HEADER.size

@@ -1,4 +1,4 @@
-"""NumPy's ``.npz``: a zip archive with one array in each member, of which only headers are read."""
+"""Read the headers of NumPy's ``.npz``: a zip archive with one array in each member."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LONGEST_HEADER = 10_000  # bytes: numpy's own limit
 
 _MAGIC = b"\x93NUMPY"
 _ENDING = ".npy"
-_STEPS = 40  # for an array: its header is looked up, inflated and read
-_START = 12  # bytes that hold the magic, a version and the header's length, whichever version it is
+_STEPS = 40  # for an array: find, inflate and read its header
+_START = 12  # bytes that hold the magic number, version and header length, in any version
 
-# A Python dictionary as numpy writes it, and no other.
+# The Python dictionary as numpy writes it, and nothing else.
 _HEADER = re.compile(
     r"\{'descr': '([<>|=])([a-zA-Z])([0-9]{1,3})', 'fortran_order': (True|False),"
     r" 'shape': \(((?:[0-9]{1,19}(?:, [0-9]{1,19})*,?)?)\), \} *\n"
@@ -32,18 +32,18 @@ _WORDS = {"b1": "bool", "c8": "complex64", "c16": "complex128", "V2": "bfloat16"
 
 
 def sniff(file: OpenFile) -> bool:
-    """Whether a file begins as a zip archive does: so do torch's, and names tell them apart."""
+    """Return whether a file begins like a zip archive; torch's begin alike but have other names."""
     return file.start.startswith(zips.MAGIC)
 
 
 def read(file: OpenFile) -> WeightsFile:
-    """The arrays of an archive, by their headers.
+    """Read the arrays of an archive by their headers.
 
-    numpy has no bfloat16: what JAX's ml_dtypes writes of it are two bytes without a meaning (``V2``), and such are
-    taken for it, which a note says.
+    numpy has no bfloat16. JAX's ml_dtypes saves it as raw values of two bytes (``V2``). These are
+    read as bfloat16, with a note.
 
     Raises:
-        BadInput: for what is no such archive, and for arrays of objects, which are pickles.
+        BadInput: if it is not such an archive, or holds arrays of objects, which are pickles.
     """
     path = here(file.path)
     try:
@@ -65,7 +65,7 @@ def read(file: OpenFile) -> WeightsFile:
 
 
 def _tensor(file: BufferedReader, member: zips.Member) -> StoredTensor:
-    """What an array's header says of it."""
+    """Read an array's header."""
     name = member.name.removesuffix(_ENDING)
     what = f"the array {quoted(name)}"
     start = zips.start_of(file, member, _START + LONGEST_HEADER)

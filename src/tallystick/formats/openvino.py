@@ -1,8 +1,8 @@
-"""OpenVINO's weights: a ``.bin`` whose tensors only the ``.xml`` of the same name describes. Recognized, not read."""
+"""Recognise OpenVINO's weights and refuse them: only the ``.xml`` describes the ``.bin``."""
 
 from __future__ import annotations
 
-import os  # whose exists never raises, as Path.exists does for a name that is too long
+import os  # its exists() never raises; Path.exists does for a name that is too long
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,13 +13,13 @@ _GRAPH = ".xml"
 
 
 def sniff(file: OpenFile) -> bool:
-    """Whether the ``.xml`` of the same name is in the same folder."""
+    """Return whether the ``.xml`` of the same name is in the same folder."""
     path = file.path
     return isinstance(path, Path) and os.path.exists(path.parent / (path.name.removesuffix(".bin") + _GRAPH))
 
 
 def read(file: OpenFile) -> NoReturn:
-    """Raise `BadInput`."""
+    """Raise `BadInput`: this format is not read."""
     raise BadInput(
         f"{file.path} holds OpenVINO's weights, which are not read: name the folder with its config.json",
         code="unsupported",

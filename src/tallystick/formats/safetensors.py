@@ -1,7 +1,8 @@
-"""The header of a safetensors file: eight bytes of length, then JSON. The tensors themselves are never read here.
+"""Read and write safetensors headers: eight bytes of length, then JSON. No tensor is read.
 
-The file may come from anywhere, so each claim is checked before it is used: the header's length against the file, each
-tensor's bytes against its shape and dtype, and all of them together against the file, with no gap and no overlap.
+The file is not trusted, so each claim is checked before it is used: the header's length against the
+file, each tensor's bytes against its shape and dtype, and all tensors against the file, with no
+gap and no overlap.
 """
 
 from __future__ import annotations
@@ -22,25 +23,33 @@ from tallystick.formats.weights_file import Header, StoredTensor, WeightsFile
 
 KIND = "safetensors"
 LENGTH_BYTES = 8
-ALIGNMENT = 8  # the format's own library starts the tensors' bytes at a multiple of it
-LARGEST_HEADER = 100_000_000  # the limit of the format's own library
+ALIGNMENT = 8  # the safetensors library starts the tensor data at a multiple of it
+LARGEST_HEADER = 100_000_000  # limit of the safetensors library
 
 _WORDS = {dtype: word for word, dtype in DTYPES.items()}
 
 
 def sniff(file: OpenFile) -> bool:
-    """Whether a file begins with the length of a header that fits in it, and JSON."""
+    """Return whether a file begins with the length of a header that fits in it, and JSON."""
     fits = int.from_bytes(file.start[:LENGTH_BYTES], "little") <= min(LARGEST_HEADER, file.size - LENGTH_BYTES)
     return fits and file.start[LENGTH_BYTES:].lstrip(b" \t\r\n")[:1] == b"{"
 
 
 def read(file: OpenFile) -> WeightsFile:
-    """The tensors of a file, by its header; what breaks the format raises `BadInput`."""
+    """Read the tensors of a file from its header.
+
+    Raises:
+        BadInput: if the header breaks the format.
+    """
     return WeightsFile(KIND, [(file.path, _header(file))])
 
 
 def read_header(path: Location) -> Header:
-    """The header of a file that is only asked for its header."""
+    """Read only the header of a file.
+
+    Raises:
+        BadInput: if the header breaks the format.
+    """
     with opened(path) as file:
         return _header(file)
 
@@ -66,7 +75,16 @@ def _header(file: OpenFile) -> Header:
 
 
 def parse_header(text: str, data_bytes: int, *, where: str) -> Header:
-    """Check the text of a header that `data_bytes` of tensors follow; `where` is what messages call the file."""
+    """Parse and check the text of a header.
+
+    Args:
+        text: the JSON text.
+        data_bytes: bytes of tensor data that follow it.
+        where: name of the file in messages.
+
+    Raises:
+        BadInput: if the header breaks the format.
+    """
     return _parsed(StringIO(text).read, len(text), data_bytes, where=where)
 
 
@@ -81,12 +99,12 @@ def _parsed(read: Callable[[int], str], length: int, data_bytes: int, *, where: 
 
 
 def _decoder(file: BinaryIO, length: int) -> Callable[[int], str]:
-    """What reads the next characters of a header of `length` bytes, as many as are asked for at most."""
+    """Return a function that reads up to `most` further characters of the header."""
     decoder, done = getincrementaldecoder("utf-8")(), 0
 
     def read(most: int) -> str:
         nonlocal done
-        begun = len(decoder.getstate()[0])  # of a character whose other bytes come now
+        begun = len(decoder.getstate()[0])  # bytes of an incomplete character from the last piece
         content = read_all_of(file, min(most, length - done))
         try:
             text = decoder.decode(content, final=done + len(content) == length)
@@ -101,11 +119,11 @@ def _decoder(file: BinaryIO, length: int) -> Callable[[int], str]:
 
 
 def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str]) -> bytes:
-    """What a file begins with whose tensors follow one after the other.
+    """Return the beginning of a file whose tensors follow one another.
 
     Args:
-        tensors: name, dtype in torch's word, shape and bytes of each.
-        metadata: free text beside them.
+        tensors: name, dtype by torch's name, shape, and size in bytes of each.
+        metadata: free text for ``__metadata__``.
     """
     header: dict[str, object] = {METADATA: dict(metadata)} if metadata else {}
     end = 0
@@ -118,9 +136,10 @@ def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metad
 
 
 def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
-    """The tensors must fill the bytes after the header exactly, so that no byte is hidden or shared."""
-    if _misplaced(tensors):  # in another order than that of their bytes, as the format allows
-        # By start, then end: an empty tensor before what follows it. One key for both would take memory for each.
+    """Check that the tensors fill the data exactly, so that no byte is hidden or shared."""
+    if _misplaced(tensors):  # not in the order of their data, which the format allows
+        # By start, then end: an empty tensor before the next one. Two sorts need less memory than a
+        # key with both.
         tensors.sort(key=itemgetter(4))
         tensors.sort(key=itemgetter(3))
     if found := _misplaced(tensors):
@@ -140,7 +159,10 @@ def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
 
 
 def _misplaced(tensors: Iterable[StoredTensor]) -> tuple[str, int, int] | None:
-    """The first tensor that does not begin where the one before it ends: its name, where it begins, and where it should."""
+    """Return the first tensor that does not begin at the end of the previous one, or None.
+
+    The result is its name, its start, and the expected start.
+    """
     filled = 0
     for name, _, _, start, end in tensors:
         if start != filled:

@@ -1,4 +1,4 @@
-"""The shards of a checkpoint, and the index that says which tensor is in which."""
+"""Read checkpoint shards and the index that maps tensors to them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tallystick.files.texts import json_within
 from tallystick.formats import INDEXES, OTHERS, SAFETENSORS, read_weights
 from tallystick.formats.weights_file import Header, WeightsFile
 
-_NAMED, _FILE = 120, 400  # bytes that Python takes for a name, without its letters, and for a file
+_NAMED, _FILE = 120, 400  # bytes that Python takes for a name without its letters, and for a file
 
 
 def read_checkpoint(path: Location, named: Named | None = None) -> WeightsFile:
-    """What a checkpoint of any known format holds: one file, or all that an index names, each opened once.
+    """Read a checkpoint of any known format: one file, or all shards of an index.
 
     Args:
-        path: the file, or the index.
-        named: what the index names, where it was read before.
+        path: the file or the index.
+        named: contents of the index, if already read.
 
     Raises:
-        BadInput: where a file is broken or not there, or does not hold what the index says.
+        BadInput: if a file is broken or missing, or a shard does not match the index.
     """
     if not path.name.endswith(".json"):
         return read_weights(path)
@@ -44,12 +44,12 @@ def read_checkpoint(path: Location, named: Named | None = None) -> WeightsFile:
 
 
 def headers_of(path: Path) -> list[tuple[Path, Header]]:
-    """Every file of a checkpoint on this machine with its header."""
+    """Return every file of a local checkpoint with its header."""
     return [(here(file), header) for file, header in read_checkpoint(path).files]
 
 
 def _joined(index: Location, shards: Named, parts: Sequence[WeightsFile]) -> WeightsFile:
-    """The contents of all shards as those of one checkpoint."""
+    """Return the contents of all shards as one checkpoint."""
     return WeightsFile(
         parts[0].kind,
         checked(index, shards, [file for part in parts for file in part.files]),
@@ -62,23 +62,23 @@ def _joined(index: Location, shards: Named, parts: Sequence[WeightsFile]) -> Wei
 
 
 class Named(dict[str, set[str]]):
-    """The files that an index names, each with the names that it puts in it, and what it states of the whole."""
+    """Shards of an index: file name -> tensor names, and the totals that the index states."""
 
     def __init__(self, name: str, stated: Mapping[str, Any]) -> None:
         super().__init__()
         self.name = name  # of the index
-        self.kept = 0  # bytes of the source's budget
+        self.kept = 0  # bytes taken from the source's budget
         self.stated = {key: stated[key] for key in ("total_size", "total_parameters") if key in stated}
 
 
 def named_in(index: Location) -> Named:
-    """The files that an index names, which may not be there."""
+    """Read the shards of an index, without checking that they exist."""
     with json_within(index) as values:
         return _shards_in(values, index)
 
 
 def _keep(shards: Named, index: Location) -> None:
-    """Take what the names of an index need from the budget of the source; `checked` gives it back."""
+    """Take the memory of an index's names from the budget; `checked` gives it back."""
     budget, count = current(), sum(map(len, shards.values()))
     try:
         budget.step(count)
@@ -97,7 +97,7 @@ def _shards_in(values: Any, index: Location) -> Named:
     shards = Named(index.name, stated if isinstance(stated, dict) else {})
     for name, shard in weight_map.items():
         names = shards.get(shard) if isinstance(shard, str) else None
-        if names is None:  # a file that was not named before: looked at once, however many tensors it holds
+        if names is None:  # a new file name: checked once, not for each of its tensors
             if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", "..") or "\\" in shard:
                 raise BadInput(
                     f"{index} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder",
@@ -109,7 +109,15 @@ def _shards_in(values: Any, index: Location) -> Named:
 
 
 def shards_of(index: Location, named: Named | None = None) -> Named:
-    """The files that an index names; `BadInput` where one is known to be absent."""
+    """Return the shards of an index.
+
+    Args:
+        index: the index file.
+        named: its contents, if already read.
+
+    Raises:
+        BadInput: if a shard is known to be missing.
+    """
     shards = named_in(index) if named is None else named
     _keep(shards, index)
     _refuse_absent(index, shards, [shard for shard in shards if exists(index.parent / shard) is False])
@@ -128,8 +136,17 @@ def _refuse_absent(index: Location, shards: Named, absent: Sequence[str]) -> Non
 def checked(
     index: Location, shards: Named, files: Sequence[tuple[Location, Header]]
 ) -> Sequence[tuple[Location, Header]]:
-    """The shards that an index names, each of which must hold what it says, and no two of them one tensor."""
-    unlisted: set[str] = set()  # tensors that are in a shard and not in the index
+    """Check the shards against their index, and return them.
+
+    Args:
+        index: the index file.
+        shards: contents of the index.
+        files: the shards with their headers.
+
+    Raises:
+        BadInput: if a shard lacks a tensor of the index, or two shards hold the same tensor.
+    """
+    unlisted: set[str] = set()  # tensors in a shard that the index does not list
     for path, header in files:
         shard = path.name
         held = {tensor.name for tensor in header.tensors}

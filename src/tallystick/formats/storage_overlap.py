@@ -1,4 +1,4 @@
-"""Which elements of one memory several tensors see: who shares with whom, and what each adds to those before it."""
+"""Find which tensors overlap in memory, and the elements that each adds to earlier ones."""
 
 from __future__ import annotations
 
@@ -11,48 +11,52 @@ from typing import NamedTuple
 from tallystick.core.budget import current
 from tallystick.errors import BadInput
 
-# Neighbouring elements of tensors that cross another, a run for each row of a slice of columns: steps and bytes of each.
+# Steps and bytes for each run of adjacent elements in overlapping views; a slice of columns
+# has one run for each row.
 _STEPS_OF_RUN, _BYTES_OF_RUN = 20, 300
-_BYTES_OF_VIEW = 300  # and of each view
+_BYTES_OF_VIEW = 300  # for each view
 
 
 class View(NamedTuple):
-    """The elements of a memory that a tensor sees; equal views are equal elements."""
+    """The elements of one memory that a tensor covers; equal views cover equal elements."""
 
     memory: str
     start: int
-    layout: tuple[tuple[int, int], ...]  # as `joined` gives it
+    layout: tuple[tuple[int, int], ...]  # (stride, size) pairs from `joined`
 
     @property
     def end(self) -> int:
-        """The element after the last."""
+        """Position after the last element."""
         return self.start + sum((size - 1) * stride for stride, size in self.layout) + 1
 
     @property
     def size(self) -> int:
-        """Distinct elements, or more where the view meets itself."""
+        """Distinct elements; more if the view overlaps itself."""
         return math.prod(size for _, size in self.layout)
 
 
 class Shared(NamedTuple):
-    """What a tensor has in common with those before it."""
+    """Overlap of a tensor with earlier ones."""
 
-    owner: int  # the place of the first that it is linked to by common elements; its own where it is that one
-    new: int  # elements that none before it sees
+    owner: int  # index of the first tensor linked to it by common elements; may be its own
+    new: int  # elements that no earlier tensor covers
 
 
 def joined(shape: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """(stride, size) by rising stride, with dimensions that continue one another made one.
+    """Return (stride, size) pairs by rising stride, with contiguous dimensions merged.
 
-    A dense tensor is ``((1, n),)`` whether it is transposed or not, and so are windows that overlap. Strides are in
-    elements; the shape holds no zero.
+    A dense tensor gives ``((1, n),)``, also if transposed, as do overlapping windows.
+
+    Args:
+        shape: sizes without a zero.
+        strides: in elements.
 
     >>> joined((2, 3), (3, 1)), joined((2, 3), (5, 1)), joined((6, 4), (1, 1))
     (((1, 6),), ((1, 3), (5, 2)), ((1, 9),))
     """
     layout: list[tuple[int, int]] = []
     for stride, size in sorted(zip(strides, shape, strict=True)):
-        if size == 1 or stride == 0:  # an expanded dimension shows the same elements again
+        if size == 1 or stride == 0:  # an expanded dimension repeats the same elements
             continue
         step, count = layout[-1] if layout else (0, 0)
         if layout and stride % step == 0 and stride <= step * count:
@@ -65,7 +69,7 @@ def joined(shape: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, int
 
 
 def meets_itself(layout: Sequence[tuple[int, int]]) -> bool:
-    """Whether a view may show one element at two places, as windows that overlap do."""
+    """Return whether a view may cover an element twice, as overlapping windows do."""
     reach = 0
     for stride, size in layout:
         if stride <= reach:
@@ -75,12 +79,12 @@ def meets_itself(layout: Sequence[tuple[int, int]]) -> bool:
 
 
 def shared(views: Sequence[View]) -> list[Shared]:
-    """What each view shares with those before it.
+    """Return the overlap of each view with earlier ones.
 
     Disjoint slices of one memory share nothing.
 
     Raises:
-        BadInput: where views cross in more runs than the budget of the source has room for.
+        BadInput: if the overlapping views need more runs than the budget allows.
     """
     current().step(5 * len(views))
     current().keep(_BYTES_OF_VIEW * len(views), "who shares which memory")
@@ -89,16 +93,17 @@ def shared(views: Sequence[View]) -> list[Shared]:
     for group in _crossing(views, sorted(first.values(), key=lambda place: views[place][:2])):
         alone = len(group) == 1 and not meets_itself(views[group[0]].layout)
         swept = {group[0]: Shared(group[0], views[group[0]].size)} if alone else _swept(views, group)
-        for place, told in swept.items():
-            found[place] = told
-    # An equal view belongs to whom its equal belongs to.
+        for place, share in swept.items():
+            found[place] = share
+    # Equal views have the same owner.
     return [
-        told if told.owner == place else Shared(found[told.owner].owner, told.new) for place, told in enumerate(found)
+        share if share.owner == place else Shared(found[share.owner].owner, share.new)
+        for place, share in enumerate(found)
     ]
 
 
 def _crossing(views: Sequence[View], places: Sequence[int]) -> Iterator[list[int]]:
-    """Places whose spans overlap, by memory and start; a view that nobody crosses is alone."""
+    """Yield groups of views whose spans overlap; a view without overlap is a group of its own."""
     group: list[int] = []
     memory, end = "", 0
     for place in places:
@@ -113,7 +118,7 @@ def _crossing(views: Sequence[View], places: Sequence[int]) -> Iterator[list[int
 
 
 def _swept(views: Sequence[View], group: Sequence[int]) -> dict[int, Shared]:
-    """Each element given to the first view that sees it, going through the memory once."""
+    """Assign each element to the first view that covers it, in one sweep through the memory."""
     count = sum(views[place].size // views[place].layout[0][1] for place in group)
     budget = current()
     try:
@@ -127,14 +132,14 @@ def _swept(views: Sequence[View], group: Sequence[int]) -> dict[int, Shared]:
         (start, start + views[place].layout[0][1], place) for place in group for start in _starts(views[place])
     )
     new = dict.fromkeys(group, 0)
-    above = {place: place for place in group}  # towards the first that it is linked to
+    above = {place: place for place in group}  # union-find parents, towards the first linked view
 
     def root(place: int) -> int:
         while above[place] != place:
             above[place] = place = above[above[place]]
         return place
 
-    open_: list[tuple[int, int]] = []  # (place, end) of runs that may go on
+    open_: list[tuple[int, int]] = []  # (index, end) of open runs
     position = 0
     last = max(end for _, end, _ in runs)
     for start, end, place in [*runs, (last, last, -1)]:
@@ -159,6 +164,6 @@ def _swept(views: Sequence[View], group: Sequence[int]) -> dict[int, Shared]:
 
 
 def _starts(view: View) -> Iterator[int]:
-    """Where each run of neighbouring elements begins."""
+    """Yield the start of each run of adjacent elements."""
     for steps in product(*(range(0, stride * size, stride) for stride, size in view.layout[1:])):
         yield view.start + sum(steps)

@@ -1,8 +1,9 @@
-"""Files of ``torch.save``: today's zip archives and the plain pickles of before torch 1.6. Nothing in them is run.
+"""Read files of ``torch.save``, without running them: zip archives, and older pickles.
 
-An archive holds one pickle, which names tensors and their storages, and a member for each storage. The old form is
-several pickles one after the other, the fourth of which holds the tensors, and then the storages. Only pickles are
-read, by `tallystick.formats.pickled.pickles`; the storages are looked for where the file says that they are.
+An archive holds one pickle, which names tensors and their storages, and a member for each storage.
+Before torch 1.6, a file was several pickles in a row; the fourth holds the tensors. Then follow the
+storages. Only the pickles are read, by `tallystick.formats.pickled.pickles`. Storages are only
+checked for their position and size.
 """
 
 from __future__ import annotations
@@ -33,30 +34,31 @@ from tallystick.formats.weights_file import NOWHERE, Header, SharedStorage, Stor
 
 KIND = "torch"
 
-_PICKLE = b"\x80"  # how the old form begins
-_MAGIC = 0x1950A86A20F9469CFC6C  # the first of its pickles
-_PROTOCOL = 1001  # the second
-_COUNT = 8  # bytes before each storage of the old form, which say its elements
+_PICKLE = b"\x80"  # beginning of the old form
+_MAGIC = 0x1950A86A20F9469CFC6C  # its first pickle
+_PROTOCOL = 1001  # its second pickle
+_COUNT = 8  # bytes before each storage of the old form, which state its number of elements
 
 
 class _Whole(NamedTuple):
-    """What a file holds, and where in it each storage's bytes begin; None where they are packed."""
+    """Unpickled values of a file, and byte offsets of its storages; None for a compressed one."""
 
     values: Any
     places: Mapping[str, int | None]
-    strangers: Mapping[str, None]  # names of classes that are no part of weights
+    strangers: Mapping[str, None]  # names of classes that weights do not need
 
 
 def sniff(file: OpenFile) -> bool:
-    """Whether a file begins as those of ``torch.save`` do."""
+    """Return whether a file begins like one of ``torch.save``."""
     return file.start.startswith((zips.MAGIC, _PICKLE))
 
 
 def read(file: OpenFile) -> WeightsFile:
-    """The tensors of a file of ``torch.save``, by what its pickle says of them.
+    """Read the tensors of a file of ``torch.save`` from its pickle.
 
     Raises:
-        BadInput: for what is broken, and for a pickle that names what runs programs or reads files where it is called.
+        BadInput: if it is broken, or its pickle names a function that could run programs or read
+            files.
     """
     if not sniff(file):
         raise BadInput(
@@ -80,7 +82,7 @@ def read(file: OpenFile) -> WeightsFile:
 
 
 def _whole(file: OpenFile) -> _Whole:
-    """What a file of either form holds."""
+    """Read a file of either form."""
     elsewhere = isinstance(file.path, Remote)
     if file.start.startswith(zips.MAGIC):
         return _from_archive(file.stream, file.size, places=not elsewhere)
@@ -93,7 +95,7 @@ def _whole(file: OpenFile) -> _Whole:
 
 
 def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
-    """Today's form; `places` says whether to look up where storages lie, which takes a read for each."""
+    """Read a zip archive; with `places`, find each storage's offset, at the cost of one read."""
     members = zips.members(file, size)
     pickled = [name for name in members if name.endswith("data.pkl") and name.count("/") == 1]
     if len(pickled) != 1:
@@ -121,12 +123,12 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
 
 
 def _from_pickles(file: BufferedReader, size: int) -> _Whole:
-    """The form of before torch 1.6, which `_use_new_zipfile_serialization=False` still writes."""
-    stream = BytesIO(file.read(min(size, LARGEST)))  # what is asked for is made room for
+    """Read the form before torch 1.6, which `_use_new_zipfile_serialization=False` still writes."""
+    stream = BytesIO(file.read(min(size, LARGEST)))  # BytesIO allocates what is read
     magic = followed(stream, {}, _refused)
     if magic != _MAGIC or followed(stream, {}, _refused) != _PROTOCOL:
         raise BadInput("it is a pickle, and not one of torch.save", code="unsupported")
-    followed(stream, {}, _refused)  # the sizes of integers where it was written
+    followed(stream, {}, _refused)  # integer sizes of the machine that wrote it
     storages: dict[str, Storage] = {}
     strangers: dict[str, None] = {}
     values = followed(stream, KNOWN, _remembering(storages, _IN_ROW), strangers)
@@ -152,16 +154,16 @@ def _refused(_: Any) -> Any:
 
 
 def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], Any]:
-    """What makes storages of persistent ids of so many fields, and keeps the memory that each is of."""
+    """Return a function that makes storages of persistent ids, and collects them in `storages`."""
 
     def of(given: Any) -> Any:
         if isinstance(given, tuple) and given[:1] == ("module",) and len(given) == 4 and isinstance(given[1], Name):
-            return given[1]  # a module's class, which the old form saves with its source
+            return given[1]  # a module's class, which the old form saves with its source code
         if not isinstance(given, tuple) or len(given) != fields or given[0] != "storage":
             raise BadInput("its pickle asks for memory by what is no storage's id", code="malformed")
         storage = storage_of(given[1], given[2], given[4])
         if storages.setdefault(storage.key, storage).bytes:
-            storage = storages[storage.key]  # as torch, which reads a storage once, by what is said of it first
+            storage = storages[storage.key]  # as torch, which reads a storage once and trusts its first description
         else:
             storages[storage.key] = storage
         return storage if fields == _ZIPPED or given[5] is None else _part(storage, given[5])
@@ -169,11 +171,11 @@ def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], A
     return of
 
 
-_ZIPPED, _IN_ROW = 5, 6  # fields of a storage's id in each form
+_ZIPPED, _IN_ROW = 5, 6  # fields of a storage's persistent id in each form
 
 
 def _part(storage: Storage, part: Any) -> Storage:
-    """A part of a storage, which torch saved apart before 0.4: its key, and its place and size in elements."""
+    """Return a part of a storage: before 0.4, torch saved its key, offset and size in elements."""
     if not isinstance(part, tuple) or len(part) != 3 or not is_size(part[1]) or not is_size(part[2]):
         raise BadInput("its pickle asks for a part of memory by what is none", code="malformed")
     start, size = (elements * DTYPES[storage.dtype] // 8 for elements in part[1:])
@@ -185,17 +187,20 @@ def _part(storage: Storage, part: Any) -> Storage:
 
 
 class _TakenApart(NamedTuple):
-    """The plain tensors that a file's tensors are made of, and what they stand for."""
+    """Plain tensors of a file, and the weights that they store in packed or wrapped form."""
 
     tensors: dict[str, SavedTensor]
-    metadata: dict[str, str]  # torchao's word on each of its own
+    metadata: dict[str, str]  # torchao's description of each packed tensor
     weights: dict[str, Weight]
     beside: frozenset[str]
     notes: tuple[str, ...]
 
 
 def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> _TakenApart:
-    """Plain tensors; those in wrapped ones under the names that torchao gives them in safetensors, or after a dot."""
+    """Return plain tensors; wrapped ones are split into their parts.
+
+    Parts have the names that torchao gives them in safetensors, or names after a dot.
+    """
     tensors: dict[str, SavedTensor] = {}
     metadata: dict[str, str] = {}
     weights: dict[str, Weight] = {}
@@ -242,7 +247,7 @@ _IN_PAIRS = "float4_e2m1fn_x2"
 
 
 def _of_whole_bytes(tensor: SavedTensor) -> SavedTensor:
-    """A tensor whose elements share bytes as these bytes; any other as it is."""
+    """Return a tensor of sub-byte elements as its bytes; any other tensor unchanged."""
     if tensor.dtype not in SHARED_BYTES or not tensor.elements:
         return tensor
     *rows, last = tensor.shape or (1,)
@@ -252,7 +257,7 @@ def _of_whole_bytes(tensor: SavedTensor) -> SavedTensor:
 
 
 def _kind_notes(kinds: Mapping[str, list[str]], weights: Mapping[str, Weight]) -> Iterator[str]:
-    """How tensors that are no plain ones were counted."""
+    """Yield notes on how tensors of special kinds were counted."""
     for kind, names in kinds.items():
         count = f"{len(names):,} tensor{'s' * (len(names) > 1)}"
         if kind == _IN_PAIRS:
@@ -269,10 +274,13 @@ def _kind_notes(kinds: Mapping[str, list[str]], weights: Mapping[str, Weight]) -
             yield f"{count} {kind}: counted by their dense shapes, {size:,} elements; {stored:,} values are stored"
 
 
-def _told_by_hqq(told: Mapping[str, Any]) -> dict[str, str]:
-    """The shape and the bits that hqq keeps beside packed values, or in their `meta`, as JSON by the name of these."""
+def _hqq_metadata(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return shape and bits that hqq stores with packed values or in their `meta`.
+
+    The result maps the name of the packed values to JSON.
+    """
     found: dict[str, dict[str, Any]] = {}
-    for name, value in told.items():
+    for name, value in values.items():
         layer, _, word = name.rpartition(".")
         said = found.setdefault(f"{layer.removesuffix('.meta')}.W_q", {})
         if word == "shape":
@@ -288,18 +296,18 @@ def _contents(path: Location, found: FoundTensors, places: Mapping[str, int | No
     tensors = taken.tensors
     seen = _views(tensors)
     names = list(seen)
-    told = shared([view for view, _ in seen.values()])
+    overlaps = shared([view for view, _ in seen.values()])
     groups: dict[int, int] = {}
-    for one in told:
+    for one in overlaps:
         groups[one.owner] = groups.get(one.owner, 0) + 1
     sharing: dict[str, SharedStorage] = {}
-    for name, one in zip(names, told, strict=True):
+    for name, one in zip(names, overlaps, strict=True):
         new = one.new // seen[name][1]
         if groups[one.owner] > 1 or new != tensors[name].elements:
             sharing[name] = SharedStorage(names[one.owner], new, _is_same(tensors[name], tensors[names[one.owner]]))
     header = Header(
         [_stored(name, one, places) for name, one in tensors.items()],
-        taken.metadata | _told_by_hqq(found.told) | whole.aliases,
+        taken.metadata | _hqq_metadata(found.told) | whole.aliases,
     )
     return WeightsFile(
         KIND,
@@ -317,7 +325,10 @@ _PACKED_BY_TORCH = re.compile(r"((?:\._packed_params)+)\.\w+$|\.weight$")
 
 
 def _scales(tensors: Mapping[str, SavedTensor]) -> frozenset[str]:
-    """The scale and the zero point of what modules of `torch.ao.quantization` put out, where their weights are stored."""
+    """Return the names of output scales and zero points of `torch.ao.quantization` modules.
+
+    Only modules with quantised weights count.
+    """
     modules = {
         name[: found.start()]
         for name, one in tensors.items()
@@ -327,7 +338,10 @@ def _scales(tensors: Mapping[str, SavedTensor]) -> frozenset[str]:
 
 
 def _views(tensors: Mapping[str, SavedTensor]) -> dict[str, tuple[View, int]]:
-    """What each tensor sees of its memory, and the units of an element: bytes where several dtypes see one memory, else 1."""
+    """Return each tensor's view of its memory, and the units of one element.
+
+    Units are bytes if tensors of several dtypes share the memory; otherwise elements.
+    """
     widths: dict[str, set[int]] = {}
     held = {name: (one, one.storage) for name, one in tensors.items() if one.elements}
     for one, storage in held.values():
@@ -347,7 +361,7 @@ def _views(tensors: Mapping[str, SavedTensor]) -> dict[str, tuple[View, int]]:
 
 
 def _stored(name: str, tensor: SavedTensor, places: Mapping[str, int | None]) -> StoredTensor:
-    """Where a tensor lies: somewhere for certain only where it is dense, in order, and not packed."""
+    """Return a tensor with its offsets, known only if it is dense, in order and not compressed."""
     elements = tensor.elements
     place = places.get(tensor.storage.key) if tensor.storage else None
     if tensor.storage is None or place is None or not elements or not _in_order(tensor):
@@ -358,8 +372,8 @@ def _stored(name: str, tensor: SavedTensor, places: Mapping[str, int | None]) ->
 
 
 def _is_same(one: SavedTensor, other: SavedTensor) -> bool:
-    """Whether two tensors are one under two names; a transposed view is another."""
-    return one[:-1] == other[:-1]  # but for which of them was a Parameter
+    """Return whether two tensors are the same under two names; a transposed view is not."""
+    return one[:-1] == other[:-1]  # all fields except whether it was a Parameter
 
 
 def _in_order(tensor: SavedTensor) -> bool:
@@ -372,10 +386,10 @@ def _in_order(tensor: SavedTensor) -> bool:
 
 
 def _arguments(found: FoundTensors) -> Mapping[str, Any] | None:
-    """The config in nanoGPT's ``ckpt.pt``: the arguments that its model was built with, or the dataclass of them."""
+    """Return the config in nanoGPT's ``ckpt.pt``: its model arguments, or their dataclass."""
     arguments = found.beside.get("model_args")
     if arguments is None and any(name.endswith(_OF_NANOGPT) for name in found.tensors):
-        arguments = found.beside.get("config")  # another model's fields may be called alike
+        arguments = found.beside.get("config")  # other models' configs may have the same field names
     fields = arguments.fields if isinstance(arguments, Stranger) else arguments
     if not isinstance(fields, dict):
         return None

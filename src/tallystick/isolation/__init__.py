@@ -1,1 +1,1 @@
-"""Code run apart from this process: sealed off, within limits, asked and answered in JSON."""
+"""Run code in a sealed process with limits, with JSON requests and replies."""

@@ -1,4 +1,4 @@
-"""What this process may use. Where the system has no such limit, nothing is limited."""
+"""Limit this process's memory and CPU time, if the system supports it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ except ImportError:  # not a Unix
 
 
 def limit_memory(most: int) -> None:
-    """Let allocations beyond `most` bytes in all fail, with a MemoryError: private memory, not files that are mapped."""
+    """Make allocations of private memory fail with MemoryError beyond `most` bytes in total."""
     _limit("RLIMIT_DATA", most)
 
 
 def limit_cpu(seconds: int) -> None:
-    """End this process once it has used `seconds` more of CPU."""
+    """End this process after `seconds` more of CPU time."""
     if resource:
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit("RLIMIT_CPU", int(used.ru_utime + used.ru_stime) + seconds)
 
 
 def no_core_dump() -> None:
-    """Leave no image of this process's memory behind where it is ended."""
+    """Prevent a core dump of this process."""
     _limit("RLIMIT_CORE", 0)
 
 

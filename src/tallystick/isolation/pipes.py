@@ -1,4 +1,4 @@
-"""JSON between a process and another that it started: the number of bytes in eight, then so many bytes."""
+"""Exchange JSON messages with a child process: eight bytes of length, then the text."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ LENGTH_BYTES = 8
 
 
 def send(message: Any, pipe: IO[bytes]) -> None:
-    """Write a message."""
+    """Write a message as JSON to a pipe."""
     send_encoded(json.dumps(message).encode(), pipe)
 
 
 def send_encoded(content: bytes, pipe: IO[bytes]) -> None:
-    """Write a message that is JSON already."""
+    """Write a message that is already encoded as JSON to a pipe."""
     pipe.write(len(content).to_bytes(LENGTH_BYTES, "big") + content)
     pipe.flush()
 
 
 def receive(pipe: IO[bytes]) -> bytes | None:
-    """The bytes of the next message; None where the other process has ended."""
+    """Read the bytes of the next message; return None if the other process has ended."""
     head = pipe.read(LENGTH_BYTES)
     length = int.from_bytes(head, "big")
     content = pipe.read(length)
@@ -29,10 +29,10 @@ def receive(pipe: IO[bytes]) -> bytes | None:
 
 
 def take_over() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes that this process was started with, as requests and replies.
+    """Return the pipes that this process was started with: requests and replies.
 
-    Standard input is then empty, and standard output is standard error: no prompt reads a request, and nothing that is
-    printed stands between replies.
+    Then redirect standard input to the null device, and standard output to standard error. So no
+    prompt reads a request, and printed text does not mix with replies.
     """
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)

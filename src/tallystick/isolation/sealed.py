@@ -1,7 +1,8 @@
-"""Code that runs sealed off: no network, no programs, no files written, nothing read or run but what is installed.
+"""Seal off code: no network, no programs, no file writes, only installed files read or run.
 
-transformers builds a model from whatever a config says. Some keys make it ask the hub, read another file, or run code that
-lies next to the config. Python announces each such step to its audit hooks before it is taken; ours refuses them.
+transformers builds a model from whatever a config says. Some keys make it contact the hub, read
+another file, or run code next to the config. Python announces each such step to its audit hooks
+first; our hook refuses them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from types import CodeType
 from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
-# What only looks something up on this machine.
+# Events that only look something up on this machine.
 _HARMLESS = frozenset({"socket.gethostname"})
 _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "os.startfile"}
@@ -29,18 +30,21 @@ _CHANGES = frozenset(
 
 
 class Refused(BaseException):
-    """A step that sealed code may not take. Not an Exception: nothing that handles errors takes it for a missing file."""
+    """A step that sealed code may not take.
+
+    Not an Exception, so error handlers do not mistake it for a missing file.
+    """
 
 
 def seal() -> None:
-    """Seal this process off until it ends."""
+    """Seal off this process until it ends."""
     _add_hook()
     _Seal.always = True
 
 
 @contextmanager
 def sealed() -> Iterator[None]:
-    """Seal off what this thread runs inside.
+    """Seal off this thread within the block.
 
     Raises:
         Refused: at the first step that is not allowed.
@@ -54,16 +58,16 @@ def sealed() -> Iterator[None]:
 
 
 class _Seal(threading.local):
-    always = False  # of the class: in all threads
+    always = False  # class attribute: for all threads
     on = False
 
 
 _seal = _Seal()
 
 
-@cache  # a hook cannot be taken away again
+@cache  # an audit hook cannot be removed
 def _add_hook() -> None:
-    _roots(), _temporary()  # found before anything is refused
+    _roots(), _temporary()  # cached before anything is refused
     sys.addaudithook(_audit)
 
 
@@ -88,13 +92,13 @@ def _open(path: Any, _: Any, flags: Any) -> None:
 
 
 def _change(*paths: Any) -> None:
-    for path in paths[:2]:  # the second of a link or a new name is a path too
+    for path in paths[:2]:  # a link or rename has two paths
         if not _below(path, _temporary()):
             raise Refused(f"write {_named(path)}")
 
 
 def _run(code: Any) -> None:
-    # Code without a file, such as a dataclass's, was written by a module that was allowed.
+    # Code without a file, such as a dataclass's methods, was made by an allowed module.
     if isinstance(code, CodeType) and os.path.isabs(code.co_filename) and not _below(code.co_filename, _roots()):
         raise Refused(f"run {_named(code.co_filename)}")
 
@@ -112,7 +116,7 @@ _CHECKS: dict[str, Callable[..., None]] = {"open": _open, "exec": _run, "import"
 
 
 def _below(path: Any, roots: tuple[str, ...]) -> bool:
-    """Whether a path leads to one of some folders or below; a descriptor was checked as it was opened."""
+    """Return whether a path is below one of the folders; descriptors were checked when opened."""
     if not isinstance(path, str | bytes | os.PathLike):
         return True
     return (os.path.abspath(os.fsdecode(path)) + os.sep).startswith(roots)
@@ -125,9 +129,10 @@ def _temporary() -> tuple[str, ...]:
 
 @cache
 def _roots() -> tuple[str, ...]:
-    """The folders of what is installed, and what the system says of itself.
+    """Return the folders of installed packages, and system information such as ``/proc/``.
 
-    The current folder is none of them, nor one around it, unless Python is installed there: a stranger's files may lie in it.
+    The current folder and its parents are left out unless Python is installed there: they may hold
+    untrusted files.
     """
     here = os.path.join(current_folder(), "")
     packages = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
@@ -139,7 +144,7 @@ def _roots() -> tuple[str, ...]:
 
 
 def current_folder() -> str:
-    """The current folder; the root where it was removed."""
+    """Return the current folder; the root if the current folder was removed."""
     try:
         return os.getcwd()
     except OSError:

@@ -1,8 +1,9 @@
-"""How a model is run: what running it keeps in memory, and what it computes.
+"""How a model is run: the tensors that running it holds, and the FLOPs it computes.
 
-An architecture says what a model is: parts, sizes, heads. A runtime says what running it holds and computes; a placement, on
-how many devices, and which shard each has. Model × runtime × placement → bytes, FLOPs. A fact of a runtime never stands in an
-architecture's file, and each runtime is a folder or a file here that implements `Runtime`.
+An architecture says what a model is: parts, sizes, heads. A runtime says what running the model
+holds and computes. A placement says on how many devices, and which shard each holds. Model ×
+runtime × placement → bytes, FLOPs. Facts of a runtime are never in an architecture's file. Each
+runtime is a folder or a file here that implements `Runtime`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from tallystick.core.anatomy import Attending, Heads, Recurrence, Recurring, Run
 
 
 class Load(NamedTuple):
-    """What one device is given to compute, and in which precision."""
+    """Work of one device, and its precision."""
 
-    batch: int  # sequences
-    sequence: int  # tokens of each
-    width: int  # bytes of an element that a matrix product gives
-    mixed: bool = False  # autocast: what goes from layer to layer is in float32
-    attention: str = "flash"  # a fused kernel | "eager", by hand
-    recompute: str = "none"  # none | selective: the scores of attention | full: each block, from its input
+    batch: int  # sequences in the batch
+    sequence: int  # tokens in a sequence
+    width: int  # bytes of an element of a matrix product's result
+    mixed: bool = False  # autocast: the residual stream is in float32
+    attention: str = "flash"  # "flash": a fused kernel | "eager": written out in PyTorch
+    recompute: str = "none"  # none | selective: recompute attention scores | full: recompute each block from its input
 
     @property
     def tokens(self) -> int:
@@ -30,70 +31,102 @@ class Load(NamedTuple):
 
 
 class Cached(NamedTuple):
-    """What layers that attend alike keep of one sequence."""
+    """KV cache of one sequence in layers with equal attention."""
 
-    name: str  # of the attention, with {} for the layers' numbers
+    name: str  # of the attention, with {} for the layer numbers
     layers: int
-    window: int | None  # how far they see, None for all
-    positions: int  # tokens that each layer keeps
-    elements: int  # of one token in one layer
+    window: int | None  # positions that the layers attend to; None is all
+    positions: int  # tokens cached in each layer
+    elements: int  # for one token in one layer
     what: str = "keys and values"
     wide: bool = False  # in float32, whatever the dtype of the cache
 
     @property
     def total(self) -> int:
-        """Elements of one sequence in all the layers."""
+        """Elements for one sequence in all these layers."""
         return self.layers * self.positions * self.elements
 
 
 class Carried(NamedTuple):
-    """What layers alike that read token after token keep of one sequence."""
+    """Recurrent state of one sequence in equal layers."""
 
-    name: str  # of the scan, with {} for the layers' numbers
+    name: str  # of the scan, with {} for the layer numbers
     layers: int
     keeps: Recurrence
 
 
 class Running(Protocol):
-    """One model as one runtime runs it. `parts` and `attending` are what one device holds of the model."""
+    """A model in one runtime. `parts` and `attending` describe one device's shard of the model."""
 
     def cached(self, attending: Sequence[Attending], sequence: int) -> tuple[Cached, ...]:
-        """The KV cache of one sequence after `sequence` tokens."""
+        """Return the KV cache of one sequence.
+
+        Args:
+            attending: the attention layers.
+            sequence: tokens read so far.
+        """
 
     def carried(self, recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
-        """What remains of one sequence in layers that read token after token, however long it is."""
+        """Return the recurrent states of one sequence; their size does not depend on its length."""
 
     def saved(self, parts: Sequence[RunningPart], load: Load, *, learned: bool) -> Iterator[tuple[str, int, int]]:
-        """What a forward pass saves for the backward pass: of what, in how many layers, bytes in each.
+        """Yield the tensors saved for the backward pass: kind, number of layers, bytes in each.
 
-        `learned` says that the model has learned positions. Logits are left out.
+        Logits are left out.
+
+        Args:
+            parts: the parts that run.
+            load: the device's work.
+            learned: whether the model has learned position embeddings.
         """
 
     def recomputed(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, int]:
-        """Bytes that one block holds once it is computed again, and what its gradients add at most."""
+        """Return the memory of activation checkpointing in the backward pass.
+
+        Args:
+            parts: the parts that run.
+            load: the device's work.
+
+        Returns:
+            Bytes of the recomputed activations, and the most bytes that gradients add.
+        """
 
     def alive(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, str]:
-        """Bytes of the largest set of tensors alive at once without gradients, and the part that holds most of them."""
+        """Return the peak memory of activations without gradients.
+
+        Args:
+            parts: the parts that run.
+            load: the device's work.
+
+        Returns:
+            Bytes alive at once, and the name of the part that holds most of them.
+        """
 
     def pairs(self, heads: Heads, window: int | None, sequence: int) -> int:
-        """Pairs of a query and a key that attention multiplies, of one sequence in one head."""
+        """Return the query-key pairs that attention multiplies, for one sequence in one head.
+
+        Args:
+            heads: the attention's heads.
+            window: positions that each query attends to; None is all.
+            sequence: tokens in the sequence.
+        """
 
 
 class Runtime(Protocol):
-    """A way to run models, and the release whose code or tables its facts are from."""
+    """A way to run models, and the release that its facts are from."""
 
     @property
     def name(self) -> str:
-        """As its users call it: ``"transformers"``."""
+        """Name that users know: ``"transformers"``."""
 
     @property
     def release(self) -> str:
-        """The version that the facts were measured on."""
+        """Version on which the facts were measured."""
 
     def running(self, model_type: str, values: Mapping[str, Any]) -> Running:
-        """How it runs the models of a type.
+        """Return how this runtime runs the models of a type.
 
         Args:
-            model_type: the config's; "" where no config is known.
-            values: the config keys that change a tensor, with the values in force.
+            model_type: the config's; "" if no config is known.
+            values: the config keys that change a tensor, with their current values.
         """

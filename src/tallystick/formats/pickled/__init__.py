@@ -1,1 +1,1 @@
-"""What pickles of torch hold, followed without running any of it."""
+"""Interpret pickles of torch without running any of their code."""

@@ -1,8 +1,9 @@
-"""What DeepSpeed ZeRO-3 writes into ``*_model_states.pt``: tensors without elements, and their shapes elsewhere in the file.
+"""Read DeepSpeed ZeRO-3 ``*_model_states.pt``: empty tensors and a list of their shapes.
 
-The values are in the files of the ranks, ``*_optim_states.pt``. ``param_shapes`` holds a dictionary of shapes for each
-group of the optimizer, ``frozen_param_shapes`` those of what is not trained, ``shared_params`` the other names of what
-is tied (DeepSpeed's ``runtime/engine.py``, and its ``zero_to_fp32.py``, which reads them).
+The values are in the files of the ranks, ``*_optim_states.pt``. ``param_shapes`` holds a dictionary
+of shapes for each optimizer group. ``frozen_param_shapes`` holds the shapes of frozen parameters.
+``shared_params`` holds the other names of tied parameters. See DeepSpeed's ``runtime/engine.py``,
+and its ``zero_to_fp32.py``, which reads them.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ _BUFFERS = "buffer_names"
 
 
 class Partitioned(NamedTuple):
-    """The tensors of which a file holds the shapes alone."""
+    """Tensors of a file; the values of some are in other files."""
 
-    tensors: dict[str, SavedTensor]  # all of the model's, one name of each
-    shapes: dict[str, tuple[int, ...]]  # of those whose values are elsewhere
-    aliases: dict[str, str]  # further names of tied ones, and the names under which they are counted
+    tensors: dict[str, SavedTensor]  # all tensors of the model, each under one name
+    shapes: dict[str, tuple[int, ...]]  # of tensors whose values are in other files
+    aliases: dict[str, str]  # further names of tied tensors -> the name that is counted
     buffers: frozenset[str]  # as the file lists them
 
     def notes(self) -> Iterator[str]:
-        """Where the shapes are from."""
+        """Yield a note on the source of the shapes."""
         if self.shapes:
             yield (
                 f"{len(self.shapes):,} tensors are counted by the shapes in param_shapes: DeepSpeed ZeRO-3 keeps their values"
@@ -37,21 +38,21 @@ class Partitioned(NamedTuple):
 
 
 def partitioned(found: FoundTensors, tensors: Mapping[str, Any]) -> Partitioned:
-    """The model's tensors, with the shapes that ZeRO-3 keeps of those that are empty.
+    """Return the model's tensors, with ZeRO-3's recorded shapes of empty ones.
 
     Args:
-        found: what the file holds.
-        tensors: those of the model, wrapped ones among them, which are left as they are.
+        found: contents of the file.
+        tensors: the model's tensors; wrapped ones are left unchanged.
 
     Raises:
         BadInput: for a shape that no tensor can have.
     """
-    told = {name: shape_of(shape) for key in _SHAPES for name, shape in _shapes(found.beside.get(key))}
+    known = {name: shape_of(shape) for key in _SHAPES for name, shape in _shapes(found.beside.get(key))}
     dtypes = Counter(one.dtype for one in tensors.values() if isinstance(one, SavedTensor))
     usual = dtypes.most_common(1)[0][0] if dtypes else "float32"
     whole: dict[str, Any] = dict(tensors)
     shapes: dict[str, tuple[int, ...]] = {}
-    for name, shape in told.items():
+    for name, shape in known.items():
         one = whole.setdefault(name, SavedTensor(None, usual, 0, (0,), (1,)))
         if isinstance(one, SavedTensor) and not one.elements and shape != one.shape:
             shapes[name] = shape
@@ -65,11 +66,11 @@ def partitioned(found: FoundTensors, tensors: Mapping[str, Any]) -> Partitioned:
         whole.pop(alias, None)
     listed = found.beside.get(_BUFFERS)
     buffers = frozenset(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else frozenset()
-    return Partitioned(whole, shapes, aliases, buffers & whole.keys() - shapes.keys() if told else frozenset())
+    return Partitioned(whole, shapes, aliases, buffers & whole.keys() - shapes.keys() if known else frozenset())
 
 
 def _shapes(value: Any) -> Iterator[tuple[str, Any]]:
-    """Names and shapes: a dictionary, or a list of one for each group of the optimizer."""
+    """Yield names and shapes of a dictionary, or of a list with one for each optimizer group."""
     for group in value if isinstance(value, list | tuple) else [value]:
         if isinstance(group, dict):
             yield from ((name, shape) for name, shape in group.items() if isinstance(name, str))

@@ -1,4 +1,4 @@
-"""What a pickle makes besides plain values: names that it may call, what it called, and its odd keys."""
+"""Values of an interpreted pickle that are not plain: names, results of calls, odd keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Make = Callable[[tuple[Any, ...]], Any]
 
 
 class Name:
-    """A class or function that a pickle names, and what is made where it is called. It is never looked up."""
+    """A class or function named by a pickle, and our substitute for it. It is never imported."""
 
     __slots__ = ("make", "name")
 
@@ -21,7 +21,7 @@ class Name:
 
 
 class Unknown(Name):
-    """The name of a class that no format lists, of which objects are strangers."""
+    """The name of a class that no format lists; its objects are strangers."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class Unknown(Name):
 
 
 class Other:
-    """What is known and of no interest, such as a device: the name that was called, and the state that it was given."""
+    """A known value without interest, such as a device: the called name and the object's state."""
 
     __slots__ = ("name", "state")
 
@@ -39,21 +39,24 @@ class Other:
 
 
 class Ordered(dict[Any, Any]):
-    """An `OrderedDict`, or another dictionary that is no plain one."""
+    """An `OrderedDict` or another subclass of dict."""
 
 
 class Items(list[Any]):
-    """A set, whose items nobody asks for."""
+    """A set, kept as a list since its items are not used."""
 
 
 class Unhashable(tuple[Any, ...]):
-    """A tuple that holds a list or dictionary, directly or in a tuple: it can be no key."""
+    """A tuple that holds a list or dictionary, also in nested tuples: it cannot be a key."""
 
     __slots__ = ()
 
 
 class Key:
-    """A dictionary's key that is no word or small number: by itself, since hashing what a file made may never end."""
+    """A dictionary key other than a string or small number, hashed by identity.
+
+    Hashing an object from a file could take forever.
+    """
 
     __slots__ = ("value",)
 
@@ -62,10 +65,10 @@ class Key:
 
 
 def key_of(key: Any) -> Any:
-    """What stands for a key in a dictionary.
+    """Return the substitute for a key in a dictionary.
 
     Raises:
-        BadInput: for what can be no key, as a list.
+        BadInput: for a value that cannot be a key, such as a list.
     """
     if isinstance(key, list | dict | Unhashable):
         raise BadInput("its pickle has a list or dictionary for a key: it is broken", code="malformed")
@@ -74,6 +77,6 @@ def key_of(key: Any) -> Any:
 
 
 def made_tuple(items: list[Any]) -> tuple[Any, ...]:
-    """A tuple, which remembers whether it can be a key."""
+    """Return a tuple whose type says whether it can be a key."""
     hashable = not any(isinstance(item, list | dict | Unhashable) for item in items)
     return tuple(items) if hashable else Unhashable(items)

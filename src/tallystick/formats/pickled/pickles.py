@@ -1,12 +1,12 @@
-"""A pickle followed step by step, of which nothing is run: what it would build is told, not built.
+"""Interpret a pickle step by step without running it, to learn what it would build.
 
-A pickle is a small program: it names classes and functions, and calls them. Here the steps are decoded by the standard
-library's `pickletools`, which runs none of them, and followed on a machine that knows plain values and those names
-that a format lists, each with a function of ours that only notes the arguments. Any other name is refused as it comes,
-or stands for itself alone where a format allows strangers.
+A pickle is a small program: it names classes and functions, and calls them. The standard library's
+`pickletools` decodes the steps and runs none. Our machine interprets them with plain values, and
+with the names that a format lists. Each listed name has a function of ours that only notes the
+arguments. Any other name is refused, or becomes a placeholder if a format allows strangers.
 
-Each step, and what it makes, is taken from the budget of the source. An answer is plain values, `Other` where a known
-name gives no more, and whatever the format's functions give.
+Each step and its result count against the budget of the source. The result is plain values,
+`Other` for known names without further meaning, and results of the format's functions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tallystick.formats.pickled.pickle_values import (
 )
 from tallystick.formats.pickled.strangers import Stranger, is_class, may_be_named
 
-LARGEST = 16 << 20  # bytes of a pickle that are read at once; the largest shards' are some hundred thousand
+LARGEST = 16 << 20  # most bytes of a pickle; those of the largest shards have a few hundred thousand
 
 
 def followed(
@@ -42,17 +42,17 @@ def followed(
     persistent: Callable[[Any], Any],
     strangers: dict[str, None] | None = None,
 ) -> Any:
-    """What the next pickle of a stream would give; the stream is left behind it.
+    """Return the value of the next pickle in a stream, and leave the stream after it.
 
     Args:
-        stream: the bytes, no more than `LARGEST`.
-        known: the names that may be called, with their modules (``"collections.OrderedDict"``), and what is made of the
-            arguments. A module's name and its class's are joined by a dot.
-        persistent: what a persistent id stands for.
-        strangers: where other names are noted, of which objects become strangers; None to refuse such names.
+        stream: the bytes, at most `LARGEST`.
+        known: names that may be called, as module and name joined by a dot
+            (``"collections.OrderedDict"``), and the functions for their arguments.
+        persistent: returns the object of a persistent id.
+        strangers: collects other names, whose objects become strangers; None refuses such names.
 
     Raises:
-        BadInput: for any other name, for what is no pickle, and where the budget of the source is spent.
+        BadInput: for any other name, a broken pickle, or an exceeded budget.
     """
     budget = current()
     machine = _Machine(known, persistent, budget, strangers)
@@ -71,7 +71,7 @@ def followed(
 
 
 class _Machine:
-    """The stack and the memory that a pickle works on."""
+    """Stack and memo of a pickle."""
 
     def __init__(
         self,
@@ -81,15 +81,15 @@ class _Machine:
         strangers: dict[str, None] | None,
     ) -> None:
         self.stack: list[Any] = []
-        self._below: list[list[Any]] = []  # stacks that wait under a mark
+        self._below: list[list[Any]] = []  # stacks below open marks
         self._memory: dict[int, Any] = {}
         self._known, self._persistent, self._strangers = known, persistent, strangers
         self._budget = budget
 
     def step(self, name: str, argument: Any) -> None:
-        """One step of the pickle."""
+        """Execute one step of the pickle."""
         if name in _PLAIN:
-            if name == "SHORT_BINSTRING":  # a text of Python 2; torch reads it as UTF-8
+            if name == "SHORT_BINSTRING":  # a string of Python 2; torch reads it as UTF-8
                 argument = argument.encode("latin-1").decode()
             if not isinstance(argument, int) or argument.bit_length() > 64:
                 self._take(sys.getsizeof(argument))
@@ -112,7 +112,7 @@ class _Machine:
         self._budget.keep(room, "the names and numbers of its pickle")
 
     def _marked(self) -> list[Any]:
-        """What was put on the stack since the last mark."""
+        """Return the values pushed since the last mark."""
         items = self.stack
         self.stack = self._below.pop()
         return items
@@ -121,7 +121,7 @@ class _Machine:
         self._take(room)
         self.stack.append(value)
 
-    # -- steps, by the names that pickletools gives them ------------------------------------------
+    # -- steps, by their names in pickletools -----------------------------------------------------
 
     def mark(self, _: None) -> None:
         self._take(64)
@@ -212,7 +212,7 @@ class _Machine:
             raise BadInput("its pickle sets an item of what is no dictionary: it is broken", code="malformed")
 
     def global_(self, words: str) -> None:
-        """A global by the names of Python 2 or 3: files have the former at protocol 2, in which torch saves."""
+        """Push a global. Its name may be of Python 2, as in protocol 2, with which torch saves."""
         module, name = words.split(" ", 1)
         self._name(*NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name)))
 
@@ -265,7 +265,7 @@ class _Machine:
             )
         self._call(of, arguments)
         if isinstance(self.stack[-1], Ordered):
-            self.stack[-1] = Ordered()  # a class's __new__ alone takes no items
+            self.stack[-1] = Ordered()  # __new__ alone takes no items
 
     def new_object_with_keywords(self, _: None) -> None:
         keywords, arguments, of = self.stack.pop(), self.stack.pop(), self.stack.pop()
@@ -296,13 +296,13 @@ class _Machine:
 
 
 def _is_function(name: str) -> bool:
-    """Whether a known name is a function's, not a class's."""
+    """Return whether a known name is a function and not a class."""
     last = name.rpartition(".")[2]
     return last in ("encode", "scalar") or (last.startswith("_") and last.islower())
 
 
 def _word(name: str) -> str:
-    """A name as it is written where that is plain, quoted where not."""
+    """Return a printable short name unchanged, any other quoted."""
     return name if name.isprintable() and len(name) <= 100 else quoted(name, most=100)
 
 

@@ -1,4 +1,4 @@
-"""The model's tensors in what a file holds: a state dict, or one inside the dictionary that a run saved."""
+"""Find the model's state dict in an unpickled file, alone or within a saved dictionary."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from tallystick.core.budget import current
 from tallystick.errors import BadInput, quoted
 from tallystick.formats.pickled.pickle_values import Key
 
-# Where runs keep the model's tensors, the likeliest first: Lightning, nanoGPT and the books, DeepSpeed, others.
+# Usual keys of the state dict, likeliest first: Lightning, nanoGPT and the books, DeepSpeed,
+# others.
 _KEYS = ("state_dict", "model_state_dict", "model", "module", "net", "weights", "params")
 
-# In the dictionary of a layer that hqq packed; beside it are its scales, and plain values that say how.
+# Key in the dictionary of an hqq-packed layer, next to its scales and its packing parameters.
 _PACKED = "W_q"
 
-MOST_DEEP = 32  # dictionaries and lists one inside the other
-ALONE = "tensor"  # what a file's only tensor is called, where it has no name
-_TENSOR = 150  # bytes that Python takes for a tensor's name and place, without its letters
+MOST_DEEP = 32  # most nested dictionaries and lists
+ALONE = "tensor"  # name of a file's only tensor, if it has none
+_TENSOR = 150  # bytes that Python takes for a tensor's name and position, without its letters
 
 
 class FoundTensors(NamedTuple):
-    """The tensors of a model by their names."""
+    """Tensors of a model by name, and the other contents of the file."""
 
     tensors: dict[str, Any]
-    key: str | None  # that of the dictionary that was taken, None where the file is one itself
-    beside: dict[str, Any]  # what stands beside it under other keys
-    left_out: int  # values among the tensors that are none
-    told: dict[str, Any]  # plain values beside packed ones, by their names
+    key: str | None  # key of the state dict in the file; None if the file is a state dict itself
+    beside: dict[str, Any]  # values next to the state dict, by their keys
+    left_out: int  # number of non-tensor values among the tensors
+    told: dict[str, Any]  # plain values next to packed tensors, by name
 
     def notes(self) -> tuple[str, ...]:
-        """Which tensors were counted, where a file holds others too."""
+        """Return notes on the contents that were not counted."""
         notes = []
         beside = ", ".join(map(quoted, list(self.beside)[:5])) + (", …" if len(self.beside) > 5 else "")
         if self.key is not None:
@@ -45,16 +46,17 @@ class FoundTensors(NamedTuple):
 
 
 def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> FoundTensors:
-    """The state dict in what a file holds.
+    """Find the state dict in the contents of a file.
 
-    Dictionaries inside it are opened, and lists that hold tensors; keys and places are joined by dots.
+    Nested dictionaries, and lists that hold tensors, are flattened: keys and positions are joined
+    by dots.
 
     Args:
-        whole: dictionaries, with whatever a format makes of tensors.
-        is_tensor: whether a value is one of those.
+        whole: the contents of the file.
+        is_tensor: returns whether a value is a tensor.
 
     Raises:
-        BadInput: where there is none, or several of which none has a key that is known.
+        BadInput: if there are no tensors.
     """
     if is_tensor(whole):
         return FoundTensors({ALONE: whole}, None, {}, 0, {})
@@ -69,7 +71,7 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> FoundTensors:
     if not tried:
         tried = [(key, value) for key, value in words.items() if isinstance(value, dict)]
         tried = [(key, value) for key, value in tried if any(is_tensor(one) for one in value.values())]
-        if len(tried) > 1:  # several models, or the layers of one
+        if len(tried) > 1:  # several models, or the layers of one model
             return _opened(whole, None, {}, is_tensor)
     for key, value in tried:
         found = _opened(value, key, {name: one for name, one in words.items() if name != key}, is_tensor)
@@ -79,7 +81,7 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> FoundTensors:
 
 
 def _with_tensors(found: FoundTensors) -> FoundTensors:
-    """What was found, which must be something."""
+    """Return `found`, or raise `BadInput` if it holds no tensors."""
     if not found.tensors:
         raise BadInput("it holds no tensors", code="malformed")
     return found
@@ -88,14 +90,14 @@ def _with_tensors(found: FoundTensors) -> FoundTensors:
 def _opened(
     values: Mapping[Any, Any] | Sequence[Any], key: str | None, beside: dict[str, Any], is_tensor: Callable[[Any], bool]
 ) -> FoundTensors:
-    """All tensors of a dictionary or list, and of those inside it."""
+    """Return all tensors of a dictionary or list, including nested ones."""
     tensors: dict[str, Any] = {}
-    told: dict[str, Any] = {}
-    above: list[int] = []  # what is being looked into
+    plain: dict[str, Any] = {}
+    above: list[int] = []  # ids of the enclosing dictionaries and lists
     left_out, budget = 0, current()
 
     def is_open(value: Any) -> bool:
-        """Whether a value is looked into: a dictionary, or a list that may hold tensors."""
+        """Return whether a value is searched: a dictionary, or a list that may hold tensors."""
         listed = isinstance(value, list | tuple)
         return isinstance(value, dict) or (listed and any(isinstance(one, dict | list | tuple) for one in value))
 
@@ -107,7 +109,7 @@ def _opened(
             raise BadInput(f"it holds more than {MOST_DEEP} dictionaries one inside the other", code="too-large")
         above.append(id(values))
         packed = packed or _PACKED in values
-        budget.step(len(values) + 1)  # again at each place where it stands
+        budget.step(len(values) + 1)  # counted for each place that holds it
         for name, value in _named(values):
             if is_tensor(value):
                 budget.step(2)
@@ -119,24 +121,24 @@ def _opened(
             elif is_open(value):
                 open_(value, f"{prefix}{name}.", packed)
             elif packed:
-                told[prefix + name] = value
+                plain[prefix + name] = value
             else:
                 left_out += 1
         above.pop()
 
     open_(values, "", False)
-    return FoundTensors(tensors, key, beside, left_out, told)
+    return FoundTensors(tensors, key, beside, left_out, plain)
 
 
 def _named(values: Mapping[Any, Any] | Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """The names of what a dictionary or list holds: keys that are no words as they are written, or numbered."""
+    """Yield the items of a dictionary or list by name; keys that are not strings are formatted."""
     for place, (key, value) in enumerate(values.items() if isinstance(values, Mapping) else enumerate(values)):
         plain = key.value if isinstance(key, Key) else key
         yield plain if isinstance(plain, str) else str(plain) if _is_short(plain) else f"key {place}", value
 
 
 def _is_short(key: Any) -> bool:
-    """Whether a key is written in few letters."""
+    """Return whether a key has a short text."""
     if isinstance(key, tuple):
         return len(key) < _SHORT and not any(isinstance(one, tuple) or not _is_short(one) for one in key)
     if isinstance(key, int):

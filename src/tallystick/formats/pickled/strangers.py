@@ -1,7 +1,7 @@
-"""Classes that a pickle names and that are no part of weights: a config's dataclass, the modules of a whole model.
+"""Unknown classes in a pickle, such as a config's dataclass or a whole model's modules.
 
-Nothing of them is looked up, imported or called. What the file says of an object is kept as plain values: the name of
-its class, its fields, its items.
+No such class is imported or called. An object is kept as plain values: class name, fields and
+items.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-# What runs programs or reads files where it is called: a file that names it is refused, whatever it does with it.
+# Modules that can run programs or read files: a file that names anything in them is refused.
 _GUARDED = frozenset((*sys.stdlib_module_names, "torch", "numpy", "distutils", "setuptools", "pip", "pkg_resources"))
-# What of these configs and modules hold: classes of values, and the functions that activations are.
+# Exceptions that such configs and modules hold: value classes, and activation functions.
 _HARMLESS = frozenset(
     [
         "types.SimpleNamespace",
@@ -50,26 +50,32 @@ MOST_NAMED = 3
 
 
 class Stranger:
-    """An object of a class that is not known: what the file says of it."""
+    """An object of an unknown class, with the facts that the file states."""
 
     __slots__ = ("items", "listed", "name", "state")
 
     def __init__(self, name: str) -> None:
         self.name = name  # of the class, with its module
         self.state: Any = None
-        self.items: dict[Any, Any] = {}  # of one that is a dictionary too
-        self.listed: list[Any] = []  # of one that is a list or set too
+        self.items: dict[Any, Any] = {}  # if it is also a dictionary
+        self.listed: list[Any] = []  # if it is also a list or set
 
     @property
     def fields(self) -> dict[Any, Any]:
-        """What the file sets in it, by name; a class of slots has two dictionaries, of which the second are theirs."""
+        """Fields that the file sets, by name.
+
+        A class with slots has two dictionaries in its state; the second holds the slots.
+        """
         if isinstance(self.state, tuple):
             self.state = next((state for state in reversed(self.state) if isinstance(state, dict)), None)
         return self.state if isinstance(self.state, dict) else {}
 
 
 def may_be_named(module: str, name: str) -> bool:
-    """Whether a file of weights may name this: a class or function of the user's or of a library, not of what runs things."""
+    """Return whether a weight file may name a class or function.
+
+    Classes of the user or of libraries may be named; functions that can run programs may not.
+    """
     whole = f"{module}.{name}"
     plain = all(part.isidentifier() and not part.startswith("__") for part in name.split("."))
     guarded = module.partition(".")[0] in _GUARDED or not all(map(str.isidentifier, module.split(".")))
@@ -78,12 +84,12 @@ def may_be_named(module: str, name: str) -> bool:
 
 
 def is_class(name: str) -> bool:
-    """Whether a name is written as those of classes are: what is called by another may do anything."""
+    """Return whether a name looks like a class name; only classes may be called."""
     return name in _HARMLESS or name.rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
 def stranger_notes(names: Iterable[str]) -> tuple[str, ...]:
-    """Which classes a file names that were not looked up."""
+    """Return a note on the named classes that were not imported."""
     listed = list(names)
     if not listed:
         return ()

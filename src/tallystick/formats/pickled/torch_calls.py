@@ -1,4 +1,4 @@
-"""What is made of each call in a file of ``torch.save``: tensors made of others, dictionaries, and the table of all names."""
+"""Results of calls in a file of ``torch.save``, and the table of all allowed names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CLASSES_OF_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter", NESTED, *
 
 
 def _of_type(arguments: tuple[Any, ...]) -> Any:
-    """``_rebuild_from_type_v2(function, type, arguments, state)``."""
+    """Interpret ``_rebuild_from_type_v2(function, type, arguments, state)``."""
     function, kind, given, state = as_many(arguments, 4)
     if not isinstance(function, Name) or not isinstance(kind, Name) or not isinstance(given, tuple):
         raise BadInput("its pickle calls what is no function: it is broken", code="malformed")
@@ -57,7 +57,10 @@ def _of_type(arguments: tuple[Any, ...]) -> Any:
 
 
 def _wrapper(arguments: tuple[Any, ...]) -> Wrapped:
-    """``_rebuild_wrapper_subclass(class, dtype, size, …)``, whose tensors are in the state that comes after."""
+    """Interpret ``_rebuild_wrapper_subclass(class, dtype, size, …)``.
+
+    The tensors are in the state, which is set later.
+    """
     kind, _, shape = as_many(arguments, 8)[:3]
     if not isinstance(kind, Name) or kind.name not in (*TORCHAO, *DTENSORS):
         raise BadInput("its pickle makes a tensor of what is no class of one", code="malformed")
@@ -65,7 +68,7 @@ def _wrapper(arguments: tuple[Any, ...]) -> Wrapped:
 
 
 def _layout(arguments: tuple[Any, ...]) -> Other:
-    """``_get_layout(name)``."""
+    """Interpret ``_get_layout(name)``."""
     name = arguments[0] if len(arguments) == 1 else None
     if not isinstance(name, str) or name.removeprefix("torch.") not in LAYOUTS:
         raise BadInput(f"its pickle names the layout {quoted(name)}, which is none of torch's", code="malformed")
@@ -73,7 +76,7 @@ def _layout(arguments: tuple[Any, ...]) -> Other:
 
 
 def _sparse(arguments: tuple[Any, ...]) -> Wrapped:
-    """``_rebuild_sparse_tensor(layout, data)``: the values that are not zero, and where they are."""
+    """Interpret ``_rebuild_sparse_tensor(layout, data)``: values and their indices."""
     layout, data = as_many(arguments, 2)
     kind = layout.state if isinstance(layout, Other) and layout.name == "torch.layout" else None
     if kind == "sparse_coo" and isinstance(data, tuple) and len(data) in (3, 4):
@@ -104,7 +107,7 @@ def _are_tensors(parts: dict[str, Any]) -> bool:
 
 
 def _nested(arguments: tuple[Any, ...]) -> Wrapped:
-    """``_rebuild_nested_tensor(values, sizes, strides, offsets)``: the values of all parts, one after the other."""
+    """Interpret ``_rebuild_nested_tensor(values, sizes, strides, offsets)``; values are joined."""
     parts = dict(zip(("values", "sizes", "strides", "offsets"), as_many(arguments, 4), strict=True))
     if not _are_tensors(parts):
         raise BadInput("its pickle makes a nested tensor of what are no tensors", code="malformed")
@@ -115,7 +118,7 @@ def _nested(arguments: tuple[Any, ...]) -> Wrapped:
 
 
 def _jagged(arguments: tuple[Any, ...]) -> Wrapped:
-    """``_rebuild_njt({"values": …, "offsets": …, …})``: as nested ones, of another class."""
+    """Interpret ``_rebuild_njt({"values": …, "offsets": …, …})``: another nested tensor class."""
     (given,) = as_many(arguments, 1)
     named = given if isinstance(given, dict) else {}
     parts = {name: one for name in ("values", "offsets", "lengths") if (one := named.get(name)) is not None}
@@ -125,7 +128,7 @@ def _jagged(arguments: tuple[Any, ...]) -> Wrapped:
 
 
 def ordered_dict(arguments: tuple[Any, ...]) -> Ordered:
-    """``OrderedDict()``, ``OrderedDict([(key, value), …])`` and ``OrderedDict({…})``."""
+    """Interpret ``OrderedDict()``, ``OrderedDict([(key, value), …])`` and ``OrderedDict({…})``."""
     given = arguments[0] if arguments else []
     if len(arguments) > 1:
         raise BadInput("its pickle makes a dictionary of several things", code="malformed")
@@ -140,7 +143,7 @@ def ordered_dict(arguments: tuple[Any, ...]) -> Ordered:
 
 
 def _counted(arguments: tuple[Any, ...]) -> Ordered:
-    """``Counter({…})``; what a list of things would be counted to is of no interest."""
+    """Interpret ``Counter({…})``; the counts of a list are not computed."""
     given = arguments[0] if len(arguments) == 1 else None
     if len(arguments) > 1 or isinstance(given, int | float):
         raise BadInput("its pickle makes a Counter of what cannot be counted", code="malformed")
@@ -148,12 +151,12 @@ def _counted(arguments: tuple[Any, ...]) -> Ordered:
 
 
 def _with_default(arguments: tuple[Any, ...]) -> Ordered:
-    """``defaultdict(factory, …)``."""
+    """Interpret ``defaultdict(factory, …)``."""
     return ordered_dict(arguments[1:])
 
 
 def _queue(arguments: tuple[Any, ...]) -> list[Any]:
-    """``deque(items, length)``."""
+    """Interpret ``deque(items, length)``."""
     given = arguments[0] if arguments else ()
     if len(arguments) > 2 or not isinstance(given, list | tuple):
         raise BadInput("its pickle makes a deque of what is no list", code="malformed")
@@ -161,12 +164,12 @@ def _queue(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def other(name: str) -> Make:
-    """What is noted of a call that gives no tensor: its name, and its first argument."""
+    """Return a function that notes a call without a tensor: its name and first argument."""
     return lambda arguments: Other(name, arguments[0] if arguments else None)
 
 
 def _beside(name: str, fits: Callable[[tuple[Any, ...]], bool]) -> Make:
-    """As `other`, for a call whose arguments are judged."""
+    """Return the function of `other` with a check of the arguments."""
 
     def noted(arguments: tuple[Any, ...]) -> Other:
         if not fits(arguments):
@@ -177,7 +180,7 @@ def _beside(name: str, fits: Callable[[tuple[Any, ...]], bool]) -> Make:
 
 
 def _is_device(given: tuple[Any, ...]) -> bool:
-    """Whether ``torch.device`` takes these: the type of a device, and its number after a colon or apart."""
+    """Return whether ``torch.device`` accepts these: a type, with an index in it or apart."""
     word, dot, number = given[0].partition(":") if given and isinstance(given[0], str) else ("", "", "")
     apart = given[1:]
     numbered = not dot or (number.isdecimal() and number.isascii() and not apart)
@@ -185,13 +188,13 @@ def _is_device(given: tuple[Any, ...]) -> bool:
 
 
 def _is_of_keys(items: Any) -> bool:
-    """Whether a set can be made of these."""
+    """Return whether a set can be made of these items."""
     if isinstance(items, list | tuple):
         return not any(isinstance(item, list | dict) for item in items)
     return isinstance(items, dict | str)
 
 
-# What torch takes of the calls that it allows and that give no tensor.
+# Argument checks of the calls without a tensor that torch allows.
 _FITTING: dict[str, Callable[[tuple[Any, ...]], bool]] = {
     "torch.device": _is_device,
     "_codecs.encode": lambda given: 0 < len(given) < 4 and all(isinstance(one, str) for one in given),
@@ -202,7 +205,7 @@ _FITTING: dict[str, Callable[[tuple[Any, ...]], bool]] = {
 
 
 def names_alone(names: Iterable[str]) -> dict[str, Make]:
-    """Names that stand for themselves, as dtypes do: calling one is refused."""
+    """Return entries for names that may not be called, such as dtypes."""
     return {name: _not_called(name) for name in names}
 
 
@@ -238,7 +241,7 @@ _CALLED: dict[str, Callable[[tuple[Any, ...]], Any]] = {
     "collections.deque": _queue,
 }
 
-# Every name that a file of weights may hold, with what is made where it is called.
+# Every name that a weight file may hold, with the function for its call.
 KNOWN: dict[str, Make] = {
     **names_alone(f"torch.{word}" for word in DTYPES),
     **names_alone((*STORAGE_CLASSES, *CONSTANTS, *TORCHAO, *DTENSORS, NESTED, *PLAIN_CLASSES)),

@@ -1,13 +1,13 @@
-"""Names that a file of ``torch.save`` may hold beside the functions that make tensors.
+"""Names that a file of ``torch.save`` may hold besides the functions that make tensors.
 
-`DTYPES`, `STORAGES` and `CONSTANTS` are what ``torch.load(weights_only=True)`` of torch 2.13 allows, and nothing more.
-`BESIDE` are classes of values that stand beside tensors. Torch loads only some of them unless the user allows the class;
-here none is looked up or called, so a file that holds them can be counted.
+`DTYPES`, `STORAGES` and `CONSTANTS` are exactly those that ``torch.load(weights_only=True)`` of
+torch 2.13 allows. `BESIDE` are classes of other values. Torch loads only some of them unless the
+user allows the class; here none is imported or called, so files that hold them can be counted.
 """
 
 from __future__ import annotations
 
-# Torch's dtypes, and the bits that its storages take for an element. In two quantised ones elements share a byte.
+# Torch's dtypes, and the bits of an element in storage. Two quantised dtypes share bytes.
 DTYPES = {
     "bool": 8, "uint8": 8, "int8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64,
     "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "complex32": 32, "complex64": 64, "complex128": 128,
@@ -16,9 +16,9 @@ DTYPES = {
     "qint8": 8, "quint8": 8, "qint32": 32, "quint4x2": 8, "quint2x4": 8,
     **{f"{sign}int{bits}": 8 for sign in ("", "u") for bits in range(1, 8)},
 }  # fmt: skip
-SHARED_BYTES = {"quint4x2": 4, "quint2x4": 2}  # bits of an element; each row begins with a byte of its own
+SHARED_BYTES = {"quint4x2": 4, "quint2x4": 2}  # bits of an element; each row begins with a new byte
 
-# The dtype of each class of storages; bytes where it has none.
+# Class of storage -> dtype; uint8 if the class has no dtype.
 STORAGES = {
     "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
     "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
@@ -43,7 +43,7 @@ CONSTANTS = (
     "torch.per_channel_affine_float_qparams", "torch.Tensor",
 )  # fmt: skip
 
-# torchao 0.18's tensors, and what they keep with theirs.
+# Tensor classes of torchao 0.18, and the classes of their attributes.
 TORCHAO = (
     *(
         f"torchao.quantization.{word}Tensor"
@@ -66,7 +66,8 @@ _BESIDE_TORCHAO = (
     "torchao.float8.inference.Float8MMConfig", "torchao.prototype.mx_formats.config.ScaleCalculationMode",
 )  # fmt: skip
 
-# Tensors that torch spreads over devices, and what says how; torch allows these once the module is imported.
+# Distributed tensors, and the classes of their placement. Torch allows these once the module is
+# imported.
 DTENSORS = ("torch.distributed.tensor.DTensor", "torch.distributed._tensor.api.DTensor")
 _BESIDE_DTENSORS = (
     "torch.distributed._mesh_layout._FlatLayout", "torch.distributed._mesh_layout._MeshLayout",
@@ -76,7 +77,7 @@ _BESIDE_DTENSORS = (
         for word in ("DTensorSpec", "TensorMeta", "ShardOrderEntry")
     ),
     *(
-        f"torch.distributed.{module}.{word}"  # the second where torch 2.4 had them
+        f"torch.distributed.{module}.{word}"  # the second: as in torch 2.4
         for module in ("tensor.placement_types", "_tensor.placement_types")
         for word in ("Partial", "Replicate", "Shard", "_StridedShard")
     ),
@@ -84,16 +85,16 @@ _BESIDE_DTENSORS = (
     "torch.distributed._tensor._dtensor_spec.DTensorSpec", "torch.distributed._tensor._dtensor_spec.TensorMeta",
 )  # fmt: skip
 
-# Nested tensors of the layout ``jagged``.
+# Nested tensors with the layout ``jagged``.
 NESTED = "torch.nested._internal.nested_tensor.NestedTensor"
 
 BESIDE = (
     "torch.device", "torch._dynamo.decorators._DimRange", *_BESIDE_TORCHAO, *_BESIDE_DTENSORS,
-    "_codecs.encode", "builtins.set", "builtins.complex", "builtins.bytearray",  # those that torch allows end here
+    "_codecs.encode", "builtins.set", "builtins.complex", "builtins.bytearray",  # torch allows the names up to here
     "builtins.frozenset", "builtins.slice", "builtins.range", "argparse.Namespace", "numpy.dtype", "numpy.ndarray",
     "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar", "numpy.core.multiarray._reconstruct",
     "numpy._core.multiarray._reconstruct", "datetime.datetime", "datetime.timedelta", "pathlib.Path", "pathlib.PosixPath",
     "pathlib.WindowsPath", "pathlib._local.Path", "pathlib._local.PosixPath", "pathlib._local.WindowsPath",
 )  # fmt: skip
-# Classes that are named and not called, as the default of a `defaultdict`.
+# Classes that are named but not called, such as the default factory of a `defaultdict`.
 PLAIN_CLASSES = tuple(f"builtins.{word}" for word in ("int", "float", "dict", "list", "str", "bool", "tuple", "bytes"))

@@ -1,6 +1,7 @@
-"""The words that torch.save writes: tensors, their storages and dtypes, as what they say and no more.
+"""Tensors, storages and dtypes of ``torch.save``, as described in its pickles.
 
-Arguments are judged as ``torch.load(weights_only=True)`` of torch 2.13 judges them: what makes that fail is refused.
+Arguments are checked as ``torch.load(weights_only=True)`` of torch 2.13 checks them: whatever makes
+torch fail is refused.
 """
 
 from __future__ import annotations
@@ -14,41 +15,41 @@ from tallystick.formats.pickled.torch_names import DTYPES, SHARED_BYTES, STORAGE
 from tallystick.formats.storage_overlap import joined
 from tallystick.formats.weights_file import check_shape
 
-_REAL = ("float", "bfloat", "complex")  # how dtypes begin that have gradients
+_REAL = ("float", "bfloat", "complex")  # prefixes of dtypes that can have gradients
 
 
 class Storage(NamedTuple):
-    """Memory that tensors see: so many bytes under a key of the file."""
+    """Memory of tensors: a number of bytes under a key of the file."""
 
     key: str
-    dtype: str  # of which its class is; bytes where it has none
+    dtype: str  # of the storage class; uint8 if it has none
     bytes: int
-    start: int = 0  # bytes of the memory before it, where it is a part of one
+    start: int = 0  # byte offset in the memory, if this is a part of it
 
 
 class SavedTensor(NamedTuple):
-    """A tensor as it was saved; sizes are in elements."""
+    """A tensor as saved; offset, shape and strides are in elements."""
 
-    storage: Storage | None  # None for one of the meta device
+    storage: Storage | None  # None on the meta device
     dtype: str
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    trainable: bool | None = None  # where it was saved as a Parameter
+    trainable: bool | None = None  # if it was saved as a Parameter
 
     @property
     def elements(self) -> int:
-        """How many it shows."""
+        """Number of elements in its shape."""
         return math.prod(self.shape)
 
     @property
     def layout(self) -> tuple[tuple[int, int], ...]:
-        """(stride, size) of the memory that it sees; only where it has elements."""
+        """(stride, size) pairs of its memory; only for a tensor with elements."""
         return joined(self.shape, self.strides)
 
 
 class Wrapped(NamedTuple):
-    """A tensor made of others: a quantised one, with its values and scales; a sparse, nested or distributed one."""
+    """A tensor made of others: quantised (values and scales), sparse, nested or distributed."""
 
     kind: str  # the class without its module, or the layout
     shape: tuple[int, ...]
@@ -56,10 +57,15 @@ class Wrapped(NamedTuple):
 
 
 def storage_of(kind: Any, key: Any, elements: Any) -> Storage:
-    """A storage as its persistent id describes it.
+    """Return the storage that a persistent id describes.
+
+    Args:
+        kind: the storage class.
+        key: its key in the file.
+        elements: number of elements.
 
     Raises:
-        BadInput: for a class, key or size that none has.
+        BadInput: if any of these is not valid.
     """
     dtype = _dtype_of_class(kind)
     key = str(key) if is_size(key) else key
@@ -75,12 +81,16 @@ def _dtype_of_class(kind: Any) -> str | None:
 
 
 def is_size(value: Any) -> TypeGuard[int]:
-    """Whether a value can be a count or place of elements or bytes."""
+    """Return whether a value can be a count or offset of elements or bytes."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
 def sizes_of(value: Any) -> tuple[int, ...]:
-    """A shape or strides, as a tuple, list or ``torch.Size``."""
+    """Return a shape or strides, given as a tuple, list or ``torch.Size``.
+
+    Raises:
+        BadInput: if it is none of these, or holds anything but sizes.
+    """
     sizes = value.state if isinstance(value, Other) and value.name == "torch.Size" else value
     if not isinstance(sizes, tuple | list) or not all(map(is_size, sizes)):
         raise BadInput("its pickle gives a tensor a shape that is none", code="malformed")
@@ -88,14 +98,18 @@ def sizes_of(value: Any) -> tuple[int, ...]:
 
 
 def size_of(arguments: tuple[Any, ...]) -> Other:
-    """``torch.Size(sizes)``."""
+    """Interpret ``torch.Size(sizes)``."""
     if len(arguments) > 1:
         raise BadInput("its pickle makes a shape of several things", code="malformed")
     return Other("torch.Size", sizes_of(arguments[0]) if arguments else ())
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of a tensor, which must be one that a tensor can have."""
+    """Return the shape of a tensor.
+
+    Raises:
+        BadInput: if no tensor can have it.
+    """
     shape = sizes_of(value)
     try:
         check_shape(shape)
@@ -105,11 +119,11 @@ def shape_of(value: Any) -> tuple[int, ...]:
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | None = None) -> SavedTensor:
-    """A tensor over a storage, all of it inside."""
+    """Return a tensor over a storage; raise `BadInput` if it reaches beyond it."""
     if not isinstance(storage, Storage) or not is_size(offset):
         raise BadInput("its pickle makes a tensor of what is no storage", code="malformed")
     shape, strides = shape_of(shape), sizes_of(strides)
-    if not strides:  # torch's own default
+    if not strides:  # torch's default
         strides = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
     if len(shape) != len(strides):
         raise BadInput(f"it holds a tensor of {len(shape)} dimensions and {len(strides)} strides", code="malformed")
@@ -127,26 +141,35 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | No
 
 
 def rebuilt(arguments: tuple[Any, ...]) -> SavedTensor:
-    """``_rebuild_tensor(storage, offset, size, stride)``."""
+    """Interpret ``_rebuild_tensor(storage, offset, size, stride)``."""
     return _tensor(*as_many(arguments, 4))
 
 
 def rebuilt_with_hooks(arguments: tuple[Any, ...]) -> SavedTensor:
-    """``_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks, metadata)``."""
+    """Interpret ``_rebuild_tensor_v2``.
+
+    Its arguments are (storage, offset, size, stride, requires_grad, hooks, metadata).
+    """
     tensor = _tensor(*as_many(arguments, 6, 7)[:4])
     _check_metadata(arguments[6:])
     return with_gradient(tensor, arguments[4])
 
 
 def rebuilt_with_dtype(arguments: tuple[Any, ...]) -> SavedTensor:
-    """``_rebuild_tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metadata)``."""
+    """Interpret ``_rebuild_tensor_v3``.
+
+    Its arguments are (storage, offset, size, stride, requires_grad, hooks, dtype, metadata).
+    """
     storage, offset, shape, strides, gradient, _, dtype = as_many(arguments, 7, 8)[:7]
     _check_metadata(arguments[7:])
     return with_gradient(_tensor(storage, offset, shape, strides, dtype_of(dtype)), gradient or False)
 
 
 def quantized(arguments: tuple[Any, ...]) -> SavedTensor:
-    """``_rebuild_qtensor(storage, offset, size, stride, quantizer, requires_grad, hooks)``, whose scales are not counted."""
+    """Interpret ``_rebuild_qtensor``; its scales are not counted.
+
+    Its arguments are (storage, offset, size, stride, quantizer, requires_grad, hooks).
+    """
     storage, offset, shape, strides, quantizer, gradient, _ = as_many(arguments, 7)
     tensor = with_gradient(_tensor(storage, offset, shape, strides), gradient)
     if not tensor.dtype.startswith("q") or not isinstance(quantizer, tuple) or not quantizer:
@@ -170,44 +193,47 @@ _PER_CHANNEL = ("torch.per_channel_affine", "torch.per_channel_affine_float_qpar
 
 
 def _check_metadata(given: tuple[Any, ...]) -> None:
-    """Of a tensor, whether it is conjugated or negated."""
+    """Check the metadata, which say whether a tensor is conjugated or negated."""
     said = [one.state if isinstance(one, Other) else one for one in given]
     if any(one and not isinstance(one, dict) for one in said):
         raise BadInput("its pickle gives a tensor metadata that are none", code="malformed")
 
 
 def _length(values: Any) -> int:
-    """How many scales or zero points there are."""
+    """Return the number of scales or zero points."""
     if isinstance(values, SavedTensor):
         return values.elements
     return len(values) if isinstance(values, list) else -1
 
 
 def _plain(tensor: SavedTensor) -> SavedTensor:
-    """A tensor that is not quantised: the meta device has none of these."""
+    """Return the tensor; refuse a quantised one, which the meta device cannot hold."""
     if tensor.dtype.startswith("q"):
         raise BadInput("its pickle makes a quantised tensor on the meta device", code="malformed")
     return tensor
 
 
 def with_gradient(tensor: SavedTensor, gradient: Any) -> SavedTensor:
-    """A tensor that may have gradients, as only real and complex ones do."""
+    """Return the tensor; refuse gradients unless its dtype is real or complex."""
     if not isinstance(gradient, bool) or (gradient and not tensor.dtype.startswith(_REAL)):
         raise BadInput(f"its pickle gives a tensor of {tensor.dtype} gradients, which none has", code="malformed")
     return tensor
 
 
 def rebuilt_without_values(arguments: tuple[Any, ...]) -> SavedTensor:
-    """``_rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)``."""
+    """Interpret ``_rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)``."""
     dtype, shape, strides, gradient = as_many(arguments, 4)
     word = dtype_of(dtype)
-    # Over memory as large as it needs, to be checked as any other, and then over none.
+    # Build it over a large enough storage, for the usual checks; then drop the storage.
     memory = Storage("", word, 1 << 192)
     return with_gradient(_plain(_tensor(memory, 0, shape, strides))._replace(storage=None), gradient or False)
 
 
 def moved(arguments: tuple[Any, ...]) -> SavedTensor:
-    """``_rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad)``; the data may be numpy's."""
+    """Interpret ``_rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad)``.
+
+    The data may be a NumPy array.
+    """
     data, dtype, _, gradient = as_many(arguments, 4)
     if isinstance(data, Other) and data.name.endswith("._reconstruct") and isinstance(data.state, tuple):
         data = SavedTensor(None, "uint8", 0, shape_of(data.state[1] if len(data.state) > 1 else None), ())
@@ -218,7 +244,7 @@ def moved(arguments: tuple[Any, ...]) -> SavedTensor:
 
 
 def parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
-    """``_rebuild_parameter(data, requires_grad, hooks)``, and with its state: the tensor itself."""
+    """Interpret ``_rebuild_parameter(data, requires_grad, hooks)``, also with a state."""
     data, trainable = as_many(arguments, 3, 4)[:2]
     if isinstance(data, Wrapped):
         return data
@@ -228,7 +254,7 @@ def parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
 
 
 def new_parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
-    """``Parameter(data, requires_grad=True)``; without data an empty one."""
+    """Interpret ``Parameter(data, requires_grad=True)``; without data, an empty tensor."""
     if not arguments:
         return SavedTensor(None, "float32", 0, (0,), (1,), True)
     data, trainable = (*as_many(arguments, 1, 2), True)[:2]
@@ -236,14 +262,14 @@ def new_parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
 
 
 def as_many(arguments: tuple[Any, ...], fewest: int, most: int = 0) -> tuple[Any, ...]:
-    """The arguments, as many as a function takes."""
+    """Return the arguments; raise `BadInput` unless their number is from `fewest` to `most`."""
     if not fewest <= len(arguments) <= (most or fewest):
         raise BadInput("its pickle makes a tensor of too few or too many arguments: it is broken", code="malformed")
     return arguments
 
 
 def dtype_of(value: Any) -> str:
-    """Torch's word for a dtype that a pickle names."""
+    """Return torch's name of a dtype that a pickle names."""
     word = value.name.removeprefix("torch.") if isinstance(value, Name) else ""
     if word not in DTYPES:
         raise BadInput("its pickle gives a tensor a dtype that is none", code="malformed")

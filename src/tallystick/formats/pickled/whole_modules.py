@@ -1,4 +1,4 @@
-"""A whole module that was pickled, as ``torch.save(model, path)`` does: its state dict, read from what the file says of it."""
+"""Extract the state dict of a pickled whole module, as from ``torch.save(model, path)``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tallystick.errors import BadInput
 from tallystick.formats.pickled.pickle_values import Other
 from tallystick.formats.pickled.strangers import Stranger
 
-MOST_DEEP = 30  # modules one inside the other
-_NAME = 150  # bytes that Python takes for a tensor's name and place, without its letters
+MOST_DEEP = 30  # most nested modules
+_NAME = 150  # bytes that Python takes for a tensor's name and position, without its letters
 
 
 class Opened(NamedTuple):
-    """What a file holds, with each module in it as its state dict."""
+    """Contents of a file, with each module replaced by its state dict."""
 
     values: Any
-    buffers: frozenset[int]  # the ids of the tensors that are buffers of a module
+    buffers: frozenset[int]  # ids of tensors that are buffers of a module
 
 
 def opened(whole: Any) -> Opened:
-    """What a file holds, where that or a value of its dictionary is a module, or a dictionary of a class of its own."""
+    """Replace modules and subclasses of dict or list by plain values, also inside a dictionary."""
     buffers: set[int] = set()
     if isinstance(whole, Stranger):
         return Opened(_plain(whole, buffers), frozenset(buffers))
@@ -44,7 +44,7 @@ def _is_module(value: Any) -> bool:
 
 
 def _add(module: Stranger, front: str, depth: int, state: dict[str, Any], buffers: set[int]) -> None:
-    """Add a module's parameters, buffers and modules, in the order of a state dict and under its names."""
+    """Add the tensors of a module and its submodules, with the names and order of a state dict."""
     if depth == MOST_DEEP:
         raise BadInput(f"it holds more than {MOST_DEEP} modules one inside the other", code="too-large")
     fields, budget = module.fields, current()
@@ -68,6 +68,6 @@ def _add(module: Stranger, front: str, depth: int, state: dict[str, Any], buffer
 
 
 def _items(given: Any) -> list[Any]:
-    """The items of a set, which older protocols make by a call."""
+    """Return the items of a set, which older protocols build by a call."""
     held = given.state if isinstance(given, Other) else given
     return held if isinstance(held, list) else []

@@ -1,4 +1,4 @@
-"""transformers, run eagerly: each operation of its code by torch, as `AutoModelForCausalLM.from_config` gives a model."""
+"""The runtime transformers in eager mode, with `AutoModelForCausalLM.from_config` models."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from tallystick.runtimes.transformers.traits import AttentionTraits, traits_of
 
 
 class EagerModel(NamedTuple):
-    """A model of one type as transformers runs it; the methods are those of `tallystick.runtimes.Running`."""
+    """A model of one type in transformers; methods as in `tallystick.runtimes.Running`."""
 
     traits: AttentionTraits
 
     def cached(self, attending: Sequence[Attending], sequence: int) -> tuple[Cached, ...]:
-        """The KV cache of one sequence after `sequence` tokens: `DynamicCache`."""
+        """Return the KV cache of one sequence after `sequence` tokens: `DynamicCache`."""
         return cached(attending, sequence, self.traits)
 
     def carried(self, recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
-        """What remains of one sequence in layers that read token after token."""
+        """Return the recurrent states of one sequence."""
         return carried(recurring)
 
     def saved(self, parts: Sequence[RunningPart], load: Load, *, learned: bool) -> Iterator[tuple[str, int, int]]:
-        """What torch's autograd saves in the forward pass."""
+        """Yield the tensors that torch's autograd saves in the forward pass."""
         scores = "again" if load.recompute == "selective" else "kept"
         return saved(parts, self._step(load, scores), whole_blocks=load.recompute == "full", learned=learned)
 
     def recomputed(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, int]:
-        """Bytes of one block, or of its scores, computed again; and of gradients inside, at most."""
+        """Return the bytes of a recomputed block, or of its scores, and the most gradients add."""
         step = self._step(load, "kept")
         size, added = block_again(parts, step) if load.recompute == "full" else scores_again(parts, step)
         return int(size), int(added)
 
     def alive(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, str]:
-        """Bytes of tensors that a variable of a running function holds, without gradients."""
+        """Return the peak bytes of tensors held by local variables, without gradients."""
         return alive(parts, self._step(load, "kept"))
 
     def pairs(self, heads: Heads, window: int | None, sequence: int) -> int:
-        """The whole square, masked afterwards, causal or not, windows or not.
+        """Return `sequence` squared: all pairs are multiplied, and the mask is applied afterwards.
 
-        A fused kernel leaves out blocks of it, but its operations are reckoned as if it did not, as
+        A fused kernel skips blocks of masked pairs. Its FLOPs are still counted in full, as
         `torch.utils.flop_counter` does.
         """
         return sequence**2
@@ -57,13 +57,13 @@ class EagerModel(NamedTuple):
 
 
 class Transformers(NamedTuple):
-    """The runtime, as `tallystick.runtimes.Runtime` describes one."""
+    """The runtime, as described in `tallystick.runtimes.Runtime`."""
 
     name: str = "transformers"
     release: str = "5.23"
 
     def running(self, model_type: str, values: Mapping[str, Any]) -> EagerModel:
-        """How transformers runs the models of a type; the book's types run by the book's own code."""
+        """Return how transformers runs a type; the book's types run by the book's own code."""
         return EagerModel(traits_of(model_type, values))
 
 

@@ -1,4 +1,4 @@
-"""What a cache keeps of the tokens that a model has read, so that the next one need not read them again."""
+"""KV cache and recurrent states of transformers models, for one sequence."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from tallystick.runtimes.transformers.traits import USUAL, AttentionTraits
 
 
 def cached(attending: Sequence[Attending], sequence: int, traits: AttentionTraits = USUAL) -> tuple[Cached, ...]:
-    """The cache after `sequence` tokens, as transformers' `DynamicCache` holds it.
+    """Return the KV cache of one sequence, as transformers' `DynamicCache` holds it.
 
-    Keys and values of each head of keys: 2 · heads · size in each layer for each token (Shazeer 2019, "Fast
-    Transformer Decoding", section 2.3); for latent attention the waist and the shared rotary key (DeepSeek-AI 2024,
-    "DeepSeek-V2", section 2.1.4); nothing in a layer that borrows them. A layer that sees `window` positions keeps the
-    `window` - 1 before the next token. Beside these the keys of indexers, and what compressors made of tokens.
+    Keys and values take 2 · KV heads · size elements in each layer for each token (Shazeer 2019,
+    "Fast Transformer Decoding", section 2.3). Latent attention caches its compressed vector and the
+    shared rotary key (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.4). A layer that reuses another
+    layer's keys and values caches nothing. A sliding window keeps the `window` - 1 positions before
+    the next token. Indexers cache their keys, and compressors their compressed tokens, in addition.
+
+    Args:
+        attending: the attention layers.
+        sequence: tokens read so far.
+        traits: how the model type's attention runs.
     """
     found: dict[Cached, int] = {}
     for one in attending:
@@ -27,7 +33,7 @@ def cached(attending: Sequence[Attending], sequence: int, traits: AttentionTrait
 
 
 def _of_each(one: Attending, window: int | None, sequence: int) -> Iterator[Cached]:
-    """What each layer of these keeps that sees so far."""
+    """Yield the cache of each layer with this attention and window."""
     heads = one.heads
     if heads.kept:
         positions = sequence if window is None else min(sequence, max(window - 1, 0))
@@ -39,16 +45,17 @@ def _of_each(one: Attending, window: int | None, sequence: int) -> Iterator[Cach
         size, overlapping = int(heads.compressor.size), heads.compressor.overlapping
         groups, rest = divmod(sequence, int(heads.compressor.rate))
         yield Cached(one.name, 0, None, groups, size, "compressed tokens")
-        # Each with a gate, and twice where it will be read for two groups.
+        # Each token with a gate; twice if it will also be read with the next group.
         yield Cached(one.name, 0, None, rest, 2 * size * (1 + overlapping), "tokens yet to be compressed")
         if overlapping and groups:
             yield Cached(one.name, 0, None, int(heads.compressor.rate), 2 * size, "tokens last compressed")
 
 
 def carried(recurring: Sequence[Recurring]) -> tuple[Carried, ...]:
-    """What remains of one sequence in layers that read token after token, however long it is.
+    """Return the recurrent states of one sequence; their size does not depend on its length.
 
-    The last inputs of the convolution, and for each channel a state, or for each head one of keys × values.
+    They are the last inputs of the convolution, and a state for each channel, or a keys × values
+    state for each head.
     """
     found: dict[tuple[str, Recurrence], int] = {}
     for one in recurring:

@@ -1,7 +1,7 @@
-"""What is alive at once while a prompt is read, without the weights and the cache.
+"""Peak memory of activations in prefill, without weights and KV cache.
 
-The rules count what is alive while transformers 5 runs a model without gradients: a tensor lives as long as a variable
-of a running function holds it.
+The rules count the tensors alive while transformers 5 runs a model without gradients: a tensor
+lives as long as a local variable of a running function holds it.
 """
 
 from __future__ import annotations
@@ -22,21 +22,29 @@ from tallystick.runtimes.transformers.rules import (
     windows_of,
 )
 
-STREAM = 2  # tensors of a token's width at once in a block: what was embedded, and the block's input
+STREAM = 2  # tensors of the residual's width alive in a block: the embeddings, and the block's input
 
-# Tensors of the inner width at once where an activation is written by hand; others take their input and their result.
+# Tensors of the inner width alive at once in handwritten activations; others hold input and result.
 WIDEST = {"relu2": 3, "gelu_new": 4, "bloom_gelu": 5, "clamped_swiglu": 9}
 
 
 def alive(parts: Sequence[RunningPart], step: Step) -> tuple[int, str]:
-    """Bytes of the largest set of tensors alive at once in one layer, and the part that holds most of them."""
+    """Return the peak memory of one layer in prefill.
+
+    Args:
+        parts: the parts that run.
+        step: how the step runs.
+
+    Returns:
+        Bytes alive at once, and the name of the part that holds most of them.
+    """
     layers = [part for part in parts if isinstance(part.what, AttentionRun | ChunkedScan | FeedForward | Routing)]
     beside = _for_all_layers(parts, step)
     return max((int(beside + _alive(part, parts, step)), part.name) for part in layers)
 
 
 def _for_all_layers(parts: Sequence[RunningPart], step: Step) -> int:
-    """Bytes of the positions, their cosines and sines, and of one mask for each distance that layers see."""
+    """Return the bytes of positions, rotary tables, and one mask for each window size."""
     windows = {window for part in parts for window in windows_of(part)}
     masks = 0
     if any(isinstance(part.what, AttentionRun) and _eager(part.what, step) for part in parts):
@@ -52,7 +60,7 @@ def _for_all_layers(parts: Sequence[RunningPart], step: Step) -> int:
 
 
 def _alive(part: RunningPart, parts: Sequence[RunningPart], step: Step) -> int:
-    """Bytes alive in one layer while a part of it runs."""
+    """Return the bytes alive in one layer while a part of it runs."""
     what, streams = part.what, STREAM + any(_normed(other) for other in parts)
     if isinstance(what, AttentionRun | ChunkedScan):
         mixer = _attention(what, step) if isinstance(what, AttentionRun) else _scan(what, step)
@@ -72,7 +80,10 @@ def _alive(part: RunningPart, parts: Sequence[RunningPart], step: Step) -> int:
 
 
 def _handed_on(part: RunningPart, parts: Sequence[RunningPart], step: Step) -> int:
-    """Bytes of the probabilities of the layer before, where they live that long; in a hybrid, during a scan, as attention follows scans."""
+    """Return the bytes of the previous layer's attention probabilities, if they still live.
+
+    In a hybrid model they live during a scan, since scans follow attention.
+    """
     if any(isinstance(other.what, ChunkedScan) for other in parts) and not isinstance(part.what, ChunkedScan):
         return 0
     readings = [part.what for part in parts if isinstance(part.what, AttentionRun) and step.traits.probabilities_alive]
@@ -80,27 +91,27 @@ def _handed_on(part: RunningPart, parts: Sequence[RunningPart], step: Step) -> i
 
 
 def _normed(part: RunningPart) -> bool:
-    """Whether blocks read their input through this norm, which is then a tensor beside it."""
+    """Return whether this norm normalises a block's input, which makes a further tensor."""
     return isinstance(part.what, Norm) and part.start is not None and not (part.what.inner or part.what.after)
 
 
 def _experts(routing: Routing, step: Step) -> int:
-    """Bytes of experts at their widest: what is gathered for them, and their inside or their weighted results.
+    """Return the peak bytes of the experts: their gathered inputs, and their inside or results.
 
-    The results of the experts of one token are put back in order once they are weighted, in the weights' dtype.
+    The results of a token's experts are put back in order after weighting, in the weights' dtype.
     """
-    if routing.scoring == "scaled":  # every expert's inputs, and its scores beside those before the sigmoid
+    if routing.scoring == "scaled":  # inputs of every expert; scores before and after the sigmoid
         read = step.tokens * (routing.feed.reads + 2) * step.width
         return routing.experts * (read + _inner(routing.feed, step))
     feed, weighted = routing.feed, step.width if routing.weights == "own" else FLOAT
-    gathered = step.tokens * (feed.reads * step.width + 4 * INDEX + 2 * FLOAT)  # inputs, their order and weights
+    gathered = step.tokens * (feed.reads * step.width + 4 * INDEX + 2 * FLOAT)  # inputs, their order and their weights
     results = step.tokens * feed.reads * (step.width + 2 * weighted)
     scores = step.tokens * routing.experts * FLOAT
     return scores + routing.used * (gathered + max(_inner(feed, step), results))
 
 
 def _inner(feed: FeedForward, step: Step) -> int:
-    """Bytes of an MLP at its widest: its activation, or both factors of a gate and their product."""
+    """Return the peak bytes of an MLP: its activation, or gate, up projection and their product."""
     tensors = WIDEST.get(str(feed.activation), 2)
     if feed.gated:
         tensors = max(tensors, 4 if feed.fused else 3)
@@ -108,7 +119,7 @@ def _inner(feed: FeedForward, step: Step) -> int:
 
 
 def _attention(reading: AttentionRun, step: Step) -> int:
-    """Bytes of an attention at its widest: its scores at the softmax, or else queries while positions turn them."""
+    """Return the peak bytes of an attention: scores at the softmax, or queries while rotated."""
     heads, width = reading.heads, step.width
     queries, given = heads.queries * heads.size, heads.queries * heads.value_size
     held = _queries_and_keys(reading, step)
@@ -120,10 +131,10 @@ def _attention(reading: AttentionRun, step: Step) -> int:
         return step.tokens * max((held + 2 * given) * width, turning)
     scores, softmax = widths_of_scores(reading, step)
     pairs, each = step.batch * heads.queries * step.sequence**2, scores + softmax
-    if step.traits.softmax == "products":  # in float32 as they are
+    if step.traits.softmax == "products":  # already in float32
         each = 2 * FLOAT
-        held += 0 if width == FLOAT else 2 * queries * (FLOAT // width)  # as are queries and keys
-    elif softmax != scores or heads.sinks:  # which reads a copy, or scores less the largest
+        held += 0 if width == FLOAT else 2 * queries * (FLOAT // width)  # queries and keys too
+    elif softmax != scores or heads.sinks:  # the softmax reads a copy, or scores less the row maximum
         each += softmax
     if not _eager(reading, step):
         copies = queries + (queries + 2 * heads.keys * heads.size if width != FLOAT else 0)  # scaled, and cast
@@ -133,15 +144,15 @@ def _attention(reading: AttentionRun, step: Step) -> int:
         each += scores
     if (
         step.traits.kernel == "eager"
-    ):  # Bloom: keys in another order, and where no copy is wider, all up to the block's sum
+    ):  # Bloom: keys in another memory order; without a wider copy, all live until the residual sum
         held += given * (1 if softmax != scores else 4)
-    # One head for all queries is seen by each of them where it is.
+    # A single KV head is broadcast to all queries without a copy.
     repeated = queries + given if 1 < heads.keys < heads.queries and step.traits.kernel == "fused" else 0
     return pairs * each + step.tokens * (held + repeated) * width
 
 
 def _scan(scan: ChunkedScan, step: Step) -> int:
-    """Bytes of a scan when its chunks have been read, which is where it is widest: all of them are alive to its end."""
+    """Return the peak bytes of a scan, at its end: all its chunks are still alive."""
     filled = step.batch * scan.chunks(step.sequence) * scan.chunk
     inputs, rows, pairs = 7 * scan.inner, 3 * scan.heads * scan.rows, 3 * scan.heads * scan.chunk
     states = step.batch * (scan.chunks(step.sequence) + 1) * scan.inner * scan.rows
@@ -150,26 +161,26 @@ def _scan(scan: ChunkedScan, step: Step) -> int:
 
 
 def _queries_and_keys(reading: AttentionRun, step: Step) -> int:
-    """Elements of a token in queries and keys, and in what they are views or parts of, all beside the cache."""
+    """Return the elements for one token of queries, keys and their sources, outside the cache."""
     heads = reading.heads
     queries, keys = heads.queries * heads.size, heads.keys * heads.size
     turned = heads.size if heads.rotary is None else heads.rotary
-    if heads.latent is not None:  # as projected; put together; and of keys and values, what makes them
+    if heads.latent is not None:  # projected, concatenated; the up projection's input, keys and values
         unturned = heads.keys * (heads.size - turned + heads.value_size)
         return 3 * queries + unturned + heads.queries * turned + heads.latent
     if reading.fused:
         return queries + keys + heads.keys * heads.value_size + (queries if turned else 0)
     if 0 < turned < heads.size and (step.traits.rotary_parts_alive or step.traits.softmax == "products"):
-        # Two views of each, and what is turned.
+        # Two views of queries and of keys, and the rotated parts.
         return 2 * queries + keys + (heads.queries + heads.keys) * turned
     return queries
 
 
 def _probabilities(reading: AttentionRun, step: Step) -> int:
-    """Bytes of the probabilities, which attention by hand returns: its layer holds them to its end."""
+    """Return the bytes of the probabilities, which eager attention returns and its layer holds."""
     return step.batch * reading.heads.queries * step.sequence**2 * step.width if _eager(reading, step) else 0
 
 
 def _eager(reading: AttentionRun, step: Step) -> bool:
-    """Whether transformers computes the scores by hand, and not torch where no kernel of its own does."""
+    """Return whether transformers writes out the scores in PyTorch, not torch's fallback kernel."""
     return step.scores == "kept" or step.traits.kernel == "eager"

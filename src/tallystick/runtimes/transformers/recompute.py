@@ -1,4 +1,4 @@
-"""What the backward pass holds while it computes again what the forward pass did not keep."""
+"""Memory of the backward pass while it recomputes activations that were not saved."""
 
 from __future__ import annotations
 
@@ -17,10 +17,17 @@ from tallystick.runtimes.transformers.rules import (
 
 
 def block_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
-    """Bytes that the block that holds most keeps once it is computed again, and what its gradients add at most.
+    """Return the memory of a recomputed block in the backward pass.
 
-    Its parts give back what they keep one by one, the last first: while the gradients of its attention are made, only
-    what comes no later is there.
+    The backward pass frees the parts' activations one by one, the last part first. During the
+    gradients of attention, the activations of later parts are already freed.
+
+    Args:
+        parts: the parts that run.
+        step: how the step runs.
+
+    Returns:
+        Bytes of the largest recomputed block, and the most bytes that gradients add.
     """
     blocks: dict[tuple[str, int], list[RunningPart]] = {}
     for part in parts:
@@ -32,7 +39,7 @@ def block_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
 
 
 def scores_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
-    """The same where only the scores of an attention are computed again."""
+    """Return the memory of recomputed attention scores, as `block_again` does for a block."""
     step = step._replace(scores="kept")
     readings = [part for part in parts if isinstance(part.what, AttentionRun)]
     scores = [(of_part(part, step)["attention probabilities"], _gradients(part, step)) for part in readings]
@@ -44,22 +51,23 @@ def _kept(part: RunningPart, step: Step) -> int:
 
 
 def _added(block: list[RunningPart], step: Step) -> int:
-    """Bytes beside what a block keeps, at the fullest moment of its backward pass."""
+    """Return the peak bytes of the backward pass in addition to what the block keeps."""
     norms = [part.what for part in block if isinstance(part.what, Norm) and not part.what.inner]
     feeds = sum(_kept(part, step) for part in block if isinstance(part.what, FeedForward))
     later = sum(_kept(part, step) for part in block if part.what in norms[1:] or isinstance(part.what, Routing))
-    gone = {AttentionRun: feeds + later, Routing: feeds}  # beside experts that are routed, the shared one runs last
+    gone = {AttentionRun: feeds + later, Routing: feeds}  # the shared expert runs after the routed ones
     added = max(_gradients(part, step) - gone.get(type(part.what), 0) for part in block)
-    # The gradient of what the block gave; its input, which norms keep as it is unless they copy it, is counted already.
+    # Gradient of the block's output. The block's input, which norms keep uncopied, is already
+    # counted.
     copied = bool(norms) and norms[0].kind != "layer" and step.stream != FLOAT
     return added + (step.tokens * norms[0].width * step.stream if copied else 0)
 
 
 def _gradients(part: RunningPart, step: Step) -> int:
-    """Bytes that gradients add at most to what a part keeps, as torch's own derivatives make them.
+    """Return the most bytes that gradients add to a part's activations, by torch's derivatives.
 
-    Those of an activation are made when the projection down has let go of what it read; those of a softmax when the
-    product with the values has.
+    Gradients of an activation are made after the down projection has freed its input; gradients of
+    a softmax, after the product with the values has freed its inputs.
     """
     what = part.what
     if isinstance(what, FeedForward):
@@ -68,7 +76,7 @@ def _gradients(part: RunningPart, step: Step) -> int:
         rows, feed = step.tokens * (what.experts if what.scoring == "scaled" else what.used), what.feed
         inside = (activation_of(feed).gradients * feed.inner - feed.reads) * step.stream
         weighted = step.stream if what.weights == "own" else FLOAT
-        return rows * max(inside, 3 * feed.reads * weighted)  # or those of the results, put back where they came from
+        return rows * max(inside, 3 * feed.reads * weighted)  # or gradients of the results, put back in token order
     if not isinstance(what, AttentionRun) or not scores_by_hand(what, step):
         return 0
     width, softmax = widths_of_scores(what, step)

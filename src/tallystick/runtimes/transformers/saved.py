@@ -1,4 +1,4 @@
-"""What a training step saves for its backward pass, part by part and for all layers together."""
+"""Activations that a training step saves for its backward pass, in all layers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tallystick.runtimes.transformers.rules import (
 def saved(
     parts: Sequence[RunningPart], step: Step, *, whole_blocks: bool, learned: bool
 ) -> Iterator[tuple[str, int, int]]:
-    """Of what, in how many layers, bytes in each.
+    """Yield the saved tensors: kind, number of layers, bytes in each.
 
     Args:
-        parts: what runs, which is something.
-        step: how.
-        whole_blocks: each block is computed again, from its input.
-        learned: the model has learned positions.
+        parts: the parts that run; not empty.
+        step: how the step runs.
+        whole_blocks: activation checkpointing of whole blocks, each recomputed from its input.
+        learned: the model has learned position embeddings.
     """
-    # Rotary positions are needed again only to compute again.
+    # Position ids are also needed to recompute blocks, for rotary embedding.
     positions = step.sequence if learned or whole_blocks else 0
     yield "token ids and positions", 1, (step.tokens + positions) * INDEX
     for part in parts:
@@ -47,7 +47,7 @@ def _of_part(part: RunningPart, step: Step) -> Iterator[tuple[str, int, int]]:
 
 
 def _inputs(parts: Sequence[RunningPart], step: Step) -> Iterator[tuple[str, int, int]]:
-    """What is left of blocks that are computed again: their inputs, and the masks that all of them are given."""
+    """Yield what checkpointed blocks keep: their inputs, and the masks that they share."""
     for part in parts:
         if isinstance(part.what, AttentionRun | ChunkedScan) and part.start is not None:
             yield "inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream

@@ -1,7 +1,7 @@
-"""How transformers' eager code runs the attention of each model type, where that differs from the usual; a row for each type.
+"""Differences in how transformers' eager code runs attention, by model type.
 
-Measured on transformers 5.23 with torch's saved-tensor hooks and allocator, which the tests do anew. What a type does not
-list it does as Llama does.
+Measured on transformers 5.23 with torch's saved-tensor hooks and allocator; the tests repeat the
+measurement. A type without an entry runs as Llama does.
 """
 
 from __future__ import annotations
@@ -11,40 +11,43 @@ from typing import Any, NamedTuple
 
 
 class AttentionTraits(NamedTuple):
-    """What the code of one type keeps of its attention, and why."""
+    """Attention behaviour of one type's code that affects memory."""
 
-    # Which kernel runs where a fused one is asked for. "fused": torch's scaled_dot_product_attention, which saves no scores.
-    # "eager": the type writes attention out and calls no kernel. "float32": torch's own fallback, all in float32.
+    # Kernel used when a fused one is requested. "fused": torch's scaled_dot_product_attention,
+    # which saves no scores. "eager": the type writes attention out in PyTorch. "float32": torch's
+    # math fallback, all in float32.
     kernel: str = "fused"
-    # The dtype of the softmax. "float32": an upcast copy of the scores. "own": the model's. "products": the product of
-    # queries and keys is in float32 already, so queries and keys are upcast too.
+    # Dtype of the softmax. "float32": of an upcast copy of the scores. "own": the model's dtype.
+    # "products": queries and keys are upcast, and their product is in float32 already.
     softmax: str = "float32"
-    # The fused kernel is given a mask even where a causal flag would do, so keys and values are repeated for it.
+    # The fused kernel gets a mask even if a causal flag would do, so keys and values are repeated.
     always_masked: bool = False
-    # Positions of a causal mask that each layer registers as a buffer and turns into bools again: these bools are saved.
+    # Positions of a causal mask that each layer registers as a buffer and converts to bool again.
+    # The bool masks are saved.
     mask_buffer: int = 0
-    # Queries and keys are concatenated from a rotated and an unrotated part, so the result is in another memory order, of
-    # which the output projection saves a copy.
+    # Queries and keys are concatenated from a rotated and an unrotated part. So the result has
+    # another memory order, and the output projection saves a copy of it.
     rotary_concatenated: bool = False
     # Both parts of queries and keys stay in local variables while attention runs.
     rotary_parts_alive: bool = False
-    # Cosines and sines are float32, whatever the dtype of the model.
+    # Cosines and sines are float32, whatever the model's dtype.
     rotary_float32: bool = False
     # Queries and keys are upcast to float32 while they are rotated.
     rotary_upcast: bool = False
-    # Layers with a sliding window have cosines and sines of their own, with another base.
+    # Layers with a sliding window have their own cosines and sines, with another base.
     rotary_per_window: bool = False
-    # Each layer interleaves (repeats) cosines and sines anew, so each saves its own.
+    # Each layer interleaves (repeats) cosines and sines again, so each layer saves its own.
     rotary_per_layer: bool = False
-    # The output of attention lives on, in a local variable, after it is added to the residual; so do the position vectors.
+    # A local variable holds the attention output after it is added to the residual; the position
+    # vectors too.
     output_alive: bool = False
     # Tensors of the residual's width that stay in local variables while the MLP runs.
     residuals_alive: int = 0
-    # Attention by hand: the probabilities live until the next layer has run, since a variable of the loop holds them.
+    # Eager attention: a loop variable holds the probabilities until the next layer has run.
     probabilities_alive: bool = False
-    # Attention by hand: the scores before the mask is added live on beside those after it.
+    # Eager attention: the scores before masking live on next to the masked scores.
     unmasked_scores_alive: bool = False
-    # The cache keeps what a sliding window no longer sees.
+    # The cache keeps positions that a sliding window no longer covers.
     keeps_full_cache: bool = False
 
 
@@ -61,7 +64,10 @@ LLAMA4 = AttentionTraits(softmax="own", rotary_float32=True)
 
 
 def _falcon(values: Mapping[str, Any]) -> AttentionTraits:
-    """With one key for all queries, torch's fused kernels are not reached: they do not broadcast keys."""
+    """Handle Falcon: with one key for all queries, torch's fused kernels are not reached.
+
+    They do not broadcast keys.
+    """
     multi_query = values["multi_query"] and not values["new_decoder_architecture"]
     return AttentionTraits(
         kernel="float32" if multi_query else "fused",
@@ -73,13 +79,16 @@ def _falcon(values: Mapping[str, Any]) -> AttentionTraits:
 
 
 def _stablelm(values: Mapping[str, Any]) -> AttentionTraits:
-    """In sequence, the result of the first norm and the output of attention stay in variables while the MLP runs."""
+    """Handle StableLM: without a parallel residual, two tensors stay alive during the MLP.
+
+    They are the result of the first norm and the output of attention.
+    """
     alive = 0 if values["use_parallel_residual"] else 2
     return AttentionTraits(rotary_concatenated=True, rotary_parts_alive=True, residuals_alive=alive)
 
 
 def _book_gpt(values: Mapping[str, Any]) -> AttentionTraits:
-    """The book's own code, which masks with a buffer of all positions."""
+    """Handle the book's own code, which masks with a buffer of all positions."""
     return AttentionTraits(kernel="eager", softmax="own", mask_buffer=int(values["context_length"]))
 
 
@@ -144,11 +153,11 @@ TRAITS: dict[str, AttentionTraits | Callable[[Mapping[str, Any]], AttentionTrait
 
 
 def traits_of(model_type: str, values: Mapping[str, Any]) -> AttentionTraits:
-    """How the attention of a model runs.
+    """Return how the attention of a model runs.
 
     Args:
         model_type: the config's.
-        values: the config keys that change a tensor, with the values in force.
+        values: the config keys that change a tensor, with their current values.
     """
     found = TRAITS.get(model_type, USUAL)
     return found if isinstance(found, AttentionTraits) else found(values)
