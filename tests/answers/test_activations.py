@@ -5,7 +5,7 @@ import pytest
 import tallystick
 from measurements import measured
 from runnable import EAGER_ONLY, SMALL, config_of
-from tallystick.answers.memory.activations import logits, recomputed, running_of, saved, untold
+from tallystick.answers.memory.activations import logits, recomputed, running_of, saved, unmodelled
 from tallystick.answers.memory.prefill import last_logits, prefill
 from tallystick.errors import BadInput
 
@@ -369,9 +369,11 @@ def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
     ledger = tallystick.count(torch.nn.Linear(3, 4))
     assert saved(ledger, 1, 8, dtype="float32") == []
     assert prefill(ledger, 1, 8, dtype="float32") == last_logits(ledger, 1, dtype="float32") == []
-    assert untold(ledger) == (f"{ledger.source} does not tell how its layers run, so activations are left out",)
-    assert untold(tallystick.count("gpt2")) == ()
-    assert untold(tallystick.count({"model_type": "bamba"}))[0].startswith("scans are those that transformers runs in")
+    assert unmodelled(ledger) == (f"{ledger.source} does not tell how its layers run, so activations are left out",)
+    assert unmodelled(tallystick.count("gpt2")) == ()
+    assert unmodelled(tallystick.count({"model_type": "bamba"}))[0].startswith(
+        "scans are those that transformers runs in"
+    )
 
 
 def test_a_live_model_tells_by_its_config():

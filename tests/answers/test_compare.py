@@ -120,8 +120,8 @@ def test_the_causes_of_any_two_families_sum_to_the_gap(data):
 def test_most_keys_that_an_architecture_reads_have_a_kind():
     """The words of a new one's keys are mostly those of others; a reader is told the key itself in any case."""
     keys = {key.rpartition(".")[2] for name in architectures.known() for key in architectures.find(name).keys}
-    untold = sorted(key for key in keys - {"tie_word_embeddings"} if kind_of_key(key) == "config-key")
-    assert len(untold) < len(keys) / 6, untold
+    unmodelled = sorted(key for key in keys - {"tie_word_embeddings"} if kind_of_key(key) == "config-key")
+    assert len(unmodelled) < len(keys) / 6, unmodelled
 
 
 @pytest.mark.parametrize(

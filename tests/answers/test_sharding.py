@@ -288,8 +288,8 @@ def test_a_stage_that_one_run_of_equal_layers_fills_may_be_the_fullest():
     config = {**HYBRID, "num_hidden_layers": 16, "attn_layer_indices": attending, "vocab_size": 8}
     third = bytes_in(build(config), lambda name: any(f".layers.{layer}." in name for layer in range(8, 12)))
     ledger = tallystick.count(config)
-    untold = Ledger(ledger.rolled, source="a file", kind=ledger.kind)  # which layers attend is not known
-    assert held(config, pp=4) == held(untold, pp=4) == third
+    unmodelled = Ledger(ledger.rolled, source="a file", kind=ledger.kind)  # which layers attend is not known
+    assert held(config, pp=4) == held(unmodelled, pp=4) == third
 
 
 @pytest.mark.parametrize("ways", [{}, {"dp": 2}, {"tp": 2}])

@@ -22,7 +22,7 @@ def undeclared(model_type: str) -> list[str]:
     parameters = {name: p.default for name, p in inspect.signature(type(config).__init__).parameters.items()}
     written = dotted({**parameters, **config.to_dict()})
     read = set(family.keys) | set(family.aliases)
-    read |= {key for part in family.parts.values() if part.beside for key in part.keys}
+    read |= {key for part in family.parts.values() if part.at_outer_level for key in part.keys}
     return sorted(
         key for key, value in written.items()
         if key not in read and not key.endswith("dtype") and (value is None or isinstance(value, (bool, int)))

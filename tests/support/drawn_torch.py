@@ -318,7 +318,7 @@ def by_us(path: Path) -> Any:
         return _Any()
     found = {}
     for tensor in contents.tensors:
-        if tensor.name in contents.beside:
+        if tensor.name in contents.auxiliary:
             continue
         weight = contents.weights.get(tensor.name)
         shape, dtype = (weight.shape, weight.dtype) if weight else (tensor.shape, tensor.dtype)

@@ -31,7 +31,7 @@ SEEING = ModelVariant(
     "dots3_note",
     "Dots3NoteForCausalLM",
     variants={"ForConditionalGeneration": SEEING},
-    parts={"text_config": TEXT._replace(beside=True)},
+    parts={"text_config": TEXT._replace(at_outer_level=True)},
 )
 def dots3_note(c: Config) -> nn.Model:
     return dots3_note_text(c.part("text_config"))

@@ -15,7 +15,7 @@ TEXT = part_of("persimmon", tied_above=True, own_type=True)
     "fuyu",
     "FuyuForCausalLM",
     # Published configs hold the text model's keys at the top level.
-    parts={"text_config": TEXT._replace(beside=True)},
+    parts={"text_config": TEXT._replace(at_outer_level=True)},
     patch_size=30,
     num_channels=3,
     tie_word_embeddings=False,

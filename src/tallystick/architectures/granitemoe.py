@@ -37,17 +37,17 @@ def block(c: Config, **extras: nn.Node | None) -> nn.Module:
         self_attn=kit.attention(c, kit.heads(c), bias=c.attention_bias),
         input_layernorm=nn.RMSNorm(d),
         post_attention_layernorm=nn.RMSNorm(d),
-        block_sparse_moe=experts(c, told=not any(extras.values())),
+        block_sparse_moe=experts(c, modelled=not any(extras.values())),
         **extras,
     )
 
 
-def experts(c: Config, *, told: bool) -> nn.Module:
-    """Return the experts and their router; `told`: whether their activations are modelled."""
+def experts(c: Config, *, modelled: bool) -> nn.Module:
+    """Return the experts and their router; `modelled`: whether their activations are modelled."""
     d, inner, of = c.hidden_size, c.intermediate_size, c.num_local_experts
     used = kit.experts_used(c, "num_local_experts")
     if not c.published:
-        return kit.mixture(c, inner, used, of, scoring="chosen" if told else None, under="router")
+        return kit.mixture(c, inner, used, of, scoring="chosen" if modelled else None, under="router")
     return nn.Module(
         input_linear=nn.Experts(used, of, weight=nn.Parameter((of, 2 * inner, d))),
         output_linear=nn.Experts(used, of, weight=nn.Parameter((of, d, inner))),

@@ -43,6 +43,6 @@ def _block(c: Config, kind: str) -> nn.Module:
         **mixer,
         input_layernorm=nn.RMSNorm(d),
         post_attention_layernorm=nn.RMSNorm(d),
-        block_sparse_moe=experts(c, told=False) if c.num_local_experts else None,
+        block_sparse_moe=experts(c, modelled=False) if c.num_local_experts else None,
         shared_mlp=shared_mlp(c),
     )

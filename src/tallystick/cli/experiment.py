@@ -55,14 +55,14 @@ def _run(options: argparse.Namespace) -> int:
     settings = {"steps": options.steps, "out": options.out, **settings_of(options.settings)}
     config = configured(RUN, settings, where="--set")
 
-    def told(name: str, step: int) -> None:
+    def progress(name: str, step: int) -> None:
         sys.stderr.write(f"{name}: step {step:,} of {config.steps:,}\n")
 
     def noted(note: str) -> None:
         sys.stderr.write(f"{note}\n")
 
     try:
-        answer = tying(config, seeds=options.seeds, told=told, noted=noted)
+        answer = tying(config, seeds=options.seeds, progress=progress, noted=noted)
     except Interrupted:
         sys.stderr.write("stopped, and saved: the same command goes on\n")
         return 0

@@ -248,4 +248,4 @@ class RunningPart(NamedTuple):
     layers: int
     what: Norm | AttentionRun | FeedForward | Routing | Projection | Dropout | ChunkedScan
     start: int | None = None  # number of the first layer, None outside of numbered blocks
-    again: bool = False  # an earlier part reads the same input
+    shares_input: bool = False  # an earlier part reads the same input

@@ -286,7 +286,7 @@ class NestedConfig(NamedTuple):
     model_type: str = ""  # the one type that is accepted, if transformers would build whatever type it states
     optional: bool = False  # null and absent mean that the model has no such part; otherwise it has one by default
     unstated: Mapping[str, Any] = {}  # its values if the outer config does not mention it
-    beside: bool = False  # its keys may be at the outer level if the config has no such part
+    at_outer_level: bool = False  # its keys may be at the outer level if the config has no such part
     family: str = ""  # the native type whose keys these are, with its own or other defaults
 
 
@@ -320,7 +320,7 @@ def flatten_nested(values: Mapping[str, Any], parts: Mapping[str, NestedConfig],
     """
     out: dict[str, Any] = {}
     for name, part in parts.items():
-        if part.beside and values.get(name) is None:
+        if part.at_outer_level and values.get(name) is None:
             out |= {f"{name}.{key}": values[key] for key in (*part.keys, *part.aliases) if key in values}
     for name, value in values.items():
         if name in parts and value is not None:

@@ -206,7 +206,7 @@ def _parts(sites: list[Site]) -> tuple[RunningPart, ...]:
 
 def _part(site: Site, what: Any) -> RunningPart:
     layers = math.prod(int(axis.length) for axis in site.axes)
-    return RunningPart(site.name, layers, what, site.axes[-1].start if site.axes else None, _reads_again(site))
+    return RunningPart(site.name, layers, what, site.axes[-1].start if site.axes else None, _shares_input(site))
 
 
 def _runs_itself(site: Site) -> bool:
@@ -253,7 +253,7 @@ def _reading(node: nn.Attention, heads: Heads) -> anatomy.AttentionRun:
     return anatomy.AttentionRun(heads, token, len(reads) - len(waists), waists)
 
 
-def _reads_again(site: Site) -> bool:
+def _shares_input(site: Site) -> bool:
     """Return whether a child of a parallel block reads the same input as another child.
 
     That is each norm after the first; with a single norm, it is the MLP.

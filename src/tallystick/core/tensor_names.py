@@ -8,7 +8,7 @@ import re
 _NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.)")
 
 MOST_NUMBERS = 8  # most numbers in one name; real ones have two or three
-LONGEST_TOLD = 500  # longest name that is matched; real ones have 150 characters, and patterns take time
+LONGEST_NAME = 500  # longest name that is matched; real ones have 150 characters, and patterns take time
 
 
 def template_of(name: str) -> tuple[str, tuple[str, ...]]:

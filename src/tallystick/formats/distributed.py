@@ -82,7 +82,7 @@ def read(file: OpenFile) -> WeightsFile:
         found = tensors_in({key: one for key, one in nested.items() if key not in optimizers}, _is_tensor)
     except BadInput as error:
         raise BadInput(f"{path} cannot be read: {error}", code=error.code) from None
-    found = found._replace(beside={**found.beside, **optimizers})
+    found = found._replace(extras={**found.extras, **optimizers})
     tensors = [StoredTensor(name, one.dtype, one.shape, NOWHERE, NOWHERE) for name, one in found.tensors.items()]
     return WeightsFile(KIND, [(path, Header(tensors, {}))], notes=found.notes())
 
@@ -182,7 +182,7 @@ def _size_of(folder: Path, name: str) -> int:
     if name in ("", ".", "..") or Path(name).name != name or "\\" in name:
         raise BadInput(f"it names the file {quoted(name)}, which is none in its own folder", code="unsafe")
     if not (folder / name).exists():
-        raise BadInput(f"the file {quoted(name)}, in which shards are, is not beside it", code="incomplete")
+        raise BadInput(f"the file {quoted(name)}, in which shards are, is not extras it", code="incomplete")
     file, size = open_regular(folder / name)
     file.close()
     return size

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from tallystick.core.tensor_names import LONGEST_TOLD
+from tallystick.core.tensor_names import LONGEST_NAME
 
 EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
 
@@ -40,7 +40,7 @@ def role_of(name: str) -> str:
     >>> role_of("blk.{}.attn_q.weight"), role_of("blk.0.ffn_up_exps.weight"), role_of("output.bias")
     ('attention', 'experts', 'head')
     """
-    return _role(name) if len(name) <= LONGEST_TOLD else "other"
+    return _role(name) if len(name) <= LONGEST_NAME else "other"
 
 
 @lru_cache(maxsize=4096)
@@ -50,7 +50,7 @@ def _role(name: str) -> str:
 
 def buffers_among(names: Iterable[str]) -> frozenset[str]:
     """Return the names of tensors that are not parameters."""
-    return frozenset(name for name in names if len(name) <= LONGEST_TOLD and _BUFFER.search(name))
+    return frozenset(name for name in names if len(name) <= LONGEST_NAME and _BUFFER.search(name))
 
 
 def experts_used(metadata: Mapping[str, Any]) -> Fraction | None:

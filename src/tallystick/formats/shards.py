@@ -57,7 +57,7 @@ def _joined(index: Location, shards: Named, parts: Sequence[WeightsFile]) -> Wei
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         weights={name: weight for part in parts for name, weight in part.weights.items()},
         stated=shards.stated,
-        beside=frozenset().union(*(part.beside for part in parts)),
+        auxiliary=frozenset().union(*(part.auxiliary for part in parts)),
     )
 
 

@@ -192,7 +192,7 @@ class _TakenApart(NamedTuple):
     tensors: dict[str, SavedTensor]
     metadata: dict[str, str]  # torchao's description of each packed tensor
     weights: dict[str, Weight]
-    beside: frozenset[str]
+    auxiliary: frozenset[str]
     notes: tuple[str, ...]
 
 
@@ -307,7 +307,7 @@ def _contents(path: Location, found: FoundTensors, places: Mapping[str, int | No
             sharing[name] = SharedStorage(names[one.owner], new, _is_same(tensors[name], tensors[names[one.owner]]))
     header = Header(
         [_stored(name, one, places) for name, one in tensors.items()],
-        taken.metadata | _hqq_metadata(found.told) | whole.aliases,
+        taken.metadata | _hqq_metadata(found.plain) | whole.aliases,
     )
     return WeightsFile(
         KIND,
@@ -317,7 +317,7 @@ def _contents(path: Location, found: FoundTensors, places: Mapping[str, int | No
         config=_arguments(found),
         notes=(*found.notes(), *taken.notes, *whole.notes()),
         weights=taken.weights | {name: Weight(shape, tensors[name].dtype) for name, shape in whole.shapes.items()},
-        beside=taken.beside | _scales(tensors),
+        auxiliary=taken.auxiliary | _scales(tensors),
     )
 
 
@@ -387,9 +387,9 @@ def _in_order(tensor: SavedTensor) -> bool:
 
 def _arguments(found: FoundTensors) -> Mapping[str, Any] | None:
     """Return the config in nanoGPT's ``ckpt.pt``: its model arguments, or their dataclass."""
-    arguments = found.beside.get("model_args")
+    arguments = found.extras.get("model_args")
     if arguments is None and any(name.endswith(_OF_NANOGPT) for name in found.tensors):
-        arguments = found.beside.get("config")  # other models' configs may have the same field names
+        arguments = found.extras.get("config")  # other models' configs may have the same field names
     fields = arguments.fields if isinstance(arguments, Stranger) else arguments
     if not isinstance(fields, dict):
         return None

@@ -72,7 +72,7 @@ class WeightsFile(NamedTuple):
     experts_used: Fraction | None = None  # share of experts that one token uses, if the file states it
     notes: tuple[str, ...] = ()
     weights: Mapping[str, Weight] = {}  # weights stored in another shape, such as the values of a sparse one
-    beside: frozenset[str] = frozenset()  # names of auxiliary tensors, such as indices and scales
+    auxiliary: frozenset[str] = frozenset()  # names of auxiliary tensors, such as indices and scales
     stated: Mapping[str, Any] = {}  # totals that the index of a checkpoint states
 
     @property

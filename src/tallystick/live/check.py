@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.core.evidence import worst
 from tallystick.errors import BadInput
-from tallystick.live.expected_ties import meant_groups
+from tallystick.live.expected_ties import expected_groups
 from tallystick.live.relation import compared, meaning
 from tallystick.live.tie_problems import cost, remedy
 from tallystick.sources.torch_module.named_parameters import known_name, places_of
@@ -35,7 +35,9 @@ def assert_tied(model: nn.Module, *names: str) -> None:
     places = places_of(model)
     if len(names) == 1:
         raise BadInput(f"{names[0]} alone cannot be tied: name the tensor that it should be one with", code="bad-value")
-    groups = [tuple(known_name(places, name) for name in names)] if names else meant_groups(model, places, resized=True)
+    groups = (
+        [tuple(known_name(places, name) for name in names)] if names else expected_groups(model, places, resized=True)
+    )
     lines = []
     for group in groups:
         found = worst(compared(places[group[0]], places[name]) for name in group)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.errors import BadInput
 from tallystick.sources.roles.embedding_and_head import expected_pairs, tied_pairs
-from tallystick.sources.torch_module.declared_ties import told_groups
+from tallystick.sources.torch_module.declared_ties import declared_groups
 from tallystick.sources.torch_module.module import ledger_from_module
 from tallystick.sources.torch_module.named_parameters import NamedParameters
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def meant_groups(
+def expected_groups(
     model: nn.Module, places: NamedParameters, keep: str | None = None, *, resized: bool = False
 ) -> list[tuple[str, ...]]:
     """Return groups of names that should share one Parameter; the default to keep is first.
@@ -32,7 +32,7 @@ def meant_groups(
     Raises:
         BadInput: if it is unclear which tensors should be tied.
     """
-    declared = told_groups(model, places)
+    declared = declared_groups(model, places)
     return [_by_role(model, places, keep, resized=resized)] if declared is None else declared
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick.core.evidence import Compared, worst
 from tallystick.errors import BadInput
-from tallystick.live.expected_ties import meant_groups
+from tallystick.live.expected_ties import expected_groups
 from tallystick.live.relation import compared, differences, same
 from tallystick.sources.torch_module.live_tensors import is_lazy
 from tallystick.sources.torch_module.named_parameters import (
@@ -56,7 +56,7 @@ def retie(
     """
     places = places_of(model)
     keep = known_name(places, keep) if keep is not None else None
-    groups = [tuple(known_name(places, name) for name in names)] if names else meant_groups(model, places, keep)
+    groups = [tuple(known_name(places, name) for name in names)] if names else expected_groups(model, places, keep)
     if len(names) == 1:
         raise BadInput(f"{names[0]} alone cannot be tied: name the tensor that it should be one with", code="bad-value")
     if not groups:

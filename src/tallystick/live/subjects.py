@@ -13,7 +13,7 @@ from tallystick.errors import BadInput
 from tallystick.formats import is_weights
 from tallystick.live import probe
 from tallystick.live.captured_warnings import first_sentence, listening
-from tallystick.live.expected_ties import meant_groups
+from tallystick.live.expected_ties import expected_groups
 from tallystick.live.shrink_config import small_model
 from tallystick.sources.factory import factory
 from tallystick.sources.locate import config_in, locate
@@ -145,7 +145,7 @@ def _tied_pair(model: nn.Module, source: str) -> tuple[str, str]:
     roles = {entry.name: entry.role for entry in ledger_from_module(model).entries}
     pairs: list[tuple[str, str]] = []
     with suppress(BadInput):  # the model does not declare its ties
-        pairs = [(first, other) for first, *others in meant_groups(model, places) for other in others]
+        pairs = [(first, other) for first, *others in expected_groups(model, places) for other in others]
     for embedding, head in sorted(pairs, key=lambda pair: roles[pair[1]] != "head"):
         found = (roles[embedding], roles[head], len(places[embedding].shape))
         if found[0] == "token_embedding" != found[1] and places[embedding].tensor is places[head].tensor:

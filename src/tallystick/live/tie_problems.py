@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.core.tie_call import LAZY, one_shape_first, retie_call, tied_before
 from tallystick.errors import BadInput
-from tallystick.live.expected_ties import meant_groups
+from tallystick.live.expected_ties import expected_groups
 from tallystick.live.relation import compared, differences
 from tallystick.sources.torch_module.live_tensors import is_lazy
 from tallystick.sources.torch_module.named_parameters import NamedParameters, registered_by
@@ -38,7 +38,7 @@ def remedy(model: nn.Module, places: NamedParameters, names: Sequence[str], rela
     """
     meant: list[tuple[str, ...]] = []
     with suppress(BadInput):
-        meant = meant_groups(model, places)
+        meant = expected_groups(model, places)
     alone = len(meant) == 1 and set(names) <= set(meant[0])
     shapes = [places[name].shape for name in names]
     differ = any(differences(places[names[0]], places[name]) for name in names[1:])

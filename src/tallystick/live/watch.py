@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.core.evidence import Compared, worst
 from tallystick.errors import BadInput
-from tallystick.live.expected_ties import meant_groups
+from tallystick.live.expected_ties import expected_groups
 from tallystick.live.name_map import renamed
 from tallystick.live.relation import WORSE, compared, meaning, relation_of, sharing
 from tallystick.live.tie_problems import cost, remedy
@@ -85,7 +85,7 @@ def _remember(model: nn.Module) -> _Memory:
     places = places_of(model)
     pairs = sharing(places)
     with suppress(BadInput):  # a model that declares nothing can lose only what it shares
-        for group in meant_groups(model, places):
+        for group in expected_groups(model, places):
             for first, second in combinations(group, 2):
                 if (second, first) not in pairs:
                     pairs.setdefault((first, second), relation_of(places[first], places[second]))

@@ -10,7 +10,7 @@ from torch import Tensor
 from tallystick.errors import BadInput
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import find
-from tallystick.models.names import Stored, laid_out
+from tallystick.models.names import Stored, stored_layout
 
 Taken = dict[str, set[int | None]]
 
@@ -24,7 +24,7 @@ def stored_by(decoder: Decoder) -> dict[str, Stored]:
             code="unsupported",
         )
     shapes = {name: tuple(tensor.shape) for name, tensor in decoder.state_dict().items()}
-    return laid_out(find(decoder.config.origin["model_type"]).rules, shapes)
+    return stored_layout(find(decoder.config.origin["model_type"]).rules, shapes)
 
 
 def written_by(decoder: Decoder) -> dict[str, Stored]:

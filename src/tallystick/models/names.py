@@ -5,7 +5,7 @@
 ...     Rule("h.{}.experts.{}.w2", "layers.{}.down"),
 ... )
 >>> shapes = {"layers.0.q": (4, 6), "layers.0.k": (2, 6), "layers.0.down": (2, 6, 3)}
->>> for name, stored in laid_out(rules, shapes).items():
+>>> for name, stored in stored_layout(rules, shapes).items():
 ...     print(name, stored.shape, *stored.parts)
 h.0.c_attn (6, 6) Slice(ours='layers.0.q', place=None) Slice(ours='layers.0.k', place=None)
 h.0.experts.0.w2 (6, 3) Slice(ours='layers.0.down', place=0)
@@ -57,7 +57,7 @@ class Stored(NamedTuple):
     along: int
 
 
-def laid_out(rules: Iterable[Rule], shapes: Mapping[str, Shape]) -> dict[str, Stored]:
+def stored_layout(rules: Iterable[Rule], shapes: Mapping[str, Shape]) -> dict[str, Stored]:
     """Return the tensors that a family stores for a decoder, by their names.
 
     Args:

@@ -79,7 +79,7 @@ def tying(
     config: TrainConfig,
     *,
     seeds: int = 3,
-    told: Callable[[str, int], None] | None = None,
+    progress: Callable[[str, int], None] | None = None,
     noted: Callable[[str], None] | None = None,
 ) -> Experiment:
     """Train all variants, or resume those that were interrupted.
@@ -87,7 +87,7 @@ def tying(
     Args:
         config: config of the tied run; `out` gets a folder per run, and one for the tokens.
         seeds: runs per variant, from the config's seed upward.
-        told: called with a run's name and step after each evaluation.
+        progress: called with a run's name and step after each evaluation.
         noted: called with notes for the user: an unused checkpoint, a damaged log.
 
     Raises:
@@ -96,11 +96,11 @@ def tying(
             another process trains in it.
     """
     with locked(Path(config.out)):
-        return _tying(config, seeds, told or (lambda name, step: None), noted or (lambda note: None))
+        return _tying(config, seeds, progress or (lambda name, step: None), noted or (lambda note: None))
 
 
 def _tying(
-    config: TrainConfig, seeds: int, told: Callable[[str, int], None], noted: Callable[[str], None]
+    config: TrainConfig, seeds: int, progress: Callable[[str, int], None], noted: Callable[[str], None]
 ) -> Experiment:
     missing = next((key for key in SIZES if key not in config.model), None)
     if missing:
@@ -125,7 +125,7 @@ def _tying(
         runs = []
         for seed in range(config.seed, config.seed + seeds):
             folder = out / f"{name.replace(', ', '-')}-{seed}"
-            runs.append(_run(replace(one, seed=seed, out=str(folder)), told, noted))
+            runs.append(_run(replace(one, seed=seed, out=str(folder)), progress, noted))
         points = tuple(_point(one, moments) for moments in zip(*runs, strict=True))
         ends = tuple(moments[-1]["loss"] for moments in runs)
         width = int(one.model["hidden_size"])
@@ -133,7 +133,9 @@ def _tying(
     return Experiment(tuple(variants), config)
 
 
-def _run(config: TrainConfig, told: Callable[[str, int], None], noted: Callable[[str], None]) -> list[dict[str, Any]]:
+def _run(
+    config: TrainConfig, progress: Callable[[str, int], None], noted: Callable[[str], None]
+) -> list[dict[str, Any]]:
     """Return step, validation loss and cosine of each evaluation."""
     run, out = prepared(config, resume="auto"), Path(config.out)
     try:
@@ -145,7 +147,7 @@ def _run(config: TrainConfig, told: Callable[[str, int], None], noted: Callable[
                     raise Interrupted
                 if event.kind == "evaluated":
                     write(event._replace(values={**event.values, "cosine": _cosine(run.decoder)}))
-                    told(out.name, event.step)
+                    progress(out.name, event.step)
     finally:
         run.close()
     return _evaluations(config)

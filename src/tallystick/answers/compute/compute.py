@@ -192,13 +192,13 @@ def compute(
     if model.towers:
         notes.append("what reads images or sound is not counted: no token goes through it")
         entries = [entry for entry in entries if not entry.name.startswith(model.towers)]
-    untold = [entry for entry in entries if entry.role == "experts" and entry.active is None]
-    if untold:
+    unmodelled = [entry for entry in entries if entry.role == "experts" and entry.active is None]
+    if unmodelled:
         notes.append(
             "experts are not counted: the source does not tell how many of them a token uses (a config of a native type"
             " does)"
         )
-    entries = [entry for entry in entries if entry not in untold]
+    entries = [entry for entry in entries if entry not in unmodelled]
     unscanned = any(one.keeps.state and one.keeps.runs is None for one in recurring)
     if unscanned:
         notes.append("the scans of recurrent layers are not counted, only the products with their weights")
@@ -232,7 +232,7 @@ def compute(
         sequence,
         tuple(products),
         (),
-        bool(attending or recurring) and not untold and not unscanned and not model.irregular,
+        bool(attending or recurring) and not unmodelled and not unscanned and not model.irregular,
         (*notes, *_notes(entries, attending, sequence, learning)),
     )
     thumb = () if learning.frozen else tuple(_rules_of_thumb(running, answer))

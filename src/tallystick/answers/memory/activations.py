@@ -184,7 +184,7 @@ def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
     return min(tokens, 1 << (share - 1).bit_length())
 
 
-def untold(ledger: Ledger) -> tuple[str, ...]:
+def unmodelled(ledger: Ledger) -> tuple[str, ...]:
     """Return notes on why activations are missing, and on which scan implementation is counted."""
     if any(isinstance(part.what, ChunkedScan) for part in ledger.model.parts):
         return ("scans are those that transformers runs in plain torch: kernels of mamba_ssm keep less",)

@@ -17,7 +17,7 @@ from tallystick.answers.memory.activations import (
     recomputed,
     running_of,
     saved,
-    untold,
+    unmodelled,
 )
 from tallystick.answers.memory.collectives import gathered
 from tallystick.answers.memory.lines import PARTS, Line
@@ -209,7 +209,7 @@ def memory(
     asked = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
     shards = checked(Shards(dp, zero, tp, pp, ep), ledger)
-    notes += [*untold(ledger), *rank_notes(ledger, shards, training=mode == "training")]
+    notes += [*unmodelled(ledger), *rank_notes(ledger, shards, training=mode == "training")]
     part, running = divided(ledger, shards), running_of(ledger, runtime)
     entries = list(part.parameters) if lora is None else with_adapters(part, lora, targets)
     if mode == "training":

@@ -47,7 +47,7 @@ def partitioned(found: FoundTensors, tensors: Mapping[str, Any]) -> Partitioned:
     Raises:
         BadInput: for a shape that no tensor can have.
     """
-    known = {name: shape_of(shape) for key in _SHAPES for name, shape in _shapes(found.beside.get(key))}
+    known = {name: shape_of(shape) for key in _SHAPES for name, shape in _shapes(found.extras.get(key))}
     dtypes = Counter(one.dtype for one in tensors.values() if isinstance(one, SavedTensor))
     usual = dtypes.most_common(1)[0][0] if dtypes else "float32"
     whole: dict[str, Any] = dict(tensors)
@@ -56,7 +56,7 @@ def partitioned(found: FoundTensors, tensors: Mapping[str, Any]) -> Partitioned:
         one = whole.setdefault(name, SavedTensor(None, usual, 0, (0,), (1,)))
         if isinstance(one, SavedTensor) and not one.elements and shape != one.shape:
             shapes[name] = shape
-    shared = found.beside.get(_SHARED)
+    shared = found.extras.get(_SHARED)
     aliases = {
         alias: name
         for alias, name in (shared.items() if isinstance(shared, dict) else ())
@@ -64,7 +64,7 @@ def partitioned(found: FoundTensors, tensors: Mapping[str, Any]) -> Partitioned:
     }
     for alias in aliases:
         whole.pop(alias, None)
-    listed = found.beside.get(_BUFFERS)
+    listed = found.extras.get(_BUFFERS)
     buffers = frozenset(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else frozenset()
     return Partitioned(whole, shapes, aliases, buffers & whole.keys() - shapes.keys() if known else frozenset())
 

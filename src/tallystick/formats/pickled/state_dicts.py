@@ -26,20 +26,20 @@ class FoundTensors(NamedTuple):
 
     tensors: dict[str, Any]
     key: str | None  # key of the state dict in the file; None if the file is a state dict itself
-    beside: dict[str, Any]  # values next to the state dict, by their keys
+    extras: dict[str, Any]  # values next to the state dict, by their keys
     left_out: int  # number of non-tensor values among the tensors
-    told: dict[str, Any]  # plain values next to packed tensors, by name
+    plain: dict[str, Any]  # plain values next to packed tensors, by name
 
     def notes(self) -> tuple[str, ...]:
         """Return notes on the contents that were not counted."""
         notes = []
-        beside = ", ".join(map(quoted, list(self.beside)[:5])) + (", …" if len(self.beside) > 5 else "")
+        extras = ", ".join(map(quoted, list(self.extras)[:5])) + (", …" if len(self.extras) > 5 else "")
         if self.key is not None:
             notes.append(
-                f"the tensors under {quoted(self.key)} were counted" + f", not what is beside: {beside}" * bool(beside)
+                f"the tensors under {quoted(self.key)} were counted" + f", not what is beside: {extras}" * bool(extras)
             )
-        elif beside:
-            notes.append(f"what is under {beside} was not counted")
+        elif extras:
+            notes.append(f"what is under {extras} was not counted")
         if self.left_out:
             notes.append(f"{self.left_out} values among the tensors are none, and were left out")
         return tuple(notes)
@@ -88,7 +88,7 @@ def _with_tensors(found: FoundTensors) -> FoundTensors:
 
 
 def _opened(
-    values: Mapping[Any, Any] | Sequence[Any], key: str | None, beside: dict[str, Any], is_tensor: Callable[[Any], bool]
+    values: Mapping[Any, Any] | Sequence[Any], key: str | None, extras: dict[str, Any], is_tensor: Callable[[Any], bool]
 ) -> FoundTensors:
     """Return all tensors of a dictionary or list, including nested ones."""
     tensors: dict[str, Any] = {}
@@ -127,7 +127,7 @@ def _opened(
         above.pop()
 
     open_(values, "", False)
-    return FoundTensors(tensors, key, beside, left_out, plain)
+    return FoundTensors(tensors, key, extras, left_out, plain)
 
 
 def _named(values: Mapping[Any, Any] | Sequence[Any]) -> Iterator[tuple[str, Any]]:

@@ -29,7 +29,7 @@ class Tile(NamedTuple):
     name: str
     role: str
     parameters: int
-    told: str = ""
+    tooltip: str = ""
     inner: tuple[Tile, ...] = ()
     mark: str = ""
 
@@ -112,10 +112,10 @@ def _group(name: str, inner: tuple[Tile, ...], total: int) -> Tile:
     """Return some tiles as one; a single tile without inner tiles stays itself."""
     parameters = sum(tile.parameters for tile in inner)
     largest = max(inner, key=lambda tile: tile.parameters)
-    told = f"{name}: {exact(parameters)} parameters ({percent(parameters / total)})"
+    tooltip = f"{name}: {exact(parameters)} parameters ({percent(parameters / total)})"
     if len(inner) == 1 and not largest.inner:
         return largest
-    return Tile(name, largest.role, parameters, told, inner)
+    return Tile(name, largest.role, parameters, tooltip, inner)
 
 
 def _spoken(tiles: tuple[Tile, ...]) -> str:
@@ -168,10 +168,10 @@ def _depth(tiles: tuple[Tile, ...]) -> int:
 
 def _tile(tile: Tile, at: Place) -> str:
     if tile.inner:  # lighter than the tiles inside
-        return box(tile.role, *at, tile.told, fill_opacity=0.45)
+        return box(tile.role, *at, tile.tooltip, fill_opacity=0.45)
     if tile.mark:
-        return box(tile.role, *at, tile.told, stroke=INK, stroke_width=1.5, data_tie=tile.mark)
-    return box(tile.role, *at, tile.told)
+        return box(tile.role, *at, tile.tooltip, stroke=INK, stroke_width=1.5, data_tie=tile.mark)
+    return box(tile.role, *at, tile.tooltip)
 
 
 def _label(tile: Tile, at: Place) -> str:

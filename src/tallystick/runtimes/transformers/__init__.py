@@ -9,7 +9,7 @@ from tallystick.core.anatomy import Attending, Heads, Recurring, RunningPart
 from tallystick.runtimes import Cached, Carried, Load
 from tallystick.runtimes.transformers.cache import cached, carried
 from tallystick.runtimes.transformers.prefill import alive
-from tallystick.runtimes.transformers.recompute import block_again, scores_again
+from tallystick.runtimes.transformers.recompute import recomputed_block, recomputed_scores
 from tallystick.runtimes.transformers.rules import Step
 from tallystick.runtimes.transformers.saved import saved
 from tallystick.runtimes.transformers.traits import AttentionTraits, traits_of
@@ -36,7 +36,7 @@ class EagerModel(NamedTuple):
     def recomputed(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, int]:
         """Return the bytes of a recomputed block, or of its scores, and the most gradients add."""
         step = self._step(load, "kept")
-        size, added = block_again(parts, step) if load.recompute == "full" else scores_again(parts, step)
+        size, added = recomputed_block(parts, step) if load.recompute == "full" else recomputed_scores(parts, step)
         return int(size), int(added)
 
     def alive(self, parts: Sequence[RunningPart], load: Load) -> tuple[int, str]:

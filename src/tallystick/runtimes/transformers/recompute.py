@@ -16,7 +16,7 @@ from tallystick.runtimes.transformers.rules import (
 )
 
 
-def block_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
+def recomputed_block(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
     """Return the memory of a recomputed block in the backward pass.
 
     The backward pass frees the parts' activations one by one, the last part first. During the
@@ -38,8 +38,8 @@ def block_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
     return whole, max((kept[place] + _added(block, step) for place, block in blocks.items()), default=0) - whole
 
 
-def scores_again(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
-    """Return the memory of recomputed attention scores, as `block_again` does for a block."""
+def recomputed_scores(parts: Sequence[RunningPart], step: Step) -> tuple[int, int]:
+    """Return the memory of recomputed attention scores, as `recomputed_block` does for a block."""
     step = step._replace(scores="kept")
     readings = [part for part in parts if isinstance(part.what, AttentionRun)]
     scores = [(of_part(part, step)["attention probabilities"], _gradients(part, step)) for part in readings]

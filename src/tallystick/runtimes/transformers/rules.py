@@ -89,7 +89,7 @@ class Step(NamedTuple):
 Bytes = dict[str, int]  # kind of tensor -> bytes
 
 
-def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
+def _norm(norm: Norm, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of a norm's input and statistics.
 
     Statistics are mean and deviation (LayerNorm), or one root (RMSNorm).
@@ -102,7 +102,7 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
     given = step.width if (norm.inner and not norm.turned) or norm.after else step.stream
     if norm.kind in ("layer", "layer32"):
         copied = norm.kind == "layer32" and step.stream != FLOAT
-        each = norm.width * (FLOAT if copied else 0 if again else step.stream) + 2 * FLOAT
+        each = norm.width * (FLOAT if copied else 0 if shares_input else step.stream) + 2 * FLOAT
     elif norm.kind in ("own", "centred", "centred32"):
         wide = FLOAT if norm.kind == "centred32" else given
         each = wide * (norm.width * (2 if norm.kind == "own" else 3) + 1)
@@ -113,7 +113,7 @@ def _norm(norm: Norm, step: Step, again: bool) -> Bytes:
     return {"norms": step.tokens * norm.times * each + scale}
 
 
-def _attention(reading: AttentionRun, step: Step, again: bool) -> Bytes:
+def _attention(reading: AttentionRun, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of the projections' inputs, queries, keys, values, result and scores.
 
     A fused kernel saves one float32 for each query instead of its scores, and recomputes them.
@@ -262,13 +262,13 @@ def extras(part: RunningPart, step: Step) -> Iterator[tuple[str, int, int]]:
         yield "attention", everywhere, step.sequence * FLOAT
 
 
-def _feed(feed: FeedForward, step: Step, again: bool) -> Bytes:
+def _feed(feed: FeedForward, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of an MLP: up projections' input, activation, down projection's input.
 
     A gated product saves both of its factors. Autocast casts once for each projection.
     """
     readers = 2 if feed.gated and not feed.fused else 1
-    read = readers if step.mixed else int(not again)
+    read = readers if step.mixed else int(not shares_input)
     return {"mlp": step.tokens * (feed.reads * read * step.width + feed.inner * _activation(feed, step))}
 
 
@@ -280,7 +280,7 @@ def _activation(feed: FeedForward, step: Step) -> int:
     return inside + (factors if feed.gated else 0) + step.width
 
 
-def _routing(routing: Routing, step: Step, again: bool) -> Bytes:
+def _routing(routing: Routing, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of the router, and of the experts' gathered inputs and results.
 
     Each expert of a token gets a copy of the token. Autocast does not cast the experts' products,
@@ -328,17 +328,17 @@ def _router(routing: Routing, step: Step) -> tuple[int, int]:
     return reads * FLOAT + compared, reads * experts * FLOAT  # float32 copies of the input and of the weight matrix
 
 
-def _projection(projection: Projection, step: Step, again: bool) -> Bytes:
+def _projection(projection: Projection, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of the product's input."""
     return {"other products": step.tokens * projection.reads * step.width}
 
 
-def _dropout(dropout: Dropout, step: Step, again: bool) -> Bytes:
+def _dropout(dropout: Dropout, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of the dropout mask."""
     return {"dropout": step.tokens * dropout.width * MASK}
 
 
-def _scan(scan: ChunkedScan, step: Step, again: bool) -> Bytes:
+def _scan(scan: ChunkedScan, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of a Mamba 2 scan, as transformers runs it without kernels.
 
     The scan runs in chunks; the last one is padded. Saved are the inputs of the projections, the
@@ -377,4 +377,4 @@ RULES: dict[type, Callable[[Any, Step, bool], Bytes]] = {
 
 def of_part(part: RunningPart, step: Step) -> Bytes:
     """Return the bytes that one layer of a part saves, without masks of windows."""
-    return RULES[type(part.what)](part.what, step, part.again)
+    return RULES[type(part.what)](part.what, step, part.shares_input)

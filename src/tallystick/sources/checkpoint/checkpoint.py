@@ -34,9 +34,9 @@ from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by
 from tallystick.sources.quantized.detect import FoundPacked, find_packed, quantisation_in
 from tallystick.sources.roles.embedding_and_head import expected_pairs, tied_pairs
 from tallystick.sources.roles.from_names import is_buffer, is_quantisation, role_of
-from tallystick.sources.roles.roles import told_roles
+from tallystick.sources.roles.roles import roles_of
 from tallystick.sources.text_tensors import left_out, names_described
-from tallystick.sources.transformers_meta.loader_names import told_by_transformers
+from tallystick.sources.transformers_meta.loader_names import match_transformers
 
 _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
 
@@ -64,21 +64,21 @@ def ledger_from_checkpoint(
     config = path.parent / CONFIG
     adapter = adapter_config(path)
     if contents.config is not None:
-        beside = _described(contents.config, overrides, str(path))
+        context = _described(contents.config, overrides, str(path))
     elif contents.own_names or adapter is not None:
         if overrides:
             raise BadInput(f"{path} has no config to set {', '.join(overrides)} in", code="unknown-key")
-        beside = _NextTo()
+        context = _Context()
     else:
-        beside = _next_to(config, overrides)
-    checkpoint = _checkpoint_of(path, contents, beside, source)
+        context = _context_of(config, overrides)
+    checkpoint = _checkpoint_of(path, contents, context, source)
     if adapter is not None:
-        beside = beside._replace(notes=adapter_notes(path.parent, adapter, checkpoint.entries), adapter=True)
-        checkpoint = checkpoint._replace(beside=beside)
-    if beside.ledgers:
-        ledger = checkpoint.ledger(match_config(checkpoint.entries, beside.ledgers, headless=beside.headless))
+        context = context._replace(notes=adapter_notes(path.parent, adapter, checkpoint.entries), adapter=True)
+        checkpoint = checkpoint._replace(context=context)
+    if context.ledgers:
+        ledger = checkpoint.ledger(match_config(checkpoint.entries, context.ledgers, headless=context.headless))
     else:
-        ledger = checkpoint.ledger(None, ask=checkpoint.asked if beside.foreign else None)
+        ledger = checkpoint.ledger(None, ask=checkpoint.asked if context.foreign else None)
     if path.name.endswith(".json") and not isinstance(path, Remote):  # a remote index is fetched once
         ledger = ledger.with_notes(*claim_notes(path, contents.stated, ledger))
     return ledger
@@ -107,22 +107,22 @@ def ledger_of_part(
         BadInput: if the checkpoint cannot be read, or its language part cannot be separated from
             the rest.
     """
-    beside = _NextTo(values=config)
-    whole = _checkpoint_of(path, read_checkpoint(path, shards), beside, source)
+    context = _Context(values=config)
+    whole = _checkpoint_of(path, read_checkpoint(path, shards), context, source)
     names = names_described(whole.entries, layouts)
     matched = None
     if not names:
         assert whole.values is not None  # noqa: S101  # the files are available
         try:
             with current().paused():
-                matched = told_by_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
+                matched = match_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
         except BadInput as error:
             raise BadInput(
                 f"{source}: names alone do not tell its language part from the rest; {error}", code=error.code
             ) from None
         names = frozenset(stored.name for stored, _ in matched.found.pairs)
-    beside = beside._replace(notes=left_out(whole.entries, names))
-    part = _checkpoint_of(path, _only(whole, names), beside, source)
+    context = context._replace(notes=left_out(whole.entries, names))
+    part = _checkpoint_of(path, _only(whole, names), context, source)
     return part.ledger(matched or match_config(part.entries, layouts))
 
 
@@ -130,7 +130,7 @@ def _only(whole: _Checkpoint, names: frozenset[str]) -> WeightsFile:
     """Return the named tensors of a checkpoint, with the scales of their packed weights."""
     modules = {name.rpartition(".")[0] for name in names & whole.packed.weights.keys()}
     # Scales are next to the weight (`proj.scales`) or below it (`proj.weight.absmax`).
-    scales = {name for name in whole.packed.beside if modules & {name.rsplit(".", 1)[0], name.rsplit(".", 2)[0]}}
+    scales = {name for name in whole.packed.auxiliary if modules & {name.rsplit(".", 1)[0], name.rsplit(".", 2)[0]}}
     files = [
         (file, header._replace(tensors=[tensor for tensor in header.tensors if tensor.name in names | scales]))
         for file, header in whole.contents.files
@@ -139,15 +139,15 @@ def _only(whole: _Checkpoint, names: frozenset[str]) -> WeightsFile:
     return whole.contents._replace(files=files, sharing=sharing)
 
 
-def _checkpoint_of(path: Location, contents: WeightsFile, beside: _NextTo, source: str) -> _Checkpoint:
+def _checkpoint_of(path: Location, contents: WeightsFile, context: _Context, source: str) -> _Checkpoint:
     """Return a checkpoint's entries with its packed weights found and its values accessible."""
     values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
     try:
-        packed = _packed(contents, beside.values, values.peek)
+        packed = _packed(contents, context.values, values.peek)
     except BadInput as error:
         raise BadInput(f"{path}: {error}", code=error.code) from None
     values.packed = packed.weights
-    return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), beside, values)
+    return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), context, values)
 
 
 @gc_paused()
@@ -168,7 +168,7 @@ def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
     with one_source():
         contents = WeightsFile("safetensors", [(path, parse_header(text, data_bytes, where=source))])
         packed = _packed(contents, {}, lambda name: None)
-        return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), _NextTo(), None).ledger(
+        return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), _Context(), None).ledger(
             None
         )
 
@@ -181,7 +181,7 @@ class _Checkpoint(NamedTuple):
     contents: WeightsFile
     packed: FoundPacked
     entries: list[Entry]
-    beside: _NextTo
+    context: _Context
     values: StoredValues | ValuesElsewhere | None  # None if only the header is available
 
     def ledger(
@@ -192,22 +192,22 @@ class _Checkpoint(NamedTuple):
         entries += _aliases(entries, self.contents.files)
         notes = [
             *self.contents.notes,
-            *self.beside.notes,
-            *(matched.notes if matched else notes_by_name(entries, whole=not self.beside.adapter)),
-            *dtype_notes(entries, self.beside.values),
+            *self.context.notes,
+            *(matched.notes if matched else notes_by_name(entries, whole=not self.context.adapter)),
+            *dtype_notes(entries, self.context.values),
         ]
         if shard := _SHARD.fullmatch(self.path.name):
             alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
             notes.append(alone)
             doubts = (*doubts, alone)
-        meant = matched.meant if matched else _meant_by_flag(self.beside.foreign, entries)
+        meant = matched.meant if matched else _meant_by_flag(self.context.foreign, entries)
         if meant is None and self.contents.own_names:
             meant = []  # such a format stores an untied head and omits a tied one
         if meant is None:
             doubts = (*doubts, *(note for note in notes if note == NO_HEAD))
         if self.values is not None:
             self.values.pairs = expected_pairs(entries) if meant is None else ()
-        notes += packed_notes(entries, self.packed.weights, quantisation_in(self.beside.values).get("quant_method"))
+        notes += packed_notes(entries, self.packed.weights, quantisation_in(self.context.values).get("quant_method"))
         return Ledger(
             tuple(entries),
             source=self.source,
@@ -218,7 +218,7 @@ class _Checkpoint(NamedTuple):
                 described=matched.described if matched else None,
                 mismatches=matched.mismatches if matched else {},
                 declared=meant,
-                unread=self.beside.unread,
+                unread=self.context.unread,
                 doubts=doubts,
                 relations={**self._overlaps(), **(matched.relations if matched else {})},
                 stored=_stored(self.contents),
@@ -236,7 +236,7 @@ class _Checkpoint(NamedTuple):
         assert self.values is not None  # noqa: S101  # a config is read only if the files are available
         try:
             with current().paused():
-                matched = told_by_transformers(self.entries, self.beside.foreign, self.values, source=CONFIG)
+                matched = match_transformers(self.entries, self.context.foreign, self.values, source=CONFIG)
             return self.ledger(matched)
         except BadInput as error:
             return self.ledger(None, [f"what is tied was told by the flag {TIE} alone: {error}"])
@@ -248,7 +248,7 @@ def _packed(contents: WeightsFile, config: Mapping[str, Any], peek: Callable[[st
         return FoundPacked()
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
     found = find_packed(contents.tensors, quantisation_in(config), metadata, peek)
-    return FoundPacked({**found.weights, **contents.weights}, found.beside | contents.beside)
+    return FoundPacked({**found.weights, **contents.weights}, found.auxiliary | contents.auxiliary)
 
 
 def _stored(contents: WeightsFile) -> tuple[int, int]:
@@ -273,7 +273,7 @@ def _entries(path: Location, contents: WeightsFile, packed: FoundPacked) -> list
         raise BadInput(f"{path}: {error}", code=error.code) from None
     if contents.own_names:  # such a format's names determine all roles
         return entries
-    return [entry._replace(role=matched.role) for entry, matched in zip(entries, told_roles(entries), strict=True)]
+    return [entry._replace(role=matched.role) for entry, matched in zip(entries, roles_of(entries), strict=True)]
 
 
 def _known(entry: Entry, contents: WeightsFile, packed: FoundPacked) -> Entry:
@@ -284,12 +284,12 @@ def _known(entry: Entry, contents: WeightsFile, packed: FoundPacked) -> Entry:
     """
     role, name = (contents.role or role_of)(entry.name), next(entry.unrolled()).name
     named = not contents.own_names and is_buffer(entry.name, entry.shape)
-    beside = name in packed.beside or (named and is_quantisation(entry.name))
+    auxiliary = name in packed.auxiliary or (named and is_quantisation(entry.name))
     return entry._replace(
         role=role,
         active=contents.experts_used if role == "experts" else None,
-        buffer=named or beside or name in contents.buffers,
-        packed=size_in_bytes(entry.size, entry.dtype) if beside else entry.packed,
+        buffer=named or auxiliary or name in contents.buffers,
+        packed=size_in_bytes(entry.size, entry.dtype) if auxiliary else entry.packed,
     )
 
 
@@ -315,7 +315,7 @@ def _rolled(contents: WeightsFile, packed: FoundPacked) -> Iterator[Entry]:
         yield Entry(name, shape, "other", dtype, owner, unique, packed=sizes.get(name))
 
 
-class _NextTo(NamedTuple):
+class _Context(NamedTuple):
     """The result of reading the config inside or next to a checkpoint."""
 
     ledgers: tuple[Ledger, ...] = ()  # one for each layout of names; empty if the type is unknown
@@ -327,7 +327,7 @@ class _NextTo(NamedTuple):
     adapter: bool = False  # whether the checkpoint is a PEFT adapter
 
 
-def _next_to(config: Location, overrides: Mapping[str, Any]) -> _NextTo:
+def _context_of(config: Location, overrides: Mapping[str, Any]) -> _Context:
     """Read the config next to a checkpoint.
 
     A failure becomes a note, unless overrides need the config.
@@ -339,15 +339,15 @@ def _next_to(config: Location, overrides: Mapping[str, Any]) -> _NextTo:
     except NotThere:
         if overrides:
             raise BadInput(f"there is no {config} to set {', '.join(overrides)} in", code="unknown-key") from None
-        return _NextTo()
+        return _Context()
     except BadInput as error:
         return _unread(error, overrides)
     return _described(values, overrides, str(config))
 
 
-def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> _NextTo:
+def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> _Context:
     """Return the ledgers that a config's values describe, or a note if its type is not native."""
-    beside = _NextTo(values=values)
+    context = _Context(values=values)
     try:
         if is_params(values):
             # This raises for Meta's keys, because these checkpoints use other tensor names.
@@ -359,16 +359,16 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
             if overrides:
                 raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}", code="unknown-key")
             refuse_odd_flag(values, source)
-            return beside._replace(notes=(f"{unknown}: roles by name",), foreign=values)
-        return beside._replace(ledgers=layouts(asked), headless=asked.headless)
+            return context._replace(notes=(f"{unknown}: roles by name",), foreign=values)
+        return context._replace(ledgers=layouts(asked), headless=asked.headless)
     except BadInput as error:
         return _unread(error, overrides)._replace(values=values)
 
 
-def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _NextTo:
+def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _Context:
     if overrides:
         raise error  # the user asked for that config to be read
-    return _NextTo(notes=(f"the config beside the checkpoint was not used: {error}",), unread=str(error))
+    return _Context(notes=(f"the config beside the checkpoint was not used: {error}",), unread=str(error))
 
 
 def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:
@@ -402,5 +402,5 @@ def _aliases(entries: list[Entry], files: Iterable[tuple[Location, Header]]) -> 
         for alias, name in metadata.items()
         if name in named and alias not in singles
     ]
-    matched = told_roles([*entries, *aliases])[len(entries) :]
+    matched = roles_of([*entries, *aliases])[len(entries) :]
     return [alias._replace(role=one.role) for alias, one in zip(aliases, matched, strict=True)]

@@ -39,7 +39,7 @@ def vptq(parts: PackedWeight) -> Weight | None:
     The config notes each layer's sizes. vptq 0.0.5, layers/vqlinear.py, `VQuantLinear`; `perm` and
     `weight_scale` have one number for each input.
     """
-    layers = parts.told.get("config_for_layers")
+    layers = parts.quantization.get("config_for_layers")
     layer_config = layers.get(parts.stem) if isinstance(layers, Mapping) else None
     if not isinstance(layer_config, Mapping) or not parts.has(".indices"):
         return None

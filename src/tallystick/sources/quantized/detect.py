@@ -21,7 +21,7 @@ class FoundPacked(NamedTuple):
     """The packed weights among stored tensors."""
 
     weights: Mapping[str, Weight] = {}  # by the stored name of the tensor that holds the values
-    beside: frozenset[str] = frozenset()  # names of their scales, zero points and tables
+    auxiliary: frozenset[str] = frozenset()  # names of their scales, zero points and tables
 
 
 class _Scheme(NamedTuple):
@@ -29,7 +29,7 @@ class _Scheme(NamedTuple):
     values: str  # the ending of the tensor with the values, in place of the mark
     name: str
     read: Callable[[PackedWeight], Weight | None]  # returns None if the tensors are something else
-    beside: tuple[str, ...]  # the endings of the other tensors
+    auxiliary: tuple[str, ...]  # the endings of the other tensors
 
 
 _NOTED_BY_HQQ = (
@@ -96,13 +96,13 @@ _MARKS = tuple(scheme.mark for scheme in _SCHEMES)
 
 
 def find_packed(
-    tensors: Sequence[StoredTensor], told: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek
+    tensors: Sequence[StoredTensor], quantization: Mapping[str, Any], metadata: Mapping[str, str], peek: Peek
 ) -> FoundPacked:
     """Return the packed weights among the tensors of a checkpoint.
 
     Args:
         tensors: all stored tensors.
-        told: the config's quantisation settings.
+        quantization: the config's quantisation settings.
         metadata: the free text in the files' headers.
         peek: returns the bytes of a small tensor; called only for tensors that note a shape.
 
@@ -117,7 +117,7 @@ def find_packed(
     budget.keep(_NAMED * len(tensors) + _MARKED * len(marked), "its packed weights")
     by_name = {tensor.name: tensor for tensor in tensors}
     weights: dict[str, Weight] = {}
-    beside: set[str] = set()
+    auxiliary: set[str] = set()
     for name in marked:
         for scheme in _SCHEMES:
             if not name.endswith(scheme.mark):
@@ -127,16 +127,16 @@ def find_packed(
             if values in weights or values not in by_name:
                 continue
             values = by_name[values].name  # the name's existing string object, to save memory
-            weight = scheme.read(PackedWeight(stem, by_name, peek, told, metadata))
+            weight = scheme.read(PackedWeight(stem, by_name, peek, quantization, metadata))
             if weight is not None:
                 _, dtype, shape, *_ = by_name[values]
                 stored = math.prod(shape)
                 weights[values] = weight._replace(
                     scheme=weight.scheme or scheme.name, stored=stored, bytes=size_in_bytes(stored, dtype)
                 )
-                beside.update(by_name[stem + end].name for end in scheme.beside if stem + end in by_name)
+                auxiliary.update(by_name[stem + end].name for end in scheme.auxiliary if stem + end in by_name)
     budget.keep(-_NAMED * len(tensors), "its packed weights")
-    return FoundPacked(weights, frozenset(beside))
+    return FoundPacked(weights, frozenset(auxiliary))
 
 
 def quantisation_in(config: Mapping[str, Any]) -> Mapping[str, Any]:

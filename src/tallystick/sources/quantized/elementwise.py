@@ -84,7 +84,7 @@ def gptq_or_awq(parts: PackedWeight) -> Weight | None:
     rows, columns = parts.shape(".qweight", 2)
     groups, outputs = parts.shape(".scales")
     if rows == groups and not parts.has(".g_idx"):
-        bits = _bits(parts.told) or 4
+        bits = _bits(parts.quantization) or 4
         inputs, outputs, groups, whose = parts.whole(columns * 32, bits, ".qweight"), rows, 1, "AWQ"
     elif columns == outputs:
         inputs, bits = _gptq(parts, rows, outputs)
@@ -110,7 +110,7 @@ def _gptq(parts: PackedWeight, rows: int, outputs: int) -> tuple[int, int]:
     elif parts.has(".g_idx"):
         bits = parts.whole(rows * 32, parts.shape(".g_idx", 1)[0], ".qweight", ".g_idx")
     else:
-        bits = _bits(parts.told) or 4
+        bits = _bits(parts.quantization) or 4
     return parts.whole(rows * 32, bits, ".qweight"), bits
 
 
@@ -148,7 +148,7 @@ def compressed_tensors(parts: PackedWeight) -> Weight | None:
         return _narrow_floats(parts, ".weight_packed", ".weight_scale")
     above, words = parts.rows(".weight_packed")
     noted = parts.note(".weight_shape")
-    bits = _bits(parts.told)
+    bits = _bits(parts.quantization)
     if noted is not None:
         shape = tuple(int.from_bytes(noted[at : at + 8], "little", signed=True) for at in range(0, len(noted), 8))
         if len(shape) != len(above) + 1 or shape[:-1] != above or not 0 < shape[-1] <= 32 * words:
@@ -232,9 +232,9 @@ def mlx(parts: PackedWeight) -> Weight | None:
         return Weight((*above, groups * group), dtype)
     if parts.shape(biases) != parts.shape(".scales"):
         parts.contradiction(".scales", biases)
-    own = parts.told.get(parts.stem)
-    told = own if isinstance(own, Mapping) else parts.told
-    bits, size = told.get("bits"), told.get("group_size")
+    own = parts.quantization.get(parts.stem)
+    quantization = own if isinstance(own, Mapping) else parts.quantization
+    bits, size = quantization.get("bits"), quantization.get("group_size")
     if bits is None or size is None:
         return None
     if not is_size(bits) or not is_size(size) or bits > 8:
@@ -282,7 +282,7 @@ def _several_to_a_byte(parts: PackedWeight, values: str, scale: str) -> Weight |
     if math.prod(parts.shape(scale)) == 1:
         outputs, inputs = parts.shape(values, 2)
         return Weight((outputs * 4, inputs), "int2", "BitNet")
-    if parts.told.get("quant_method") == "gemma":
+    if parts.quantization.get("quant_method") == "gemma":
         return gemma(parts, values, scale)
     weight = _narrow_floats(parts, values, scale)
     return weight and weight._replace(scheme="ModelOpt")
@@ -298,12 +298,12 @@ def gemma(parts: PackedWeight, values: str, scale: str) -> Weight | None:
         values: the ending of the tensor with the values.
         scale: the ending of the tensor with the scales.
     """
-    shape, bits = parts.shape(values, 2), _bits(parts.told)
+    shape, bits = parts.shape(values, 2), _bits(parts.quantization)
     if parts.shape(scale)[:1] != shape[:1]:
         parts.contradiction(values, scale)
     if parts.dtype(values) == "int8":
         return Weight(shape, "int8", "Gemma")
-    if parts.told.get("module_quant_configs") or bits not in (2, 4) or parts.dtype(values) != "uint8":
+    if parts.quantization.get("module_quant_configs") or bits not in (2, 4) or parts.dtype(values) != "uint8":
         return None
     return Weight((shape[0], shape[1] * 8 // bits), f"int{bits}", "Gemma")
 
@@ -333,10 +333,10 @@ def hqq(parts: PackedWeight) -> Weight | None:
     note the weight's shape and bits.
     """
     shape, bits = _noted_by_hqq(parts)
-    how = parts.told.get("quant_config")
-    told = how.get("weight_quant_params", how) if isinstance(how, Mapping) else {}
-    group = told.get("group_size")
-    bits = bits or told.get("nbits")
+    how = parts.quantization.get("quant_config")
+    quantization = how.get("weight_quant_params", how) if isinstance(how, Mapping) else {}
+    group = quantization.get("group_size")
+    bits = bits or quantization.get("nbits")
     if shape is None and is_size(group) and parts.has(".scale"):
         shape = (math.prod(parts.shape(".scale")) * group,)
     if shape is None or not is_size(bits) or bits > 8:
@@ -354,9 +354,9 @@ def hqq(parts: PackedWeight) -> Weight | None:
 
 def _noted_by_hqq(parts: PackedWeight) -> tuple[tuple[int, ...] | None, int | None]:
     """Return the shape and the bits that HQQ notes, in small tensors or in the metadata."""
-    if told := parts.metadata.get(f"{parts.stem}.W_q"):
+    if quantization := parts.metadata.get(f"{parts.stem}.W_q"):
         try:
-            said = json.loads(told)
+            said = json.loads(quantization)
             return tuple(said["shape"]), int(said["nbits"])
         except (ValueError, TypeError, KeyError, RecursionError):
             return None, None
@@ -397,8 +397,8 @@ def torchao(parts: PackedWeight) -> Weight | None:
     data: Mapping[str, Any] = {}
     if noted := parts.metadata.get(f"{module}.{name[1:]}"):
         try:
-            told = json.loads(noted)
-            kind, data = str(told["_type"]), told["_data"]
+            quantization = json.loads(noted)
+            kind, data = str(quantization["_type"]), quantization["_data"]
             stated = data.get("shape")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise BadInput(
@@ -422,12 +422,12 @@ def torchao(parts: PackedWeight) -> Weight | None:
     return Weight(shape, dtype) if kind or dtype != "uint8" else None
 
 
-def _bits(told: Mapping[str, Any]) -> int | None:
+def _bits(quantization: Mapping[str, Any]) -> int | None:
     """Return the bits of a value from GPTQ's, AWQ's or compressed-tensors' config.
 
     compressed-tensors' groups must agree; otherwise return None.
     """
-    groups = told.get("config_groups")
+    groups = quantization.get("config_groups")
     each = (
         [group.get("weights") for group in groups.values() if isinstance(group, Mapping)]
         if isinstance(groups, Mapping)
@@ -435,7 +435,7 @@ def _bits(told: Mapping[str, Any]) -> int | None:
     )
     stated = {one.get("num_bits") for one in each if isinstance(one, Mapping) and isinstance(one.get("num_bits"), int)}
     bits = (
-        told.get("bits", told.get("w_bit", told.get("num_bits")))
+        quantization.get("bits", quantization.get("w_bit", quantization.get("num_bits")))
         if not stated
         else stated.pop()
         if len(stated) == 1

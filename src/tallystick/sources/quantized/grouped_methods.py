@@ -11,26 +11,26 @@ from tallystick.sources.quantized.packed_weight import is_size
 from tallystick.sources.quantized.settings import Quantiser, flat, kept, part_of
 
 
-def compressed_tensors(told: Mapping[str, Any], dtype: str) -> Quantiser:
+def compressed_tensors(quantization: Mapping[str, Any], dtype: str) -> Quantiser:
     """Return compressed-tensors 0.20's quantiser: groups of targets; `ignore` comes first.
 
     Args:
-        told: the `quantization_config`.
+        quantization: the `quantization_config`.
         dtype: the dtype of the scales.
 
     Raises:
         Unstated: if a group's format is unknown, or no group quantises weights.
     """
-    groups = part_of(told, "config_groups")
+    groups = part_of(quantization, "config_groups")
     schemes = []
     for group in groups.values():
         if not isinstance(group, Mapping) or not isinstance(group.get("weights"), Mapping):
             continue  # only activations are quantised
-        form = str(group.get("format") or told.get("format") or "")
+        form = str(group.get("format") or quantization.get("format") or "")
         schemes.append((_targets(group), _of_weights(group["weights"], form, group.get("input_activations"), dtype)))
     if not schemes:
         raise Unstated("no group of it says anything of weights")
-    return Quantiser("compressed-tensors", schemes, kept(told, "ignore"), head=True)
+    return Quantiser("compressed-tensors", schemes, kept(quantization, "ignore"), head=True)
 
 
 def _of_weights(weights: Mapping[str, Any], form: str, inputs: Any, dtype: str) -> Scheme:
@@ -87,18 +87,18 @@ def _scales(weights: Mapping[str, Any], strategy: object, group: Any) -> Callabl
     raise Unstated(f"a group of it has the strategy {str(strategy)[:20]} and the group size {str(group)[:20]}")
 
 
-def modelopt(told: Mapping[str, Any], dtype: str) -> Quantiser:
+def modelopt(quantization: Mapping[str, Any], dtype: str) -> Quantiser:
     """Return NVIDIA ModelOpt's quantiser: groups, or single modules in `quantized_layers`.
 
     Args:
-        told: the `quantization_config`.
+        quantization: the `quantization_config`.
         dtype: unused; ModelOpt's scales have fixed dtypes.
 
     Raises:
         Unstated: if the algorithm is unknown.
     """
-    layers = part_of(told, "quantized_layers")
-    algorithm = told.get("quant_algo")
+    layers = part_of(quantization, "quantized_layers")
+    algorithm = quantization.get("quant_algo")
     each: dict[str, list[str]] = {}
     for name, settings in layers.items():
         each.setdefault(str(settings.get("quant_algo") if isinstance(settings, Mapping) else ""), []).append(str(name))
@@ -106,11 +106,11 @@ def modelopt(told: Mapping[str, Any], dtype: str) -> Quantiser:
         (Patterns(names), _by_algorithm(kind)) for kind, names in each.items()
     ]
     # Modules that are not listed keep the fp8 of the base model.
-    if told.get("quant_method") == "fp8" and told.get("weight_block_size"):
-        schemes.append((None, fp8(tiles(told["weight_block_size"]))))
+    if quantization.get("quant_method") == "fp8" and quantization.get("weight_block_size"):
+        schemes.append((None, fp8(tiles(quantization["weight_block_size"]))))
     if not schemes:
         schemes.append((None, _by_algorithm(str(algorithm))))
-    return Quantiser(f"ModelOpt {algorithm}"[:40], schemes, kept(told, "ignore", "exclude_modules"), head=True)
+    return Quantiser(f"ModelOpt {algorithm}"[:40], schemes, kept(quantization, "ignore", "exclude_modules"), head=True)
 
 
 def _by_algorithm(word: str) -> Scheme:

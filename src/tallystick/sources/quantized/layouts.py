@@ -158,7 +158,7 @@ def llm_int8(out: int, inputs: int) -> list[StoredPart]:
     ]
 
 
-def grouped(bits: int, group: int | None, dtype: str, values: str, *beside: str) -> Scheme:
+def grouped(bits: int, group: int | None, dtype: str, values: str, *per_group: str) -> Scheme:
     """Return the layout of rows in groups, several values in a byte.
 
     Args:
@@ -166,14 +166,14 @@ def grouped(bits: int, group: int | None, dtype: str, values: str, *beside: str)
         group: inputs that share a scale; None for a whole row.
         dtype: the dtype of the other tensors.
         values: the name's ending of the tensor with the values.
-        beside: the endings of the tensors with one number for each group.
+        per_group: the endings of the tensors with one number for each group.
     """
 
     def layout(out: int, inputs: int) -> list[StoredPart]:
         groups = out * -(-inputs // group) if group else out
         tenths = -(-groups // 10) * (group or inputs) * 4  # ten values of 3 bits in 4 bytes, by HQQ
         held = tenths if bits == 3 and values == "W_q" else out * inputs * bits // 8
-        return [StoredPart(values, "uint8", (held,)), *(StoredPart(name, dtype, (groups, 1)) for name in beside)]
+        return [StoredPart(values, "uint8", (held,)), *(StoredPart(name, dtype, (groups, 1)) for name in per_group)]
 
     return Scheme(f"int{bits}", layout)
 

@@ -30,21 +30,21 @@ from tallystick.sources.quantized.packed_weight import is_size
 from tallystick.sources.quantized.settings import Quantiser, bits_of, flat, group_of, kept, lists, part_of, size_of
 
 
-def quantiser_of(told: Mapping[str, Any], dtype: str | None) -> Quantiser:
+def quantiser_of(quantization: Mapping[str, Any], dtype: str | None) -> Quantiser:
     """Return the quantiser that a `quantization_config` describes.
 
     Args:
-        told: the keys of the `quantization_config`.
+        quantization: the keys of the `quantization_config`.
         dtype: the model's dtype as its config states it; scales that are not narrower have it.
 
     Raises:
         Unstated: if the config does not determine a weight's bytes.
     """
-    method = _method(told)
+    method = _method(quantization)
     reader = _READERS.get(method)
     if reader is None:
         raise Unstated("its layout is not known from a config alone")
-    return reader({**told, "quant_method": method}, dtype or _DTYPE.get(method, "bfloat16"))._replace(
+    return reader({**quantization, "quant_method": method}, dtype or _DTYPE.get(method, "bfloat16"))._replace(
         dtype=_DTYPE.get(method, "bfloat16")
     )
 

@@ -19,11 +19,11 @@ class PackedWeight:
         stem: str,
         tensors: Mapping[str, StoredTensor],
         peek: Peek,
-        told: Mapping[str, Any],
+        quantization: Mapping[str, Any],
         metadata: Mapping[str, str],
     ) -> None:
         self.stem, self._tensors, self._peek = stem, tensors, peek
-        self.told, self.metadata = told, metadata
+        self.quantization, self.metadata = quantization, metadata
 
     def has(self, ending: str) -> bool:
         """Return whether there is a part with this ending."""

@@ -41,26 +41,26 @@ class Quantiser(NamedTuple):
         return any(one.by_layer for one in (self.kept, *(meant for meant, _ in self.schemes if meant)))
 
 
-def kept(told: Mapping[str, Any], *keys: str) -> Patterns:
+def kept(quantization: Mapping[str, Any], *keys: str) -> Patterns:
     """Return the modules that are not quantised, listed under any of the keys.
 
     Args:
-        told: the `quantization_config`.
+        quantization: the `quantization_config`.
         keys: the keys of the lists; `modules_to_not_convert` by default.
     """
-    return Patterns(one for key in keys or ("modules_to_not_convert",) for one in flat(told.get(key) or []))
+    return Patterns(one for key in keys or ("modules_to_not_convert",) for one in flat(quantization.get(key) or []))
 
 
-def lists(told: Mapping[str, Any], key: str = "modules_to_not_convert") -> bool:
+def lists(quantization: Mapping[str, Any], key: str = "modules_to_not_convert") -> bool:
     """Return whether the config lists modules to skip.
 
     If it does, an LM head that is not listed is quantised (`get_modules_to_not_convert`).
 
     Args:
-        told: the `quantization_config`.
+        quantization: the `quantization_config`.
         key: the key of the list; `ignored_layers` counts too.
     """
-    return isinstance(told.get(key) or told.get("ignored_layers"), list)
+    return isinstance(quantization.get(key) or quantization.get("ignored_layers"), list)
 
 
 def flat(value: Any) -> Iterator[Any]:
@@ -69,43 +69,43 @@ def flat(value: Any) -> Iterator[Any]:
         yield from one if isinstance(one, list | tuple) else (one,)
 
 
-def part_of(told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def part_of(quantization: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Return the object under a key, or an empty one."""
-    found = told.get(key)
+    found = quantization.get(key)
     return found if isinstance(found, Mapping) else {}
 
 
-def bits_of(told: Mapping[str, Any]) -> int:
+def bits_of(quantization: Mapping[str, Any]) -> int:
     """Return the bits of a value.
 
     Raises:
         Unstated: if the config states none between 1 and 8.
     """
-    bits = told.get("bits", told.get("w_bit"))
+    bits = quantization.get("bits", quantization.get("w_bit"))
     if not is_size(bits) or bits > 8:
         raise Unstated(f"bits is {str(bits)[:20]}")
     return bits
 
 
-def size_of(told: Mapping[str, Any]) -> int:
+def size_of(quantization: Mapping[str, Any]) -> int:
     """Return the number of inputs that share a scale.
 
     Raises:
         Unstated: if the config states no group size.
     """
-    group = group_of(told)
+    group = group_of(quantization)
     if group is None:
         raise Unstated("it says no group_size")
     return group
 
 
-def group_of(told: Mapping[str, Any]) -> int | None:
+def group_of(quantization: Mapping[str, Any]) -> int | None:
     """Return the number of inputs that share a scale; None if all do.
 
     Raises:
         Unstated: if the config states no valid group size.
     """
-    group = told.get("group_size", told.get("q_group_size", 128))
+    group = quantization.get("group_size", quantization.get("q_group_size", 128))
     if group == -1:
         return None
     if not is_size(group):

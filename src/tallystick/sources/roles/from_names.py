@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tallystick.core.tensor_names import LONGEST_TOLD
+from tallystick.core.tensor_names import LONGEST_NAME
 
 # The first rule whose pattern is found in the dotted name decides. A norm inside an attention is a
 # norm. A shared expert is used by every token, so it is an MLP. A head may hold numbered parts.
@@ -63,7 +63,7 @@ def role_of(name: str) -> str:
 
     Parts may be joined by slashes, as in JAX checkpoints.
     """
-    return _role(_NUMBER.sub("0", name).replace("/", ".")) if len(name) <= LONGEST_TOLD else "other"
+    return _role(_NUMBER.sub("0", name).replace("/", ".")) if len(name) <= LONGEST_NAME else "other"
 
 
 def is_buffer(name: str, shape: Sequence[int]) -> bool:
@@ -75,12 +75,12 @@ def is_buffer(name: str, shape: Sequence[int]) -> bool:
         name: the tensor's name.
         shape: its shape.
     """
-    return len(name) <= LONGEST_TOLD and _buffer(_NUMBER.sub("0", name), len(shape) == 4)
+    return len(name) <= LONGEST_NAME and _buffer(_NUMBER.sub("0", name), len(shape) == 4)
 
 
 def is_quantisation(name: str) -> bool:
     """Return whether a well-known name marks a buffer of packed weights, such as a scale."""
-    return len(name) <= LONGEST_TOLD and bool(_QUANTISATION.search(name))
+    return len(name) <= LONGEST_NAME and bool(_QUANTISATION.search(name))
 
 
 # A checkpoint of 90,000 tensors has a few dozen names, ignoring their indices.

@@ -23,14 +23,14 @@ _SUBLAYERS = frozenset({"attention", "mlp", "ssm", "experts", "conv"})
 _WIDEST_KERNEL = 32  # tokens of a convolution's kernel
 
 
-class Told(NamedTuple):
+class RoleFound(NamedTuple):
     """The role of one entry."""
 
     role: str
     experts: int = 0  # number of experts in the layer, if a router determines it
 
 
-def told_roles(entries: Sequence[Entry], known: Mapping[str, str] | None = None) -> list[Told]:
+def roles_of(entries: Sequence[Entry], known: Mapping[str, str] | None = None) -> list[RoleFound]:
     """Return the roles of a model's entries, in their order.
 
     Args:
@@ -39,8 +39,8 @@ def told_roles(entries: Sequence[Entry], known: Mapping[str, str] | None = None)
     """
     keys, stacks = stacked(entries, known or {})
     find_roles(list(stacks.values()))
-    found = {key: Told(stack.role, stack.experts) for key, stack in stacks.items()}
-    return [Told(entry.role) if key is None else found[key] for entry, key in zip(entries, keys, strict=True)]
+    found = {key: RoleFound(stack.role, stack.experts) for key, stack in stacks.items()}
+    return [RoleFound(entry.role) if key is None else found[key] for entry, key in zip(entries, keys, strict=True)]
 
 
 def find_roles(stacks: Sequence[Stack]) -> None:

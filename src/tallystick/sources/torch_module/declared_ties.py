@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def told_groups(model: nn.Module, places: NamedParameters) -> list[tuple[str, ...]] | None:
+def declared_groups(model: nn.Module, places: NamedParameters) -> list[tuple[str, ...]] | None:
     """Return groups of names that should be one Parameter, the source first.
 
     Return None if the model declares nothing. A replaced module's parameters stand in for it:

@@ -25,8 +25,8 @@ from tallystick.sources.configs.resolve import resolve
 from tallystick.sources.notes import active_note, packed_notes
 from tallystick.sources.roles.embedding_and_head import expected_pairs
 from tallystick.sources.roles.from_names import role_of
-from tallystick.sources.roles.roles import told_roles
-from tallystick.sources.torch_module.declared_ties import output_of, told_groups
+from tallystick.sources.roles.roles import roles_of
+from tallystick.sources.torch_module.declared_ties import declared_groups, output_of
 from tallystick.sources.torch_module.expert_routing import shares
 from tallystick.sources.torch_module.facts import ModuleFacts
 from tallystick.sources.torch_module.live_tensors import identity_of, is_lazy, packed_bytes, shape_of
@@ -87,7 +87,7 @@ def facts_of(module: nn.Module, found: Sequence[FoundTensor]) -> ModuleFacts:
         model_type=model_type,
         config_class=type(config).__name__,
         config=to_dict() if callable(to_dict) and architectures.find(model_type) else {},
-        meant=told_groups(
+        meant=declared_groups(
             module,
             {
                 item.name: NamedParameter(item.tensor, item.owner)
@@ -209,7 +209,7 @@ def _with_roles(module: nn.Module, found: list[FoundTensor]) -> list[Entry]:
     # Compare the owner: a tied tensor also belongs to the embedding.
     known = {item.name: "head" for item in found if item.owner is head}
     entries = _entries(found)
-    roles = told_roles(entries, known)
+    roles = roles_of(entries, known)
     experts = {
         entry.name: one.experts
         for entry, one in zip(entries, roles, strict=True)

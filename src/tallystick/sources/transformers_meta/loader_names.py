@@ -18,7 +18,7 @@ from tallystick.sources.torch_module.module import ledger_of_facts
 from tallystick.sources.transformers_meta.fallback import built_by_transformers
 
 
-def told_by_transformers(
+def match_transformers(
     stored: Iterable[Entry], config: Mapping[str, Any], values: Values, *, source: str, language: bool = False
 ) -> ConfigMatch:
     """Match stored entries with the model that transformers builds from the config.
