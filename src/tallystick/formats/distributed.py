@@ -182,7 +182,7 @@ def _size_of(folder: Path, name: str) -> int:
     if name in ("", ".", "..") or Path(name).name != name or "\\" in name:
         raise BadInput(f"it names the file {quoted(name)}, which is none in its own folder", code="unsafe")
     if not (folder / name).exists():
-        raise BadInput(f"the file {quoted(name)}, in which shards are, is not extras it", code="incomplete")
+        raise BadInput(f"the file {quoted(name)}, in which shards are, is not beside it", code="incomplete")
     file, size = open_regular(folder / name)
     file.close()
     return size
