@@ -26,7 +26,7 @@ SCALES = {
     "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
 }  # fmt: skip
 
-MOST_BITS = 2048  # of a numerator or denominator: 600 digits, where the largest models need 13
+MOST_BITS = 1000  # of a numerator or denominator: 300 digits, where the largest models need 13; a float holds 1,024
 
 Expression: TypeAlias = "Number | Name | Operation"
 
@@ -216,4 +216,4 @@ def _bounded(number: Fraction) -> None:
 
 
 def _too_large() -> BadInput:
-    return BadInput("a number of more than 600 digits: no count of parameters", code="too-large")
+    return BadInput("a number of more than 300 digits: no count of parameters", code="too-large")

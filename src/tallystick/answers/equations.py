@@ -57,6 +57,7 @@ class Judge:
         self.so_far = Addends()
         self.claims = self.so_far.claims
         self.by_value: dict[Fraction, list[int]] = {}
+        self.small: dict[Fraction, list[int]] = {}  # the same of addends below LEAST_REFERENCE
         self.mended: dict[Fraction, set[Fraction]] = {}  # what should stand where a number does
         self.said: dict[tuple[Fraction, object], int] = {}
         self.equations: list[Equation] = []
@@ -76,8 +77,12 @@ class Judge:
         if not sides:
             self.claims.append(None)
             return
-        with self._scope(sides):
-            self._judge(place, statement, sides)
+        try:
+            with self._scope(sides):
+                self._judge(place, statement, sides)
+        except Undefined:  # 5 / x, where x is 0 once an earlier line is right
+            self.claims[place:] = [None]
+            self.unread.append(Unread(statement.line, statement.text))
 
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         asides = self.readings.asides(sides)
@@ -115,6 +120,8 @@ class Judge:
             self.origin[statement.name] = place
         if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # a table's row for one layer, and for all
+        if claim.adds and claim.stated < LEAST_REFERENCE:
+            self.small.setdefault(claim.stated, []).append(place)
         if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
             self.by_value.setdefault(claim.stated, []).append(place)
             self.mended.setdefault(claim.stated, set()).add(claim.true)
@@ -195,8 +202,10 @@ class Judge:
         else:
             self._put(now)
         chosen = {name: (self.stated[name], self.true[name]) for name in names}
-        yield
-        self._put({name: pair for name, pair in now.items() if (self.stated[name], self.true[name]) == chosen[name]})
+        try:
+            yield
+        finally:
+            self._put({name: now[name] for name in names if (self.stated[name], self.true[name]) == chosen[name]})
 
     def _put(self, values: Mapping[str, tuple[Value, Value]]) -> None:
         for name, (stated, true) in values.items():
@@ -314,8 +323,10 @@ class Judge:
         if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
             small = {part.value for part in claim.expression.parts if isinstance(part, Number)}
             for value in (one for one in small if one < LEAST_REFERENCE):
-                place = next((one for one in self.so_far.free() if self.so_far.at(one).stated == value), None)
-                self.so_far.use(*(() if place is None else (place,)))
+                places = self.small.get(value, [])
+                while places and self.so_far.at(places[-1]).used:
+                    places.pop()
+                self.so_far.use(*places[-1:])
 
     def _said_before(self, claim: Claim, statement: Statement) -> int | None:
         """The earlier line that a number with no computation restates: the same under the same words."""

@@ -98,5 +98,5 @@ def _adds(claim: Claim) -> bool:
 
 def _part(judge: Judge, claim: Claim) -> bool:
     """Whether a larger number of parameters goes on from it: what restates it, or says its bytes, is none."""
-    users = ((judge.derivation.statements[place], judge.so_far.at(place)) for place in claim.users)
-    return any(user.stated > claim.stated and not measures(statement) for statement, user in users)
+    users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
+    return any(user and user.stated > claim.stated and not measures(statement) for statement, user in users)

@@ -32,6 +32,7 @@ from tallystick.sources.markup import plain, readable
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
+MANY = f"the first {MOST_STATEMENTS:,} equations are judged, and nothing from here on"
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer one is data, or a picture
 LONGEST_ROW = 1_000  # characters of a row whose columns are apart by blanks; a longer one is prose
@@ -137,9 +138,12 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
         )
     reader = _Reader(set(known), dots=writes_dots(text))
     for line in _joined(_lines(text)):
+        if len(reader.statements) >= MOST_STATEMENTS:
+            reader.unread.append(Unread(line.first, line.text[:MOST_SHOWN], MANY))
+            break
         try:
             reader.read(line)
-        except (OverBudget, TooMany) as error:
+        except OverBudget as error:
             raise BadInput(f"{source}, line {line.first}: {error}", code=error.code) from None
         except BadInput as error:
             reader.refuse(line, str(error))
@@ -153,12 +157,6 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
 
 
 # -- lines ----------------------------------------------------------------------------------------
-
-
-class TooMany(BadInput):
-    """More equations than a derivation has."""
-
-    code = "too-large"
 
 
 class _Line(NamedTuple):
@@ -241,8 +239,6 @@ class _Reader:
             self._value(line, line.plain)
             if len(self.statements) == before:
                 self._totals(line)
-        if len(self.statements) > MOST_STATEMENTS:
-            raise TooMany(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
         if len(self.statements) == before:
             heading = _HEADING.match(line.text) is not None
             if heading or line.plain.rstrip().endswith((":", "\uff1a")):

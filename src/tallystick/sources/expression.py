@@ -15,7 +15,7 @@ from tallystick.arithmetic import SCALES, Expression, Name, Number, Operation
 from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # parentheses, signs and powers within one another
-MOST_DIGITS = 600
+MOST_DIGITS = 280  # a unit behind it makes it larger, and a float has 308
 MOST_WORDS = 5  # between a number and the next operator
 MOST_TOKENS = 2000  # of one side of an equation
 MOST_LOOKED_AT = 40  # tokens in parentheses that only comment
