@@ -130,10 +130,10 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
     """The value of a number that is a side of its own: its last digit is rounded, its zeros too where `loose`."""
     if not isinstance(expression, Number):
         return None
-    if not loose or expression.unit != 1 or not expression.value:
+    if not loose or expression.unit < 1 or not expression.value:
         return _rounded(expression, expression.rounded or expression.unit < 1)
-    zeros = len(digits := str(expression.value)) - len(digits.rstrip("0"))
-    return _rounded(expression._replace(unit=Fraction(10**zeros)), True)
+    zeros = len(digits := str(expression.value / expression.unit)) - len(digits.rstrip("0"))
+    return _rounded(expression._replace(unit=expression.unit * 10**zeros), True)
 
 
 def scaled(expression: Expression, by: int) -> Expression:

@@ -104,8 +104,8 @@ def nearest(answers: Sequence[Check]) -> Check:
 
 def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     """What the equations come to as a whole."""
-    statements = judge.derivation.statements
     place = whole(judge)
+    statements = judge.derivation.statements
     claim = None if place is None else judge.claims[place]
     missing: tuple[Omission, ...] = ()
     arithmetic = rounding = unexplained = Fraction(0)

@@ -35,9 +35,13 @@ MOST_SCOPES = 64  # ways of giving the variables of one chain values that they h
 MOST_BETWEEN = 2  # lines from one addend to the next: a rule, or a blank line, may stand between them
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 
-_TIMES_LABEL = re.compile(r"\s*[*×]\s*(\d{1,4})(?!\d)")  # "× 12 layers"
+# "× 12 layers", and "12 layers:" of what is one layer's
+_TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")
+_LAYERS_LABEL = re.compile(
+    r"\W*(\d{1,4})\s*(?:layers|blocks|schichten|couches|capas|слоёв|слоев|层|層|개 층)\W*", re.IGNORECASE
+)
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
-_LARGE = re.compile(r"\d[\d.,_' ]{5,}\d")
+_LARGE = re.compile(r"\d[\d.,_' ]{3,}\d")
 _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
@@ -103,7 +107,8 @@ class Judge:
         for number, (left, right, agree) in enumerate(pairs):
             one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
             self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
-        if (times := _TIMES_LABEL.match(statement.plain)) and not pairs:
+        times = _TIMES_LABEL.match(statement.plain) or _LAYERS_LABEL.fullmatch(statement.label)
+        if times and not pairs:
             self._implied_product(int(times[1]), statement, claim)
         elif claim.expression is None and place:
             judged = not pairs and is_total(statement) and _begins_line(statement) and _is_only(statement)
@@ -388,12 +393,14 @@ class Judge:
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
         """The number behind "× 12 layers" is the line above, times 12."""
-        place = next((place for place in self.so_far.free() if self.so_far.at(place).stated * times), None)
-        if place is None:
+        above = next((place for place in self.so_far.free() if self.so_far.at(place).stated), None)
+        last = (
+            self.so_far.place - 1 if self.so_far.place and self.claims[-2] else None
+        )  # an adapter's, which is no addend
+        fit = (one for one in (above, last) if one is not None and self._is_times(one, times, claim))
+        if (place := next(fit, None)) is None:
             return
         one = self.so_far.at(place)
-        if abs(one.stated * times - claim.stated) > LITTLE * claim.stated:
-            return
         self.so_far.use(place)
         factor = Number(Fraction(times))
         product = Operation(("*",), (factor, one.side))
@@ -406,6 +413,10 @@ class Judge:
         )
         claim.match = self._match(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
+
+    def _is_times(self, place: int, times: int, claim: Claim) -> bool:
+        """Whether a number is about so many times that of an earlier line."""
+        return abs(self.so_far.at(place).stated * times - claim.stated) <= LITTLE * claim.stated
 
     def _is_judged(self, statement: Statement) -> bool:
         return bool(self.equations) and self.equations[-1].line == statement.line

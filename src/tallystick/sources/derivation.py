@@ -38,6 +38,9 @@ MOST_LINE = 50_000  # characters; a longer one is data, or a picture
 LONGEST_ROW = 1_000  # characters of a row whose columns are apart by blanks; a longer one is prose
 LEAST_SUM = 1000  # a smaller number on a line of its own is a page, or a list's
 LEAST_PROSE = 20  # words with numbers among them in which nothing is to be judged; a shorter text is a mistake
+NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
+LEAST_SAID = 1_000_000  # a smaller number in a sentence is no model's
+MOST_PROSE = 1_000  # numbers in sentences
 MOST_SHOWN = 300  # characters of a statement's text
 
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
@@ -89,6 +92,8 @@ _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")
 _CALLED = re.compile(r"[(（][^()（）]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
+_MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
+_OF_MODEL = re.compile(r"-|mod[eè]l|модел|模型|モデル|모델|版", re.IGNORECASE)  # "the 124M model"
 _LETTER = re.compile(r"[^\W\d]")
 _WORD = re.compile(r"[^\W\d_]{3}")
 
@@ -153,7 +158,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
         raise BadInput(
             f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376", code="no-answer"
         )
-    return Derivation(source, tuple(reader.statements), tuple(reader.unread))
+    return Derivation(source, tuple(reader.statements), tuple(reader.unread), prose=tuple(reader.prose))
 
 
 # -- lines ----------------------------------------------------------------------------------------
@@ -221,6 +226,7 @@ class _Reader:
         self.how: int | None = None  # the column of the table at hand that holds the products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
+        self.prose: list[Statement] = []
         self.refused: list[tuple[int, str]] = []
         self.budget = current()
 
@@ -246,6 +252,9 @@ class _Reader:
                 self.section = self.heading if heading else self.section
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
+
+        if _NUMBERS.search(line.plain) and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
+            self._sentences(line)
 
     def refuse(self, line: _Line, why: str) -> None:
         """Leave out a line that cannot be followed."""
@@ -294,8 +303,9 @@ class _Reader:
             return
         begin, end = self._begin(line, text, pieces[: cuts[0]], label), 0
         for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
-            loose = pieces[cut].text in ("≈", "~", "~=")
-            segment = pieces[cut + 1 : following]
+            about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
+            loose = about or pieces[cut].text in ("≈", "~", "~=")
+            segment = pieces[cut + 1 + about : following]
             found = prefix(segment, self.known)
             if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
                 found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
@@ -313,7 +323,8 @@ class _Reader:
                 if begin.sides and _is_share(read, begin.sides[-1]):
                     pass  # "= 512 parameters = 12.5% of W"
                 elif begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
-                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                    clause = text[begin.start : pieces[cut].start]
+                    self._add(line, begin.label, begin.sides, name=begin.name, clause=clause)
                     begin = _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
                 else:
                     begin.sides.append(side)
@@ -377,9 +388,25 @@ class _Reader:
                 if word is None or _RELATION.search(clause):
                     continue
                 pieces = self._tokens(clause[word.end() :])
-                numbers = [piece.number for piece in pieces if piece.number is not None]
+                numbers = _said(pieces) or _said(self._tokens(clause[: word.start()])[-1:])  # "54,525,952 total"
                 if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
                     self._add(line, f"{before} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
+
+    def _sentences(self, line: _Line) -> None:
+        """Keep the large numbers of a line, in case none is called its total: "with the head that makes 163.0M"; GPT-2 124M is a name."""
+        pieces = self._tokens(line.plain)
+        for place, piece in enumerate(pieces):
+            before = next((one.text for one in reversed(pieces[:place]) if one.kind != "open"), "")
+            behind = next((one.text for one in pieces[place + 1 : place + 2]), "")
+            operand = any(one.kind == "operator" for one in pieces[max(0, place - 1) : place + 2])
+            if piece.number is None or piece.number.value < LEAST_SAID or operand:
+                continue
+            if _MODEL.search(before) or _OF_MODEL.match(behind):
+                continue
+            if unit_of(pieces[place : place + 3]) in ("", "parameters"):
+                side = Side(piece.number)
+                text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
+                self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
@@ -407,7 +434,7 @@ class _Reader:
         elif number is not None and not words:
             self._add(line, "", [Side(number)])
         elif TOTAL.search(text):
-            numbers = [piece.number for piece in pieces if piece.number is not None]
+            numbers = _said(pieces)
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
                 self._add(line, f"{label} {text}", [Side(numbers[0])])
 
@@ -477,6 +504,16 @@ class _Reader:
             return pieces[0].number  # "126,700,032 (~126.70M)"
         found = prefix(pieces, self.known)
         return found[0] if found and found[1] == len(pieces) else None
+
+
+def _said(pieces: Sequence[Token]) -> list[Number]:
+    """The numbers among some tokens, but for what only rounds the one before: "108,854,784, about 110M"."""
+    found: list[Number] = []
+    for number in (piece.number for piece in pieces if piece.number is not None):
+        near = found and number.rounded and abs(found[-1].value - number.value) * NEAR_ROUNDED <= found[-1].value
+        if not near:
+            found.append(number)
+    return found
 
 
 def _numbers_end(pieces: Sequence[Token]) -> int:
