@@ -83,3 +83,59 @@ def test_one_expert_has_its_name():
 def test_a_label_that_names_another_size_says_so():
     (equation,) = tallystick.check("Positions: 50257 × 768 = 38,597,376\n", against="gpt2").equations
     assert equation.label_names == "position embedding has 786,432"
+
+
+COLUMN = """\
+Token embedding: 50257 × 768 = 38,597,376
+Position embedding: 1024 × 768 = 786,432
+12 blocks: 12 × {block} = {blocks}
+Final norm: 2 × 768 = 1,536
+{more}--------------------------------
+Total: {total}
+"""
+EXACT = {"block": "7,087,872", "blocks": "85,054,464", "more": "", "total": "124,439,808"}
+
+
+@pytest.mark.parametrize(
+    ("change", "should_be"),
+    [
+        ({"block": "7,084,800", "blocks": "85,017,600"}, 124_402_944),  # and not what is listed, though the model's
+        ({"total": "124.0M"}, 124_439_808),
+        ({"total": "124.4M"}, None),
+        ({}, None),
+        ({"block": "7,084,800", "blocks": "85,017,600", "more": "Biases of the attention, 36,864\n"}, None),
+        ({"total": "124,402,944", "more": "less the biases: 36,864\n"}, None),
+        ({"total": "124,402,944", "more": "Biases: -36,864\n"}, None),
+        ({"total": "354,823,168"}, None),  # far from it: another model's
+    ],
+)
+def test_a_total_below_a_drawn_line_is_the_sum_of_the_column(change, should_be):
+    answer = tallystick.check(COLUMN.format(**EXACT | change), against="gpt2")
+    assert [e.should_be for e in answer.equations if not e.correct] == ([] if should_be is None else [should_be])
+
+
+@pytest.mark.parametrize(
+    ("total", "should_be"), [("~6.7B", 6_573_500_000), ("~6.6B", None), ("~12.9B", None), ("6.57B", None)]
+)
+def test_a_total_of_a_table_is_the_sum_of_its_rows(total, should_be):
+    text = (
+        "| Part | Count |\n|---|---|\n| Embedding | 32000 × 4096 = 131M |\n| Attention (32 layers) | 32 × 67M = 2147M |\n"
+        "| MLP (32 layers) | 32 × 134.2M = 4295M |\n| Norms | 0.5M |\n| Head | shared |\n"
+        + f"| **Total** | {total} |\n"
+    )
+    answer = tallystick.check(text, against="llama-2-7b")
+    assert [e.should_be for e in answer.equations if not e.correct] == ([] if should_be is None else [should_be])
+
+
+def test_a_table_of_sizes_has_no_sum():
+    text = (
+        "| | Large | Small |\n|---|---|---|\n| width | 1536 | 1024 |\n| layers | 28 | 20 |\n| inner | 3072 | 1536 |\n"
+        "| Parameters in total | ~5,000 | ~2,700 |\n"
+    )
+    assert all(e.correct for e in tallystick.check(text).equations)
+
+
+def test_variables_that_get_their_values_together():
+    code = "d, n_head, size = 768, 12, 64\na, b = 3, f(4)\n\nattention = 4 * d * n_head * size  # 2,359,297\n"
+    answer = tallystick.check(code)
+    assert [(e.line, e.should_be) for e in answer.equations] == [(4, 2_359_296)]

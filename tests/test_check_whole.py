@@ -280,3 +280,14 @@ def test_the_total_is_what_a_reader_would_take_for_it(name):
     answer = tallystick.check(text, against=model)
     assert (answer.total_line, answer.total_claimed) == (line, total)
     assert all(equation.correct for equation in answer.equations)
+
+
+@pytest.mark.parametrize(("what", "convention"), [("Rest", None), ("LoRA", "with adapters of rank 1 on c_attn")])
+def test_adapters_are_a_convention_of_a_text_that_speaks_of_them(what, convention):
+    text = (
+        f"Blocks: 12 × 7,087,872 = 85,054,464\n{what}: 12 × 3,072 = 36,864\n"
+        "Total: 38,597,376 + 786,432 + 85,054,464 + 1,536 + 36,864 = 124,476,672\n"
+    )
+    answer = tallystick.check(text, against="gpt2")
+    assert answer.total_claimed == 124_476_672
+    assert answer.convention == convention

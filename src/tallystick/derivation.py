@@ -18,6 +18,13 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 
+# How a column of addends looks above its sum.
+DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # as people draw it between addends and their sum
+SECTION = re.compile(r"\s*(?:#|```|~~~)")
+HUNDREDS = re.compile(r"\d{3}|\d\s?[KMB万亿억만億]")  # such a number is an addend
+TAKEN = re.compile(r"[:|=]\s*[-−–]\s?\d|\b(?:minus|less|saves?|saved|of which|davon|dont)\b", re.IGNORECASE)
+BRANCH = re.compile(r"[\s|]*[└├│╰]")
+
 
 class Side(NamedTuple):
     """One side of a chain "a = b ≈ c"."""

@@ -9,12 +9,12 @@ from math import inf, log2
 from typing import Any
 
 from tallystick.answers.claim import MOST
-from tallystick.answers.claims import Equation, as_number
+from tallystick.answers.claims import Equation, as_number, is_of_adapters
 from tallystick.answers.conventions import listed
 from tallystick.answers.coverage import Omission, omissions
 from tallystick.answers.equations import Judge
 from tallystick.answers.quantities import Quantities
-from tallystick.answers.reconcile import reconcile
+from tallystick.answers.reconcile import Step, reconcile
 from tallystick.answers.terms import Term
 from tallystick.answers.whole import whole
 from tallystick.budget import OverBudget
@@ -132,14 +132,25 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         rounding=as_number(rounding),
         unexplained=as_number(unexplained),
         unread=tuple(sorted(judge.unread)),
-        convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger),
+        convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger, judge),
         lines=judge.derivation.lines,
     )
 
 
-def _convention(total: Fraction, ledger: Ledger) -> str | None:
-    """Under which way of counting the model has this total: "with the tied head counted twice"."""
+def _convention(total: Fraction, ledger: Ledger, judge: Judge) -> str | None:
+    """Under which way of counting the model has this total: "with the tied head counted twice".
+
+    Adapters of some rank have nearly any number of parameters: they are meant where the text speaks of them.
+    """
     if total.denominator != 1 or total <= 0 or total == ledger.total or total > MOST:
         return None
     found = reconcile(ledger, int(total))
-    return listed([step.what for step in found.explanations[0].steps]) if found.explained else None
+    if not found.explained:
+        return None
+    adapted = any(map(is_of_adapters, judge.derivation.statements))
+    ways = (way.steps for way in found.explanations if adapted or not _has_adapters(way.steps))
+    return next((listed([step.what for step in steps]) for steps in ways), None)
+
+
+def _has_adapters(steps: Sequence[Step]) -> bool:
+    return any(step.convention.startswith("adapters") for step in steps)

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from fractions import Fraction
 from itertools import islice, pairwise, product
 
-from tallystick.answers.addends import Addends
+from tallystick.answers.addends import MOST_SUMMED, Addends
 from tallystick.answers.claims import Claim, Equation, as_number, is_total, is_whole, measures
-from tallystick.answers.labels import KINDS, tags_of
+from tallystick.answers.labels import KINDS, layers_of, tags_of
 from tallystick.answers.misfit import misfit
 from tallystick.answers.quantities import Quantities, Quantity
 from tallystick.answers.readings import LEAST_FAR, LEAST_REFERENCE, LITTLE, Readings, Sides, names_in
@@ -27,21 +27,20 @@ from tallystick.arithmetic import (
     evaluate,
     exactly,
 )
-from tallystick.derivation import Derivation, Side, Statement, Unread
+from tallystick.derivation import BRANCH, DRAWN, HUNDREDS, SECTION, TAKEN, Derivation, Side, Statement, Unread
 
 MOST_BEGUN = 12  # characters of a label that are looked for where a line begins
 MOST_COUNTED = 999  # of something that is its label
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
 MOST_BETWEEN = 2  # lines from one addend to the next: a rule, or a blank line, may stand between them
+NEAR_SUM = 10  # a column that misses its total by more than a tenth lacks an addend
+MOST_APART = 6  # lines from one addend to the next above a drawn line
+LEAST_ADDENDS = 3
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 
-# "× 12 layers", and "12 layers:" of what is one layer's
-_TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")
-_LAYERS_LABEL = re.compile(
-    r"\W*(\d{1,4})\s*(?:layers|blocks|schichten|couches|capas|слоёв|слоев|层|層|개 층)\W*", re.IGNORECASE
-)
+_TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
-_LARGE = re.compile(r"\d[\d.,_' ]{3,}\d")
+_LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
@@ -107,9 +106,10 @@ class Judge:
         for number, (left, right, agree) in enumerate(pairs):
             one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
             self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
-        times = _TIMES_LABEL.match(statement.plain) or _LAYERS_LABEL.fullmatch(statement.label)
+        written = _TIMES_LABEL.match(statement.plain)
+        times = int(written[1]) if written else layers_of(statement.label)
         if times and not pairs:
-            self._implied_product(int(times[1]), statement, claim)
+            self._implied_product(times, statement, claim)
         elif claim.expression is None and place:
             judged = not pairs and is_total(statement) and _begins_line(statement) and _is_only(statement)
             if judged or claim.stated >= LEAST_REFERENCE:
@@ -368,6 +368,9 @@ class Judge:
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
+        if judged and not (fits or wrong) and (column := self._column(statement)):
+            above, sums = column, self.so_far.sum(column)
+            fits, wrong = sums.meets(claim.written), self._is_off(sums, claim)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             return
         for earlier in above:
@@ -382,9 +385,41 @@ class Judge:
             claim.carried = sum((self.so_far.at(one).error for one in above), Fraction(0))
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
+    def _column(self, statement: Statement) -> list[int]:
+        """The addends above a line drawn for a sum, or the rows of its table; none where one of their numbers is not read."""
+        lines = self.derivation.lines
+        table = "|" in statement.plain
+        if not (table or DRAWN.fullmatch("".join(lines[statement.line - 2 : statement.line - 1]))):
+            return []
+        free = set(self.so_far.free())
+        found: list[int] = []
+        read: set[int] = set()
+        first = statement.line
+        for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_SUMMED), -1):
+            one = self.derivation.statements[place]
+            apart = first - one.last > MOST_APART or any(map(SECTION.match, lines[one.last : first - 1]))
+            if apart or (table and "|" not in one.plain):
+                break
+            first = one.line
+            read.update(range(first, one.last + 1))
+            if place in free and "one" not in tags_of(one.label) and not BRANCH.match(one.text):
+                found.append(place)
+        missed = any(
+            TAKEN.search(lines[number - 1]) or (number not in read and HUNDREDS.search(lines[number - 1]))
+            for number in range(first, statement.line)
+        )
+        computed = sum(self.so_far.at(place).expression is not None for place in found)
+        return found[::-1] if len(found) >= LEAST_ADDENDS and computed > 1 and not missed else []
+
+    def _is_off(self, sums: Value, claim: Claim) -> bool:
+        """Whether a total is near to a sum, and not as near as their digits say."""
+        return not sums.meets(claim.written) and abs(sums.exact - claim.stated) * NEAR_SUM <= claim.stated
+
     def _lists(self, places: Sequence[int]) -> bool:
         """Whether the statements from the first of some to the one at hand stand line by line, as in a list or a table."""
         lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
+        if any(TAKEN.search(line.plain) for line in lines):
+            return False  # something is taken away
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
 
     def _has_more(self, places: Sequence[int]) -> bool:

@@ -69,6 +69,10 @@ _ABROAD = tuple(
 _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
+_LAYERS = re.compile(
+    r"\W*(\d{1,4})\s?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|сло[её]в|层|層|층)\W*",
+    re.I,
+)
 # What says which of a component's tensors, in which layers, and not which component.
 KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
 
@@ -105,3 +109,9 @@ def tags_of(label: str) -> frozenset[str]:
     if found & {"position", "segment", "pooler"} and not _TOKENS.search(label):
         found.discard("token")
     return frozenset(found)
+
+
+def layers_of(label: str) -> int | None:
+    """How many layers a label names and nothing else: 12 of "12 layers"."""
+    match = _LAYERS.fullmatch(label)
+    return int(match[1]) if match else None

@@ -9,12 +9,11 @@ from math import log2
 
 from tallystick.answers.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
 from tallystick.answers.equations import Judge
-from tallystick.answers.labels import KINDS, tags_of
+from tallystick.answers.labels import KINDS, layers_of, tags_of
 from tallystick.answers.readings import names_in, symbolic
 from tallystick.arithmetic import Number, Operation, alone, evaluate
 from tallystick.derivation import TOTAL, Statement
 
-_LAYERS = re.compile(r"\d\s*(?:layers|blocks)|\d\s?[层層층]", re.IGNORECASE)
 LEAST_SHARE = 100  # a number of fewer digits says nothing: 7B
 FAR = 2  # a sum of no earlier lines that misses the model by more than a half of it is not meant as the whole
 
@@ -120,7 +119,7 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
         return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
     if "one" in about:
         return False
-    layers = _LAYERS.search(statement.label) is not None  # "6 layers: 18.9M", of a total of one
+    layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", of a total of one
     return (place in collected and (_adds(claim) or layers)) or (_adds(claim) and _near(judge, claim))
 
 

@@ -83,6 +83,8 @@ ABOUT = frozenset(  # as people read them
     ]
 )
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # such as a count has
+# "n_embd, n_layer = 768, 12" of code
+_SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _QUOTE = re.compile(r"[\"'`]")
 _STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
@@ -238,6 +240,8 @@ class _Reader:
             self.how = None
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._row(line)
+        elif several := _SEVERAL.match(line.plain):
+            self._several(line, several)
         elif _RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._chains(line, line.plain)
             self._totals(line)
@@ -339,6 +343,14 @@ class _Reader:
             self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
             begin = self._begin(line, text, segment[found[1] :], label)
         self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+
+    def _several(self, line: _Line, match: re.Match[str]) -> None:
+        """Each variable of "n_embd, n_layer = 768, 12"."""
+        names, values = ([one.strip() for one in part.split(",")] for part in match.groups())
+        for name, value in zip(names, values, strict=False) if len(names) == len(values) else ():
+            number = _alone(self._tokens(value))
+            if number is not None:
+                self._add(line, name, [Side(number)], name=name)
 
     def _is_name(self, token: Token) -> bool:
         """Whether a word is written as names in code are, and has no value so far."""
