@@ -23,6 +23,7 @@ DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # as people draw it between add
 SECTION = re.compile(r"\s*(?:#|```|~~~)")
 HUNDREDS = re.compile(r"\d{3}|\d\s?[KMB万亿억만億]")  # such a number is an addend
 TAKEN = re.compile(r"[:|=]\s*[-−–]\s?\d|\b(?:minus|less|saves?|saved|of which|davon|dont)\b", re.IGNORECASE)
+MARGIN = " \t#/;│"  # before an addend, the signs of a comment among it
 BRANCH = re.compile(r"[\s|]*[└├│╰]")
 
 

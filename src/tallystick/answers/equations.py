@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from itertools import islice, pairwise, product
+from itertools import accumulate, islice, pairwise, product
+from operator import add
 
 from tallystick.answers.addends import MOST_SUMMED, Addends
 from tallystick.answers.claims import Claim, Equation, as_number, is_total, is_whole, measures
@@ -27,13 +28,15 @@ from tallystick.arithmetic import (
     evaluate,
     exactly,
 )
-from tallystick.derivation import BRANCH, DRAWN, HUNDREDS, SECTION, TAKEN, Derivation, Side, Statement, Unread
+from tallystick.budget import current
+from tallystick.derivation import BRANCH, DRAWN, HUNDREDS, MARGIN, SECTION, TAKEN, Derivation, Side, Statement, Unread
 
 MOST_BEGUN = 12  # characters of a label that are looked for where a line begins
 MOST_COUNTED = 999  # of something that is its label
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
 MOST_BETWEEN = 2  # lines from one addend to the next: a rule, or a blank line, may stand between them
 NEAR_SUM = 10  # a column that misses its total by more than a tenth lacks an addend
+LONGEST_RUN = 12  # parts of one addend that may be listed below it
 MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
@@ -147,7 +150,14 @@ class Judge:
         """Why two sides that do not agree are not judged; "" where they are."""
         if isinstance(left.expression, Operation) and left.expression.symbols == ("/",) and measures(statement):
             return "it divides bytes or operations, whose units are not followed"
+        if "|" in statement.plain and self._is_several(left, right, asides):
+            return "its number is so many times its product, as of all layers"
         return self.readings.doubt(left, right, asides=asides)
+
+    def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
+        """Whether a row has the product of one layer, and the number of some."""
+        one, some = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        return one >= LEAST_REFERENCE and 1 < some / one <= MOST_COUNTED and (some / one).denominator == 1
 
     def refuse(self, place: int, why: str) -> None:
         """Leave out a statement that cannot be computed."""
@@ -365,12 +375,13 @@ class Judge:
             and self._lists(above)
             and not any(self.so_far.at(one).is_rounded for one in above)
             and not claim.is_rounded
+            and not self._leaves_out(above, claim)
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
         if judged and not (fits or wrong) and (column := self._column(statement)):
             above, sums = column, self.so_far.sum(column)
-            fits, wrong = sums.meets(claim.written), self._is_off(sums, claim)
+            fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             return
         for earlier in above:
@@ -389,7 +400,8 @@ class Judge:
         """The addends above a line drawn for a sum, or the rows of its table; none where one of their numbers is not read."""
         lines = self.derivation.lines
         table = "|" in statement.plain
-        if not (table or DRAWN.fullmatch("".join(lines[statement.line - 2 : statement.line - 1]))):
+        above = [line for line in lines[max(0, statement.line - MOST_APART) : statement.line - 1] if line.strip()]
+        if not (table or (len(above) > 1 and DRAWN.fullmatch(above[-1]) and re.search(r"\d", above[-2]))):
             return []
         free = set(self.so_far.free())
         found: list[int] = []
@@ -409,11 +421,31 @@ class Judge:
             for number in range(first, statement.line)
         )
         computed = sum(self.so_far.at(place).expression is not None for place in found)
-        return found[::-1] if len(found) >= LEAST_ADDENDS and computed > 1 and not missed else []
+        rows = {self.derivation.statements[place].line for place in found}
+        margins = {_margin(lines[row - 1]) for row in rows}
+        even = len(rows) == len(found) and (table or len(margins) == 1)  # no parts of an addend, no second column
+        return found[::-1] if even and len(found) >= LEAST_ADDENDS and computed > 1 and not missed else []
 
-    def _is_off(self, sums: Value, claim: Claim) -> bool:
-        """Whether a total is near to a sum, and not as near as their digits say."""
-        return not sums.meets(claim.written) and abs(sums.exact - claim.stated) * NEAR_SUM <= claim.stated
+    def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
+        """Whether a total is near to a sum, and not as near as their digits say: what is rounded up may be rounded twice."""
+        sums = self.so_far.sum(places)
+        spread = sums.high - sums.low + claim.written.high - claim.written.low
+        away = abs(sums.exact - claim.stated)
+        return spread < away <= claim.stated / NEAR_SUM and not self._leaves_out(places, claim)
+
+    def _leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
+        """Whether a total is the sum without some lines that follow each other: the tied head, the parts of a line."""
+        sizes = [Value(Fraction(0), Fraction(0), Fraction(0)), *(self.so_far.at(place).written for place in places)]
+        sums = list(accumulate(sizes, lambda one, other: Value(*map(add, one, other))))
+        current().step(10 * LONGEST_RUN * len(sums))
+        runs = (
+            (sums[start], after) for start in range(len(sums)) for after in sums[start + 1 : start + 1 + LONGEST_RUN]
+        )
+        return any(
+            abs(sums[-1].exact - (after.exact - before.exact) - claim.stated)
+            <= (sums[-1].high - sums[-1].low + claim.written.high - claim.written.low) / 2
+            for before, after in runs
+        )
 
     def _lists(self, places: Sequence[int]) -> bool:
         """Whether the statements from the first of some to the one at hand stand line by line, as in a list or a table."""
@@ -436,6 +468,9 @@ class Judge:
         if (place := next(fit, None)) is None:
             return
         one = self.so_far.at(place)
+        whole = is_total(self.derivation.statements[place]) or _TIMES_LABEL.match(statement.plain)
+        if one.stated * times != claim.stated and not (whole or claim.is_rounded):
+            return  # "12 layers" may have what the line above leaves out
         self.so_far.use(place)
         factor = Number(Fraction(times))
         product = Operation(("*",), (factor, one.side))
@@ -478,6 +513,11 @@ class Judge:
             return []
         lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
+
+
+def _margin(line: str) -> int:
+    """How far a line is indented, the signs of a comment apart."""
+    return len(line) - len(line.lstrip(MARGIN))
 
 
 def _is_only(statement: Statement) -> bool:

@@ -14,6 +14,9 @@ from tallystick.answers.readings import names_in, symbolic
 from tallystick.arithmetic import Number, Operation, alone, evaluate
 from tallystick.derivation import TOTAL, Statement
 
+_WITH = re.compile(
+    r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
+)  # "Total with embeddings" is no embedding
 LEAST_SHARE = 100  # a number of fewer digits says nothing: 7B
 FAR = 2  # a sum of no earlier lines that misses the model by more than a half of it is not meant as the whole
 
@@ -126,7 +129,8 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
 def _about(statement: Statement) -> frozenset[str]:
     """What a label is about: of "Total: embedding + 12 × block" the words before the colon."""
     before, *colon = re.split(r"[:\uff1a]", statement.label, maxsplit=1)
-    return tags_of(before if colon and TOTAL.search(before) else statement.label)
+    said = before if colon and TOTAL.search(before) else statement.label
+    return tags_of(_WITH.sub("", said) if TOTAL.search(said) else said)
 
 
 def _collected(judge: Judge) -> frozenset[int]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tallystick.arithmetic import Expression, Name, Number, Operation, alone, evaluate
 from tallystick.budget import OverBudget, current
-from tallystick.derivation import TOTAL, Derivation, Side, Statement, Unread, lines_of
+from tallystick.derivation import DRAWN, TOTAL, Derivation, Side, Statement, Unread, lines_of
 from tallystick.errors import BadInput
 from tallystick.files.local import open_regular
 from tallystick.sources.expression import (
@@ -49,6 +49,9 @@ _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 
 # "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm = 384"
 _OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
 _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
+_OWN_RESULT = re.compile(
+    r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[\d,._]{4,}\s*\w*\s*$"
+)  # "× 80 layers: 68,452,352,000"
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
 _RULE = re.compile(r"[\s|:+=_-]*")
@@ -201,14 +204,16 @@ def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
 
 def _belongs(held: _Line, line: _Line) -> bool:
     """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to this one."""
-    if not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED:
+    drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
+    apart = not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED
+    if drawn or apart:
         return False
     if re.search(r"\d", held.plain) and (_GOES_ON.search(held.plain) or held.plain.count("(") > held.plain.count(")")):
         return True
     if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
         return True
     held_relates = _RELATION.search(held.plain) is not None
-    if _OWN_LABEL.match(line.plain) if held_relates else _OWN_TIMES.match(line.plain):
+    if _OWN_RESULT.match(line.plain) or (_OWN_LABEL if held_relates else _OWN_TIMES).match(line.plain):
         return False
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
         return False
@@ -408,12 +413,12 @@ class _Reader:
         """Keep the large numbers of a line, in case none is called its total: "with the head that makes 163.0M"; GPT-2 124M is a name."""
         pieces = self._tokens(line.plain)
         for place, piece in enumerate(pieces):
-            before = next((one.text for one in reversed(pieces[:place]) if one.kind != "open"), "")
+            if piece.number is None or piece.number.value < LEAST_SAID or len(self.prose) == MOST_PROSE:
+                continue
+            before = next((one.text for one in reversed(pieces[max(0, place - 3) : place]) if one.kind != "open"), "")
             behind = next((one.text for one in pieces[place + 1 : place + 2]), "")
             operand = any(one.kind == "operator" for one in pieces[max(0, place - 1) : place + 2])
-            if piece.number is None or piece.number.value < LEAST_SAID or operand:
-                continue
-            if _MODEL.search(before) or _OF_MODEL.match(behind):
+            if operand or _MODEL.search(before) or _OF_MODEL.match(behind):
                 continue
             if unit_of(pieces[place : place + 3]) in ("", "parameters"):
                 side = Side(piece.number)

@@ -40,6 +40,7 @@ _TIMES = re.compile(r"[xX](?=\s*[\d(\[{]|\s+\w)")
 _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
+_MYRIADS = "万萬만亿億억兆조"  # the larger behind
 _OPERATORS = {"**": "^", "//": "/"}
 
 # More than one dot in a number is no decimal point: who writes 38.597.376 also writes 50.257.
@@ -126,7 +127,9 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
             position += 1
             continue
         if match := _NUMBER[dots].match(line, position):
-            found.append(_number(line, match, known, dots=dots))
+            number = _number(line, match, known, dots=dots)
+            joined = _compound(found[-1], number) if found else None
+            found[-1:] = [joined] if joined else [*found[-1:], number]
         elif found and found[-1].kind in ("number", "close", "word") and _TIMES.match(line, position):
             found.append(Token("operator", "*", position, position + 1))
         elif match := _WORD.match(line, position):
@@ -166,6 +169,15 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     elif (suffix := _SUFFIX.match(line, end)) and not _is_no_scale(suffix, number, known):
         number, end = _times(number, _scale_of(suffix)), suffix.end()
     return Token("number", line[match.start() : end], match.start(), end, number)
+
+
+def _compound(one: Token, other: Token) -> Token | None:
+    """1億2444万 as one number, 1억 2444만 too; None where the two are none."""
+    first, second = (_MYRIADS.find(token.text[-1]) for token in (one, other))
+    if one.number is None or other.number is None or not 0 <= second < first or other.start - one.end > 1:
+        return None
+    number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
+    return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
 
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
@@ -262,7 +274,8 @@ def is_variable(token: Token) -> bool:
 def is_unit(token: Token) -> bool:
     """Whether a word can stand after a number as its unit: parameters, layers."""
     word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
-    return token.kind == "word" and len(word) > 2 and word.isalpha() and word.lower() not in _JOINS
+    long = len(word) > 2 or word > "\u2fff"  # 個, 层
+    return token.kind == "word" and long and word.isalpha() and word.lower() not in _JOINS
 
 
 def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
@@ -405,7 +418,11 @@ class _Reader:
             return None
         if token.kind == "word":
             return "*"
-        return None if token.kind != "open" else "*" if token.start == self.pieces[self.position - 1].end else "("
+        if token.kind != "open":
+            return None
+        before = self.pieces[self.position - 1]
+        scaled = before.number is not None and before.number.rounded  # "38.6M(38,597,376)" says it twice
+        return "*" if token.start == before.end and not scaled else "("
 
     def _chain(self, symbol: Callable[[], str | None], part: Callable[[], Expression | None]) -> Expression | None:
         first = part()
