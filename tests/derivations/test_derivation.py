@@ -191,7 +191,6 @@ def test_arithmetic_outside_of_equations_is_named_as_not_judged():
         "x = 9**9**9", "2^10000000 = 5", "a: 10^600 × 10^600 = 5", "1e9999 = 1", "1.5 × 10^99999 = 3", "9" * 700 + " = 1",
         "(" * 10_000 + "1" + ")" * 10_000 + " = 1", "(" * 101 + "1" + ")" * 101 + " = 1", "1 = " + "-" * 150 + "1",
         "1 = " + "2^" * 150 + "2", "a = 10^500\n" + "a = a × a\n" * 3, "a = 2\n" + "a = a^9 + a × 1\n" * 30,
-        "1 + 1 = 2\n" * 3001,
     ],
 )  # fmt: skip
 def test_what_would_explode_is_refused_with_its_line(text):

@@ -26,7 +26,7 @@ SCALES = {
     "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
 }  # fmt: skip
 
-MOST_BITS = 2048  # of a numerator or denominator: 600 digits, where the largest models need 13
+MOST_BITS = 1000  # of a numerator or denominator: 300 digits, where the largest models need 13; a float holds 1,024
 
 Expression: TypeAlias = "Number | Name | Operation"
 
@@ -130,10 +130,10 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
     """The value of a number that is a side of its own: its last digit is rounded, its zeros too where `loose`."""
     if not isinstance(expression, Number):
         return None
-    if not loose or expression.unit != 1 or not expression.value:
+    if not loose or expression.unit < 1 or not expression.value:
         return _rounded(expression, expression.rounded or expression.unit < 1)
-    zeros = len(digits := str(expression.value)) - len(digits.rstrip("0"))
-    return _rounded(expression._replace(unit=Fraction(10**zeros)), True)
+    zeros = len(digits := str(expression.value / expression.unit)) - len(digits.rstrip("0"))
+    return _rounded(expression._replace(unit=expression.unit * 10**zeros), True)
 
 
 def scaled(expression: Expression, by: int) -> Expression:
@@ -216,4 +216,4 @@ def _bounded(number: Fraction) -> None:
 
 
 def _too_large() -> BadInput:
-    return BadInput("a number of more than 600 digits: no count of parameters", code="too-large")
+    return BadInput("a number of more than 300 digits: no count of parameters", code="too-large")

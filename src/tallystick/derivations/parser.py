@@ -15,7 +15,7 @@ from tallystick.derivations.arithmetic import SCALES, Expression, Name, Number, 
 from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # parentheses, signs and powers within one another
-MOST_DIGITS = 600
+MOST_DIGITS = 280  # a unit behind it makes it larger, and a float has 308
 MOST_WORDS = 5  # between a number and the next operator
 MOST_TOKENS = 2000  # of one side of an equation
 MOST_LOOKED_AT = 40  # tokens in parentheses that only comment
@@ -28,17 +28,19 @@ _COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hj]|bil[hl]|mio|mrd
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbTG]|mn|bn)(?!\w)|\s(?P<spaced>[KMBG])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?)"
+    r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBG])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?)"
     r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
     r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
-_WORD = re.compile(r"\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
+# 约等于110M: in writings without blanks a number begins where its digits do
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
 _HYPHENED = re.compile(r"(?:[-/][^\W_]\w*)+")
 _TIMES = re.compile(r"[xX](?=\s*[\d(\[{]|\s+\w)")
 _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
+_MYRIADS = "万萬만亿億억兆조"  # the larger behind
 _OPERATORS = {"**": "^", "//": "/"}
 
 # More than one dot in a number is no decimal point: who writes 38.597.376 also writes 50.257.
@@ -125,7 +127,9 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
             position += 1
             continue
         if match := _NUMBER[dots].match(line, position):
-            found.append(_number(line, match, known, dots=dots))
+            number = _number(line, match, known, dots=dots)
+            joined = _compound(found[-1], number) if found else None
+            found[-1:] = [joined] if joined else [*found[-1:], number]
         elif found and found[-1].kind in ("number", "close", "word") and _TIMES.match(line, position):
             found.append(Token("operator", "*", position, position + 1))
         elif match := _WORD.match(line, position):
@@ -165,6 +169,15 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     elif (suffix := _SUFFIX.match(line, end)) and not _is_no_scale(suffix, number, known):
         number, end = _times(number, _scale_of(suffix)), suffix.end()
     return Token("number", line[match.start() : end], match.start(), end, number)
+
+
+def _compound(one: Token, other: Token) -> Token | None:
+    """1億2444万 as one number, 1억 2444만 too; None where the two are none."""
+    first, second = (_MYRIADS.find(token.text[-1]) for token in (one, other))
+    if one.number is None or other.number is None or not 0 <= second < first or other.start - one.end > 1:
+        return None
+    number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
+    return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
 
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
@@ -261,7 +274,8 @@ def is_variable(token: Token) -> bool:
 def is_unit(token: Token) -> bool:
     """Whether a word can stand after a number as its unit: parameters, layers."""
     word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
-    return token.kind == "word" and len(word) > 2 and word.isalpha() and word.lower() not in _JOINS
+    long = len(word) > 2 or word > "\u2fff"  # 個, 层
+    return token.kind == "word" and long and word.isalpha() and word.lower() not in _JOINS
 
 
 def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
@@ -404,7 +418,11 @@ class _Reader:
             return None
         if token.kind == "word":
             return "*"
-        return None if token.kind != "open" else "*" if token.start == self.pieces[self.position - 1].end else "("
+        if token.kind != "open":
+            return None
+        before = self.pieces[self.position - 1]
+        scaled = before.number is not None and before.number.rounded  # "38.6M(38,597,376)" says it twice
+        return "*" if token.start == before.end and not scaled else "("
 
     def _chain(self, symbol: Callable[[], str | None], part: Callable[[], Expression | None]) -> Expression | None:
         first = part()

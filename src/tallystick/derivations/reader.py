@@ -26,17 +26,21 @@ from tallystick.derivations.parser import (
     unit_of,
     writes_dots,
 )
-from tallystick.derivations.statements import TOTAL, Derivation, Side, Statement, Unread, lines_of
+from tallystick.derivations.statements import DRAWN, TOTAL, Derivation, Side, Statement, Unread, lines_of
 from tallystick.errors import BadInput
 from tallystick.files.local import open_regular
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
+MANY = f"the first {MOST_STATEMENTS:,} equations are judged, and nothing from here on"
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer one is data, or a picture
 LONGEST_ROW = 1_000  # characters of a row whose columns are apart by blanks; a longer one is prose
 LEAST_SUM = 1000  # a smaller number on a line of its own is a page, or a list's
 LEAST_PROSE = 20  # words with numbers among them in which nothing is to be judged; a shorter text is a mistake
+NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
+LEAST_SAID = 1_000_000  # a smaller number in a sentence is no model's
+MOST_PROSE = 1_000  # numbers in sentences
 MOST_SHOWN = 300  # characters of a statement's text
 
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
@@ -45,6 +49,9 @@ _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 
 # "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm = 384"
 _OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
 _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
+_OWN_RESULT = re.compile(
+    r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[\d,._]{4,}\s*\w*\s*$"
+)  # "× 80 layers: 68,452,352,000"
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
 _RULE = re.compile(r"[\s|:+=_-]*")
@@ -79,6 +86,8 @@ ABOUT = frozenset(  # as people read them
     ]
 )
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # such as a count has
+# "n_embd, n_layer = 768, 12" of code
+_SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _QUOTE = re.compile(r"[\"'`]")
 _STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
@@ -88,6 +97,8 @@ _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")
 _CALLED = re.compile(r"[(（][^()（）]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
+_MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
+_OF_MODEL = re.compile(r"-|mod[eè]l|модел|模型|モデル|모델|版", re.IGNORECASE)  # "the 124M model"
 _LETTER = re.compile(r"[^\W\d]")
 _WORD = re.compile(r"[^\W\d_]{3}")
 
@@ -137,9 +148,12 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
         )
     reader = _Reader(set(known), dots=writes_dots(text))
     for line in _joined(_lines(text)):
+        if len(reader.statements) >= MOST_STATEMENTS:
+            reader.unread.append(Unread(line.first, line.text[:MOST_SHOWN], MANY))
+            break
         try:
             reader.read(line)
-        except (OverBudget, TooMany) as error:
+        except OverBudget as error:
             raise BadInput(f"{source}, line {line.first}: {error}", code=error.code) from None
         except BadInput as error:
             reader.refuse(line, str(error))
@@ -149,16 +163,10 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
         raise BadInput(
             f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376", code="no-answer"
         )
-    return Derivation(source, tuple(reader.statements), tuple(reader.unread))
+    return Derivation(source, tuple(reader.statements), tuple(reader.unread), prose=tuple(reader.prose))
 
 
 # -- lines ----------------------------------------------------------------------------------------
-
-
-class TooMany(BadInput):
-    """More equations than a derivation has."""
-
-    code = "too-large"
 
 
 class _Line(NamedTuple):
@@ -196,14 +204,16 @@ def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
 
 def _belongs(held: _Line, line: _Line) -> bool:
     """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to this one."""
-    if not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED:
+    drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
+    apart = not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED
+    if drawn or apart:
         return False
     if re.search(r"\d", held.plain) and (_GOES_ON.search(held.plain) or held.plain.count("(") > held.plain.count(")")):
         return True
     if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
         return True
     held_relates = _RELATION.search(held.plain) is not None
-    if _OWN_LABEL.match(line.plain) if held_relates else _OWN_TIMES.match(line.plain):
+    if _OWN_RESULT.match(line.plain) or (_OWN_LABEL if held_relates else _OWN_TIMES).match(line.plain):
         return False
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
         return False
@@ -223,6 +233,7 @@ class _Reader:
         self.how: int | None = None  # the column of the table at hand that holds the products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
+        self.prose: list[Statement] = []
         self.refused: list[tuple[int, str]] = []
         self.budget = current()
 
@@ -234,6 +245,8 @@ class _Reader:
             self.how = None
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._row(line)
+        elif several := _SEVERAL.match(line.plain):
+            self._several(line, several)
         elif _RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._chains(line, line.plain)
             self._totals(line)
@@ -241,8 +254,6 @@ class _Reader:
             self._value(line, line.plain)
             if len(self.statements) == before:
                 self._totals(line)
-        if len(self.statements) > MOST_STATEMENTS:
-            raise TooMany(f"more than {MOST_STATEMENTS:,} equations: too many for a derivation")
         if len(self.statements) == before:
             heading = _HEADING.match(line.text) is not None
             if heading or line.plain.rstrip().endswith((":", "\uff1a")):
@@ -250,6 +261,9 @@ class _Reader:
                 self.section = self.heading if heading else self.section
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
+
+        if _NUMBERS.search(line.plain) and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
+            self._sentences(line)
 
     def refuse(self, line: _Line, why: str) -> None:
         """Leave out a line that cannot be followed."""
@@ -298,8 +312,9 @@ class _Reader:
             return
         begin, end = self._begin(line, text, pieces[: cuts[0]], label), 0
         for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
-            loose = pieces[cut].text in ("≈", "~", "~=")
-            segment = pieces[cut + 1 : following]
+            about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
+            loose = about or pieces[cut].text in ("≈", "~", "~=")
+            segment = pieces[cut + 1 + about : following]
             found = prefix(segment, self.known)
             if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
                 found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
@@ -317,7 +332,8 @@ class _Reader:
                 if begin.sides and _is_share(read, begin.sides[-1]):
                     pass  # "= 512 parameters = 12.5% of W"
                 elif begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
-                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                    clause = text[begin.start : pieces[cut].start]
+                    self._add(line, begin.label, begin.sides, name=begin.name, clause=clause)
                     begin = _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
                 else:
                     begin.sides.append(side)
@@ -332,6 +348,14 @@ class _Reader:
             self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
             begin = self._begin(line, text, segment[found[1] :], label)
         self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+
+    def _several(self, line: _Line, match: re.Match[str]) -> None:
+        """Each variable of "n_embd, n_layer = 768, 12"."""
+        names, values = ([one.strip() for one in part.split(",")] for part in match.groups())
+        for name, value in zip(names, values, strict=False) if len(names) == len(values) else ():
+            number = _alone(self._tokens(value))
+            if number is not None:
+                self._add(line, name, [Side(number)], name=name)
 
     def _is_name(self, token: Token) -> bool:
         """Whether a word is written as names in code are, and has no value so far."""
@@ -381,9 +405,25 @@ class _Reader:
                 if word is None or _RELATION.search(clause):
                     continue
                 pieces = self._tokens(clause[word.end() :])
-                numbers = [piece.number for piece in pieces if piece.number is not None]
+                numbers = _said(pieces) or _said(self._tokens(clause[: word.start()])[-1:])  # "54,525,952 total"
                 if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
                     self._add(line, f"{before} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
+
+    def _sentences(self, line: _Line) -> None:
+        """Keep the large numbers of a line, in case none is called its total: "with the head that makes 163.0M"; GPT-2 124M is a name."""
+        pieces = self._tokens(line.plain)
+        for place, piece in enumerate(pieces):
+            if piece.number is None or piece.number.value < LEAST_SAID or len(self.prose) == MOST_PROSE:
+                continue
+            before = next((one.text for one in reversed(pieces[max(0, place - 3) : place]) if one.kind != "open"), "")
+            behind = next((one.text for one in pieces[place + 1 : place + 2]), "")
+            operand = any(one.kind == "operator" for one in pieces[max(0, place - 1) : place + 2])
+            if operand or _MODEL.search(before) or _OF_MODEL.match(behind):
+                continue
+            if unit_of(pieces[place : place + 3]) in ("", "parameters"):
+                side = Side(piece.number)
+                text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
+                self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
         """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
@@ -411,7 +451,7 @@ class _Reader:
         elif number is not None and not words:
             self._add(line, "", [Side(number)])
         elif TOTAL.search(text):
-            numbers = [piece.number for piece in pieces if piece.number is not None]
+            numbers = _said(pieces)
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
                 self._add(line, f"{label} {text}", [Side(numbers[0])])
 
@@ -481,6 +521,16 @@ class _Reader:
             return pieces[0].number  # "126,700,032 (~126.70M)"
         found = prefix(pieces, self.known)
         return found[0] if found and found[1] == len(pieces) else None
+
+
+def _said(pieces: Sequence[Token]) -> list[Number]:
+    """The numbers among some tokens, but for what only rounds the one before: "108,854,784, about 110M"."""
+    found: list[Number] = []
+    for number in (piece.number for piece in pieces if piece.number is not None):
+        near = found and number.rounded and abs(found[-1].value - number.value) * NEAR_ROUNDED <= found[-1].value
+        if not near:
+            found.append(number)
+    return found
 
 
 def _numbers_end(pieces: Sequence[Token]) -> int:

@@ -12,10 +12,19 @@ TOTAL = re.compile(
     r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total)\b"
     r"|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"
     r"|^\W*(?:#\s*)?(?:model )?param(?:eter)?s?(?: count)?\W*$|总的参数"
+    r"|^\W*(?:参数量|参数总?数|参数个数|參數量|パラメータ数?|파라미터 ?수|параметр(?:ов|ы)|число параметров|parameteranzahl|anzahl (?:der )?parameter|nombre de paramètres|número de par[âá]metros)\W*$"
     r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和|総パラメータ"
-    r"|총합|총계|합계|전체|총\s",
+    r"|총합|총계|합계|전체|총\s|加起来|加在一起|全部相加|足し合わせ|합하면|더하면",
     re.IGNORECASE,
 )
+
+# How a column of addends looks above its sum.
+DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # as people draw it between addends and their sum
+SECTION = re.compile(r"\s*(?:#|```|~~~)")
+HUNDREDS = re.compile(r"\d{3}|\d\s?[KMB万亿억만億]")  # such a number is an addend
+TAKEN = re.compile(r"[:|=]\s*[-−–]\s?\d|\b(?:minus|less|saves?|saved|of which|davon|dont)\b", re.IGNORECASE)
+MARGIN = " \t#/;│"  # before an addend, the signs of a comment among it
+BRANCH = re.compile(r"[\s|]*[└├│╰]")
 
 
 class Side(NamedTuple):
@@ -65,6 +74,7 @@ class Derivation(NamedTuple):
     statements: tuple[Statement, ...]
     unread: tuple[Unread, ...]
     lines: tuple[str, ...] = ()  # all of the text, as written
+    prose: tuple[Statement, ...] = ()  # large numbers, each with its line alone
 
 
 def lines_of(text: str) -> tuple[str, ...]:

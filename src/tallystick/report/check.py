@@ -106,12 +106,13 @@ def _verdict(equation: Equation) -> str:
 
 def _sum(answer: Check) -> Table:
     """Return the sum from the text's total to the model's."""
-    wrong = ", ".join(dict.fromkeys(str(equation.line) for equation in answer.equations if not equation.correct))
+    wrong = list(dict.fromkeys(str(equation.line) for equation in answer.equations if not equation.correct))
+    lines = f"line{'s' if len(wrong) > 1 else ''} {', '.join(wrong)}"
     rows = [["the text's total", f"{answer.total_claimed:,}", _line(answer.total_line)]]
     rows += [
         [what, f"{number:+,}", where]
         for what, number, where in (
-            ("errors of arithmetic", answer.arithmetic, f"line {wrong}"),
+            ("errors of arithmetic", answer.arithmetic, lines),
             ("rounded as written", answer.rounding, ""),
             *(
                 (omission.what, omission.parameters, f"{omission.cause}{_at(omission.line)}")

@@ -83,3 +83,162 @@ def test_one_expert_has_its_name():
 def test_a_label_that_names_another_size_says_so():
     (equation,) = tallystick.check("Positions: 50257 × 768 = 38,597,376\n", against="gpt2").equations
     assert equation.label_names == "position embedding has 786,432"
+
+
+COLUMN = """\
+Token embedding: 50257 × 768 = 38,597,376
+Position embedding: 1024 × 768 = 786,432
+12 blocks: 12 × {block} = {blocks}
+Final norm: 2 × 768 = 1,536
+{more}--------------------------------
+Total: {total}
+"""
+EXACT = {"block": "7,087,872", "blocks": "85,054,464", "more": "", "total": "124,439,808"}
+
+
+@pytest.mark.parametrize(
+    ("change", "should_be"),
+    [
+        ({"block": "7,084,800", "blocks": "85,017,600"}, 124_402_944),  # and not what is listed, though the model's
+        ({"total": "124.0M"}, 124_439_808),
+        ({"total": "124.4M"}, None),
+        ({}, None),
+        ({"block": "7,084,800", "blocks": "85,017,600", "more": "Biases of the attention, 36,864\n"}, None),
+        ({"total": "124,402,944", "more": "less the biases: 36,864\n"}, None),
+        ({"total": "124,402,944", "more": "Biases: -36,864\n"}, None),
+        ({"total": "354,823,168"}, None),  # far from it: another model's
+        ({"total": "125M"}, None),  # about
+        (
+            {"total": "123,653,376", "more": "Tied to it, and not counted, 50257 × 0 = 0\n"},
+            None,
+        ),  # without the positions
+        ({"more": "  of them the norms: 2 × 12 × 1,536 = 36,864\n"}, None),
+        ({"block": "7,084,800", "blocks": "85,017,600", "more": "\nSummary\n"}, None),  # underlined
+    ],
+)
+def test_a_total_below_a_drawn_line_is_the_sum_of_the_column(change, should_be):
+    answer = tallystick.check(COLUMN.format(**EXACT | change), against="gpt2")
+    assert [e.should_be for e in answer.equations if not e.correct] == ([] if should_be is None else [should_be])
+
+
+@pytest.mark.parametrize(
+    ("total", "should_be"), [("~6.7B", 6_573_500_000), ("~6.6B", None), ("~12.9B", None), ("6.57B", None)]
+)
+def test_a_total_of_a_table_is_the_sum_of_its_rows(total, should_be):
+    text = (
+        "| Part | Count |\n|---|---|\n| Embedding | 32000 × 4096 = 131M |\n| Attention (32 layers) | 32 × 67M = 2147M |\n"
+        "| MLP (32 layers) | 32 × 134.2M = 4295M |\n| Norms | 0.5M |\n| Head | shared |\n"
+        + f"| **Total** | {total} |\n"
+    )
+    answer = tallystick.check(text, against="llama-2-7b")
+    assert [e.should_be for e in answer.equations if not e.correct] == ([] if should_be is None else [should_be])
+
+
+def test_a_table_of_sizes_has_no_sum():
+    text = (
+        "| | Large | Small |\n|---|---|---|\n| width | 1536 | 1024 |\n| layers | 28 | 20 |\n| inner | 3072 | 1536 |\n"
+        "| Parameters in total | ~5,000 | ~2,700 |\n"
+    )
+    assert all(e.correct for e in tallystick.check(text).equations)
+
+
+def test_variables_that_get_their_values_together():
+    code = "d, n_head, size = 768, 12, 64\na, b = 3, f(4)\n\nattention = 4 * d * n_head * size  # 2,359,297\n"
+    answer = tallystick.check(code)
+    assert [(e.line, e.should_be) for e in answer.equations] == [(4, 2_359_296)]
+
+
+@pytest.mark.parametrize(
+    ("above", "layers", "should_be"),
+    [
+        ("Attention and MLP: 2,362,368 + 4,722,432 = 7,084,800", "12 layers: 85,054,464", None),  # and their norms
+        ("Attention and MLP: 2,362,368 + 4,722,432 = 7,084,800", "12 layers: 85,017,600", None),
+        ("Total of a layer: 2,362,368 + 4,722,432 = 7,084,800", "12 layers: 85,017,610", 85_017_600),
+        ("Attention and MLP: 2,362,368 + 4,722,432 = 7,084,800", "× 12 layers: 85,017,610", 85_017_600),
+        ("Total of a layer: ~7.1M", "12 layers: ~85M", None),
+    ],
+)
+def test_layers_are_so_many_times_the_total_of_one(above, layers, should_be):
+    answer = tallystick.check(f"{above}\n{layers}\n", against="gpt2")
+    assert [e.should_be for e in answer.equations if not e.correct] == ([] if should_be is None else [should_be])
+
+
+@pytest.mark.parametrize("model", ["gpt2-xl", None])
+@pytest.mark.parametrize("drawn", ["------------------\n", ""])
+def test_a_tied_head_that_is_listed_is_not_added(drawn, model):
+    text = (
+        "Token embedding: 50257 × 1600 = 80,411,200\nPositions: 1024 × 1600 = 1,638,400\n"
+        "48 blocks: 48 × 30,740,800 = 1,475,558,400\nFinal norm: 2 × 1600 = 3,200\n"
+        f"Head (tied): 50257 × 1600 = 80,411,200\n{drawn}Total: 1,557,611,200\n"
+    )
+    answer = tallystick.check(text, against=model)
+    assert all(equation.correct for equation in answer.equations)
+    assert answer.total_claimed == 1_557_611_200
+
+
+# Right as they stand, each with its total; what is in them tempts one to add up wrongly.
+RIGHT_COLUMNS = {
+    "a line of equals signs": (
+        "Token-Embedding: 50.257 × 768 = 38.597.376\nPositionen: 1.024 × 768 = 786.432\n"
+        "12 Schichten: 12 × 7.087.872 = 85.054.464\nLetzte Normierung: 2 × 768 = 1.536\n==========\nInsgesamt: 124.439.808\n",
+        "gpt2", 6, 124_439_808,
+    ),
+    "parts below their sum": (
+        "Embeddings: 82,049,600\n  token: 50257 × 1600 = 80,411,200\n  position: 1024 × 1600 = 1,638,400\n"
+        "Blocks: 48 × 30,740,800 = 1,475,558,400\nFinal norm: 2 × 1600 = 3,200\n-----\nTotal: 1,557,611,200\n",
+        "gpt2-xl", 7, 1_557_611_200,
+    ),
+    "two columns of numbers": (
+        "| part | how | gpt2 | gpt2-xl |\n|---|---|---|---|\n| wte | 50257 × d | 38,597,376 | 80,411,200 |\n"
+        "| wpe | 1024 × 768 | 786,432 | 1,638,400 |\n| blocks | 12 × 7,087,872 | 85,054,464 | 1,475,558,400 |\n"
+        "| final | 2 × 768 | 1,536 | 3,200 |\n| Total | | 124,439,808 | 1,557,611,200 |\n",
+        "gpt2-xl", 7, 1_557_611_200,
+    ),
+    "the product of one layer and the number of all": (
+        "| part | one layer | all |\n|---|---|---|\n| attention | 4 × 4096² | 2,147,483,648 |\n"
+        "| mlp | 3 × 4096 × 11008 | 4,328,521,728 |\n| embeddings | 2 × 32000 × 4096 | 262,144,000 |\n| Total | | 6,738,149,376 |\n",
+        None, 6, 6_738_149_376,
+    ),
+    "a line below which nothing is added": (
+        "wte: 50257 × 768 = 38,597,376\nwpe: 1024 × 768 = 786,432\nblocks: 12 × 7,087,872 = 85,054,464\n\n"
+        "Summary\n-------\nTotal: 124,439,808\n",
+        "gpt2", 7, 124_439_808,
+    ),
+    "what is taken away": (
+        "wte 50257 × 1600 = 80,411,200\nwpe 1024 × 1600 = 1,638,400\nblocks 48 × 30,740,800 = 1,475,558,400\nfinal 3,200\n"
+        "lm_head 50257 × 1600 = 80,411,200\ntied  −80,411,200\n──────\nTotal 1,557,611,200\n",
+        "gpt2-xl", 8, 1_557_611_200,
+    ),
+    "numbers of two units": (
+        "| 部分 | 計算 | 数 |\n|---|---|---|\n| 埋め込み | 50257 × 768 | 3860万 |\n| 位置 | 1024 × 768 | 79万 |\n"
+        "| ブロック | 12 × 708.8万 | 8505万 |\n| 合計 | | 1億2444万 |\n",
+        "gpt2", 6, 124_440_000,
+    ),
+    "a number that is said twice": (
+        "合計：  124,412,160個\n        ≈ 124.4M（1億2400万）\n", None, 1, 124_412_160,
+    ),
+    "a total with its embeddings": (
+        "Por capa: 4 × 768² + 8 × 768² = 7.077.888\n12 capas: 85 millones\nTotal con embeddings: 124 millones\n",
+        "gpt2", 3, 124_000_000,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT_COLUMNS)
+def test_a_right_column_is_not_called_wrong(name):
+    text, model, line, total = RIGHT_COLUMNS[name]
+    answer = tallystick.check(text, against=model)
+    assert [equation for equation in answer.equations if not equation.correct] == []
+    assert (answer.total_line, answer.total_claimed) == (line, total)
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("ln1b: 12 × 768 = 9,216", "norm ln_1 shifts of 12 layers"),
+        ("LayerNorm cuối cùng: 2 × 768 = 1.536", "final norm"),
+    ],
+)
+def test_a_norm_is_named_by_its_words(line, what):
+    (equation,) = tallystick.check(line, against="gpt2").equations
+    assert equation.matches == what

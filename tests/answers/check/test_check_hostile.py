@@ -100,7 +100,6 @@ def test_a_hostile_line_does_not_keep_the_others_from_being_judged(line, tmp_pat
     ("text", "words"),
     [
         (RIGHT + "\0", "is binary"),
-        (RIGHT * 3_001, "line 3001: more than 3,000 equations"),
         (RIGHT + "a" * 1_000_000, "is larger than 1,000,000 bytes"),
     ],
 )
@@ -118,3 +117,35 @@ def test_a_long_text_with_one_equation_is_judged():
     prose = "A chapter on attention, without any sums in it.\n" * 8_000
     (equation,) = tallystick.check(prose + RIGHT, against="gpt2").equations
     assert (equation.line, equation.correct) == (8_001, True)
+
+
+def test_of_many_equations_the_first_are_judged_and_the_rest_is_not():
+    answer = tallystick.check(RIGHT * 3_002, against="gpt2")
+    assert len(answer.equations) == 3_000
+    (rest,) = answer.unread
+    assert (rest.line, rest.why) == (3_001, "the first 3,000 equations are judged, and nothing from here on")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = 3 × 0 = 5\nb = 10 / a = 2\n",  # 10 / 0, once the first line is right
+        "d = 4 / 0 = 2 × 3 = 6, Total: 6,000 + 1 = 6,001\n",
+        "x: 10^250 × 10^90 = 5\nTotal: 5 + 1000 = 1005\n",
+        "1e270 / 3 × 1e20 / 7 = 5\nTotal: 1e270 million + 10 = 5\n",
+        "MLP: 1000 × 4 / 0\n| a | 12 / 0 | 1,000 | 12,000 |\n",
+    ],
+)
+@pytest.mark.parametrize("model", ["gpt2", None])
+def test_what_has_no_value_ends_in_no_error_of_python(text, model):
+    try:
+        answer = tallystick.check(text, against=model)
+    except tallystick.BadInput:
+        return
+    assert answer.to_dict()
+
+
+def test_a_sum_goes_on_from_the_last_small_results_without_a_search():
+    text = "".join(f"{number} + {number + 1} = {2 * number + 1}\n" for number in range(400))
+    time, _ = calls_of(lambda: tallystick.check(text))
+    assert time < 1_500 * 400

@@ -215,3 +215,79 @@ def test_an_equation_is_shown_without_its_markup():
         r"$$3 \times (\text{emb\_dim} \times 768) = 1{,}769{,}472$$" + "\nemb_dim = 768", against="gpt2"
     )
     assert answer.equations[0].plain == "3 × (emb_dim × 768) = 1,769,472"
+
+
+# What a text calls its total, or leaves to be found; each with the line and the number, or None.
+TOTALS = {
+    "a number, and not the formula below it": (
+        "vocab = 50257\nd = 768\nn = 12\nBlocks: 12 × 7.1M ≈ 85M\nTotal: 85M + 38.6M ≈ 124M\n\n"
+        "In general:\ntotal = 12 × d^2 × n + vocab × d\n",
+        "gpt2", 5, 124_000_000,
+    ),
+    "a result in a comment, and not the formula above it": (
+        "d = 768\nblock = 12 * d * d  # 7,077,888\ntotal = 12 * block + 50257 * d\nprint(total)  # 123,532,032\n",
+        "gpt2", 4, 123_532_032,
+    ),
+    "formulas alone": ("d = 768\nblock = 12 * d * d\ntotal = 12 * block + 50257 * d\n", None, None, None),
+    "a total that a later line goes on from": (
+        "The file says:\n\nTotal parameters: 99,000,000\n\nI count:\n\nTotal parameters: 124,439,808\n\n"
+        "With a longer vocabulary: 124,439,808 + 1,000 × 768 = 125,207,808\n",
+        "gpt2", 7, 124_439_808,
+    ),
+    "parameters, and their bytes behind them": (
+        "wte: 50257 × 768 = 38,597,376 floats\nTotal: 124,439,808 floats = ~498 MB\n", "gpt2", 2, 124_439_808,
+    ),
+    "so many layers of a total": (
+        "Per layer:\n- Attention: 4 × 256 × 256 = 262,144\n- MLP: 2 × 256 × 1024 = 524,288\n"
+        "Total per layer: 786,432\n\n8 layers: ~6.3M parameters\n",
+        None, 6, 6_300_000,
+    ),
+    "adapters of one matrix, times matrices, times layers": (
+        "LoRA of rank 4 on queries and values:\n\n  per matrix   : 4 x (512 + 512) = 4,096\n"
+        "  x 2 targets  :                 = 8,192\n  x 24 layers  :                 = 196,608 trainable\n\n"
+        "  base model   :                   900,000,000\n",
+        None, 5, 196_608,
+    ),
+    "adapters of one matrix": (
+        "Full: 512 × 512 = 262,144 parameters\nLoRA: 512 × 4 + 4 × 512 = 4,096 parameters\n", None, None, None,
+    ),
+    "full-width parentheses": (
+        "总参数量 = 38,597,376（词嵌入） + 786,432（位置嵌入） = 39,383,808\n", None, 1, 39_383_808,
+    ),
+    "a Japanese label": ("パラメータ数: 512 × 4 + 4 × 2048 ≈ 約1万\n", None, 1, 10_000),
+    "a number right behind its word, and its rounding": (
+        "这些部分加起来就是39383808,约等于39M。\n", None, 1, 39_383_808,
+    ),
+    "a number in a sentence": (
+        "Embedding: 50257 × 768 ≈ 38.6M\n\nWith the blocks and all else GPT-2 comes to 124.4M.\n", "gpt2", 3, 124_400_000,
+    ),
+    "a number that is the name of a model": (
+        "Embedding: 50257 × 768 ≈ 38.6M\n\nThis holds for GPT-2 124M and any other 124M model.\n", "gpt2", None, None,
+    ),
+    "an operand": ("Share: 38,597,376 / 124,439,808 = 31.0%\n", "gpt2", None, None),
+    "several numbers, each with its word behind it": (
+        "Embedding: 512 × 64 = 32,768\nMLP: 2 × 64 × 256 = 32,768\n"
+        "Total: 32,768 embedding, 32,768 other, 65,536 total\n",
+        None, 3, 65_536,
+    ),
+    "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOTALS)
+def test_the_total_is_what_a_reader_would_take_for_it(name):
+    text, model, line, total = TOTALS[name]
+    answer = tallystick.check(text, against=model)
+    assert (answer.total_line, answer.total_claimed) == (line, total)
+    assert all(equation.correct for equation in answer.equations)
+
+
+@pytest.mark.parametrize(("what", "convention"), [("Rest", None), ("LoRA", "with adapters of rank 1 on c_attn")])
+def test_adapters_are_a_convention_of_a_text_that_speaks_of_them(what, convention):
+    text = (
+        f"Blocks: 12 × 7,087,872 = 85,054,464\n{what}: 12 × 3,072 = 36,864\n"
+        "Total: 38,597,376 + 786,432 + 85,054,464 + 1,536 + 36,864 = 124,476,672\n"
+    )
+    answer = tallystick.check(text, against="gpt2")
+    assert answer.total_claimed == 124_476_672
+    assert answer.convention == convention

@@ -29,7 +29,8 @@ class Addends:
     def use(self, *places: int) -> None:
         """The statement at hand goes on from earlier ones."""
         for place in places:
-            self.at(place).users.append(self.place)
+            if (claim := self.claims[place]) is not None:
+                claim.users.append(self.place)
 
     def free(self) -> Iterator[int]:
         """The statements above that nothing goes on from, the last first."""

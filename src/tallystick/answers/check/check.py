@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import inf, log2
 from typing import Any
 
-from tallystick.answers.check.claims import Equation, as_number
+from tallystick.answers.check.claims import Equation, as_number, is_of_adapters
 from tallystick.answers.check.coverage import Omission, omissions
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.quantities import Quantities
@@ -16,7 +16,7 @@ from tallystick.answers.check.terms import Term
 from tallystick.answers.check.total import whole
 from tallystick.answers.reconcile.claimed_count import MOST
 from tallystick.answers.reconcile.conventions import listed
-from tallystick.answers.reconcile.reconcile import reconcile
+from tallystick.answers.reconcile.reconcile import Step, reconcile
 from tallystick.core.budget import OverBudget
 from tallystick.core.ledger import Ledger
 from tallystick.derivations.statements import Derivation, Unread
@@ -104,8 +104,8 @@ def nearest(answers: Sequence[Check]) -> Check:
 
 def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     """What the equations come to as a whole."""
-    statements = judge.derivation.statements
     place = whole(judge)
+    statements = judge.derivation.statements
     claim = None if place is None else judge.claims[place]
     missing: tuple[Omission, ...] = ()
     arithmetic = rounding = unexplained = Fraction(0)
@@ -132,14 +132,25 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         rounding=as_number(rounding),
         unexplained=as_number(unexplained),
         unread=tuple(sorted(judge.unread)),
-        convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger),
+        convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger, judge),
         lines=judge.derivation.lines,
     )
 
 
-def _convention(total: Fraction, ledger: Ledger) -> str | None:
-    """Under which way of counting the model has this total: "with the tied head counted twice"."""
+def _convention(total: Fraction, ledger: Ledger, judge: Judge) -> str | None:
+    """Under which way of counting the model has this total: "with the tied head counted twice".
+
+    Adapters of some rank have nearly any number of parameters: they are meant where the text speaks of them.
+    """
     if total.denominator != 1 or total <= 0 or total == ledger.total or total > MOST:
         return None
     found = reconcile(ledger, int(total))
-    return listed([step.what for step in found.explanations[0].steps]) if found.explained else None
+    if not found.explained:
+        return None
+    adapted = any(map(is_of_adapters, judge.derivation.statements))
+    ways = (way.steps for way in found.explanations if adapted or not _has_adapters(way.steps))
+    return next((listed([step.what for step in steps]) for steps in ways), None)
+
+
+def _has_adapters(steps: Sequence[Step]) -> bool:
+    return any(step.convention.startswith("adapters") for step in steps)

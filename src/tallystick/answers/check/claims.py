@@ -89,8 +89,17 @@ def is_total(statement: Statement) -> bool:
 
 def measures(statement: Statement) -> bool:
     """Whether a statement is about bytes, operations or adapters, not parameters of the model."""
-    words = f"{statement.label} {statement.clause}"
-    return bool(_MEASURES.search(words) or _ADAPTERS.search(f"{words} {statement.heading}"))
+    return is_in_bytes(statement) or is_of_adapters(statement)
+
+
+def is_in_bytes(statement: Statement) -> bool:
+    """Whether it is about bytes or operations."""
+    return _MEASURES.search(f"{statement.label} {statement.clause}") is not None
+
+
+def is_of_adapters(statement: Statement) -> bool:
+    """Whether its words, or those of its heading, speak of adapters."""
+    return _ADAPTERS.search(f"{statement.label} {statement.clause} {statement.heading}") is not None
 
 
 def is_whole(expression: Expression) -> bool:

@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from itertools import islice, pairwise, product
+from itertools import accumulate, islice, pairwise, product
+from operator import add
 
-from tallystick.answers.check.addends import Addends
+from tallystick.answers.check.addends import MOST_SUMMED, Addends
 from tallystick.answers.check.claims import Claim, Equation, as_number, is_total, is_whole, measures
-from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.answers.check.misfit import misfit
 from tallystick.answers.check.quantities import Quantities, Quantity
 from tallystick.answers.check.readings import LEAST_FAR, LEAST_REFERENCE, LITTLE, Readings, Sides, names_in
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
+from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import (
     Expression,
     Name,
@@ -27,17 +29,32 @@ from tallystick.derivations.arithmetic import (
     evaluate,
     exactly,
 )
-from tallystick.derivations.statements import Derivation, Side, Statement, Unread
+from tallystick.derivations.statements import (
+    BRANCH,
+    DRAWN,
+    HUNDREDS,
+    MARGIN,
+    SECTION,
+    TAKEN,
+    Derivation,
+    Side,
+    Statement,
+    Unread,
+)
 
 MOST_BEGUN = 12  # characters of a label that are looked for where a line begins
 MOST_COUNTED = 999  # of something that is its label
 MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
 MOST_BETWEEN = 2  # lines from one addend to the next: a rule, or a blank line, may stand between them
+NEAR_SUM = 10  # a column that misses its total by more than a tenth lacks an addend
+LONGEST_RUN = 12  # parts of one addend that may be listed below it
+MOST_APART = 6  # lines from one addend to the next above a drawn line
+LEAST_ADDENDS = 3
 NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
 
-_TIMES_LABEL = re.compile(r"\s*[*×]\s*(\d{1,4})(?!\d)")  # "× 12 layers"
+_TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
-_LARGE = re.compile(r"\d[\d.,_' ]{5,}\d")
+_LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
@@ -57,6 +74,7 @@ class Judge:
         self.so_far = Addends()
         self.claims = self.so_far.claims
         self.by_value: dict[Fraction, list[int]] = {}
+        self.small: dict[Fraction, list[int]] = {}  # the same of addends below LEAST_REFERENCE
         self.mended: dict[Fraction, set[Fraction]] = {}  # what should stand where a number does
         self.said: dict[tuple[Fraction, object], int] = {}
         self.equations: list[Equation] = []
@@ -76,8 +94,12 @@ class Judge:
         if not sides:
             self.claims.append(None)
             return
-        with self._scope(sides):
-            self._judge(place, statement, sides)
+        try:
+            with self._scope(sides):
+                self._judge(place, statement, sides)
+        except Undefined:  # 5 / x, where x is 0 once an earlier line is right
+            self.claims[place:] = [None]
+            self.unread.append(Unread(statement.line, statement.text))
 
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         asides = self.readings.asides(sides)
@@ -98,8 +120,10 @@ class Judge:
         for number, (left, right, agree) in enumerate(pairs):
             one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
             self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
-        if (times := _TIMES_LABEL.match(statement.plain)) and not pairs:
-            self._implied_product(int(times[1]), statement, claim)
+        written = _TIMES_LABEL.match(statement.plain)
+        times = int(written[1]) if written else layers_of(statement.label)
+        if times and not pairs:
+            self._implied_product(times, statement, claim)
         elif claim.expression is None and place:
             judged = not pairs and is_total(statement) and _begins_line(statement) and _is_only(statement)
             if judged or claim.stated >= LEAST_REFERENCE:
@@ -115,6 +139,8 @@ class Judge:
             self.origin[statement.name] = place
         if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # a table's row for one layer, and for all
+        if claim.adds and claim.stated < LEAST_REFERENCE:
+            self.small.setdefault(claim.stated, []).append(place)
         if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
             self.by_value.setdefault(claim.stated, []).append(place)
             self.mended.setdefault(claim.stated, set()).add(claim.true)
@@ -135,7 +161,14 @@ class Judge:
         """Why two sides that do not agree are not judged; "" where they are."""
         if isinstance(left.expression, Operation) and left.expression.symbols == ("/",) and measures(statement):
             return "it divides bytes or operations, whose units are not followed"
+        if "|" in statement.plain and self._is_several(left, right, asides):
+            return "its number is so many times its product, as of all layers"
         return self.readings.doubt(left, right, asides=asides)
+
+    def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
+        """Whether a row has the product of one layer, and the number of some."""
+        one, some = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        return one >= LEAST_REFERENCE and 1 < some / one <= MOST_COUNTED and (some / one).denominator == 1
 
     def refuse(self, place: int, why: str) -> None:
         """Leave out a statement that cannot be computed."""
@@ -195,8 +228,10 @@ class Judge:
         else:
             self._put(now)
         chosen = {name: (self.stated[name], self.true[name]) for name in names}
-        yield
-        self._put({name: pair for name, pair in now.items() if (self.stated[name], self.true[name]) == chosen[name]})
+        try:
+            yield
+        finally:
+            self._put({name: now[name] for name in names if (self.stated[name], self.true[name]) == chosen[name]})
 
     def _put(self, values: Mapping[str, tuple[Value, Value]]) -> None:
         for name, (stated, true) in values.items():
@@ -314,8 +349,10 @@ class Judge:
         if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
             small = {part.value for part in claim.expression.parts if isinstance(part, Number)}
             for value in (one for one in small if one < LEAST_REFERENCE):
-                place = next((one for one in self.so_far.free() if self.so_far.at(one).stated == value), None)
-                self.so_far.use(*(() if place is None else (place,)))
+                places = self.small.get(value, [])
+                while places and self.so_far.at(places[-1]).used:
+                    places.pop()
+                self.so_far.use(*places[-1:])
 
     def _said_before(self, claim: Claim, statement: Statement) -> int | None:
         """The earlier line that a number with no computation restates: the same under the same words."""
@@ -349,9 +386,13 @@ class Judge:
             and self._lists(above)
             and not any(self.so_far.at(one).is_rounded for one in above)
             and not claim.is_rounded
+            and not self._leaves_out(above, claim)
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
+        if judged and not (fits or wrong) and (column := self._column(statement)):
+            above, sums = column, self.so_far.sum(column)
+            fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             return
         for earlier in above:
@@ -366,9 +407,62 @@ class Judge:
             claim.carried = sum((self.so_far.at(one).error for one in above), Fraction(0))
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
+    def _column(self, statement: Statement) -> list[int]:
+        """The addends above a line drawn for a sum, or the rows of its table; none where one of their numbers is not read."""
+        lines = self.derivation.lines
+        table = "|" in statement.plain
+        above = [line for line in lines[max(0, statement.line - MOST_APART) : statement.line - 1] if line.strip()]
+        if not (table or (len(above) > 1 and DRAWN.fullmatch(above[-1]) and re.search(r"\d", above[-2]))):
+            return []
+        free = set(self.so_far.free())
+        found: list[int] = []
+        read: set[int] = set()
+        first = statement.line
+        for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_SUMMED), -1):
+            one = self.derivation.statements[place]
+            apart = first - one.last > MOST_APART or any(map(SECTION.match, lines[one.last : first - 1]))
+            if apart or (table and "|" not in one.plain):
+                break
+            first = one.line
+            read.update(range(first, one.last + 1))
+            if place in free and "one" not in tags_of(one.label) and not BRANCH.match(one.text):
+                found.append(place)
+        missed = any(
+            TAKEN.search(lines[number - 1]) or (number not in read and HUNDREDS.search(lines[number - 1]))
+            for number in range(first, statement.line)
+        )
+        computed = sum(self.so_far.at(place).expression is not None for place in found)
+        rows = {self.derivation.statements[place].line for place in found}
+        margins = {_margin(lines[row - 1]) for row in rows}
+        even = len(rows) == len(found) and (table or len(margins) == 1)  # no parts of an addend, no second column
+        return found[::-1] if even and len(found) >= LEAST_ADDENDS and computed > 1 and not missed else []
+
+    def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
+        """Whether a total is near to a sum, and not as near as their digits say: what is rounded up may be rounded twice."""
+        sums = self.so_far.sum(places)
+        spread = sums.high - sums.low + claim.written.high - claim.written.low
+        away = abs(sums.exact - claim.stated)
+        return spread < away <= claim.stated / NEAR_SUM and not self._leaves_out(places, claim)
+
+    def _leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
+        """Whether a total is the sum without some lines that follow each other: the tied head, the parts of a line."""
+        sizes = [Value(Fraction(0), Fraction(0), Fraction(0)), *(self.so_far.at(place).written for place in places)]
+        sums = list(accumulate(sizes, lambda one, other: Value(*map(add, one, other))))
+        current().step(10 * LONGEST_RUN * len(sums))
+        runs = (
+            (sums[start], after) for start in range(len(sums)) for after in sums[start + 1 : start + 1 + LONGEST_RUN]
+        )
+        return any(
+            abs(sums[-1].exact - (after.exact - before.exact) - claim.stated)
+            <= (sums[-1].high - sums[-1].low + claim.written.high - claim.written.low) / 2
+            for before, after in runs
+        )
+
     def _lists(self, places: Sequence[int]) -> bool:
         """Whether the statements from the first of some to the one at hand stand line by line, as in a list or a table."""
         lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
+        if any(TAKEN.search(line.plain) for line in lines):
+            return False  # something is taken away
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
 
     def _has_more(self, places: Sequence[int]) -> bool:
@@ -377,12 +471,17 @@ class Judge:
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
         """The number behind "× 12 layers" is the line above, times 12."""
-        place = next((place for place in self.so_far.free() if self.so_far.at(place).stated * times), None)
-        if place is None:
+        above = next((place for place in self.so_far.free() if self.so_far.at(place).stated), None)
+        last = (
+            self.so_far.place - 1 if self.so_far.place and self.claims[-2] else None
+        )  # an adapter's, which is no addend
+        fit = (one for one in (above, last) if one is not None and self._is_times(one, times, claim))
+        if (place := next(fit, None)) is None:
             return
         one = self.so_far.at(place)
-        if abs(one.stated * times - claim.stated) > LITTLE * claim.stated:
-            return
+        whole = is_total(self.derivation.statements[place]) or _TIMES_LABEL.match(statement.plain)
+        if one.stated * times != claim.stated and not (whole or claim.is_rounded):
+            return  # "12 layers" may have what the line above leaves out
         self.so_far.use(place)
         factor = Number(Fraction(times))
         product = Operation(("*",), (factor, one.side))
@@ -395,6 +494,10 @@ class Judge:
         )
         claim.match = self._match(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
+
+    def _is_times(self, place: int, times: int, claim: Claim) -> bool:
+        """Whether a number is about so many times that of an earlier line."""
+        return abs(self.so_far.at(place).stated * times - claim.stated) <= LITTLE * claim.stated
 
     def _is_judged(self, statement: Statement) -> bool:
         return bool(self.equations) and self.equations[-1].line == statement.line
@@ -421,6 +524,11 @@ class Judge:
             return []
         lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
+
+
+def _margin(line: str) -> int:
+    """How far a line is indented, the signs of a comment apart."""
+    return len(line) - len(line.lstrip(MARGIN))
 
 
 def _is_only(statement: Statement) -> bool:

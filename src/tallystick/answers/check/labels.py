@@ -33,11 +33,11 @@ _WORDS = tuple(
         ("experts", r"\b(experts?|moe)\b"),
         ("single", r"\b(per|each|one|single|an) (\w+ )?expert\b"),
         ("router", r"\b(router|routing|gating)\b"),
-        ("norm", r"(norm|\bln(_?\w)?\b|\bln_)"),
+        ("norm", r"(norm|\bln(_?\w)?\b|\bln_|\bln[12f][wb]\b)"),
         ("final", r"\b(final|last|ln_f|top)\b"),
-        ("bias", r"\b(bias\w*|(?:qkv|fc|attproj|fcproj|ln[12f])b|b_?[qkvo12])\b"),
-        ("scale", r"\b(scales?|gains?|gamma|γ)\b"),
-        ("shift", r"\b(shifts?|beta|β)\b"),
+        ("bias", r"\b(bias\w*|(?:qkv|fc|attproj|fcproj)b|b_?[qkvo12])\b"),
+        ("scale", r"\b(scales?|gains?|gamma|γ|ln[12f]w)\b"),
+        ("shift", r"\b(shifts?|beta|β|ln[12f]b)\b"),
         ("block", r"\b(blocks?|layers?)\b(?!.?norm)"),
         ("one", r"\b(per|each|one|single|a) (\w+ )?(layer|block)\b|\bper.?(layer|block)"),
         ("all", r"\b(all|total|\d+) (\w+ )?(layers|blocks)\b"),
@@ -54,12 +54,12 @@ _ABROAD = tuple(
         ("attention", r"注意力|注意機構|アテンション|어텐션|주의|aufmerksamkeit|\batenci|внимани"),
         ("mlp", r"前馈|前饋|フィードフォワード|全結合|피드포워드|vorwärts|прямого распространени|полносвязн"),
         ("experts", r"专家|專家|エキスパート|전문가|\bexpert[eo]|эксперт"),
-        ("segment", r"段嵌入|片段|セグメント|세그먼트|句子"),
+        ("segment", r"段嵌入|片段|类型嵌入|類型嵌入|タイプ埋め込み|セグメント|세그먼트|句子"),
         ("pooler", r"池化|プーラー|풀러"),
         ("single", r"(每个|单个|一个|每個|單個)(专家|專家)|エキスパート(1|一)|전문가 (하나|1)|(?:je|pro|ein) expert"),
         ("router", r"路由|ルーター|라우터|маршрутизат"),
         ("norm", r"归一化|正規化|정규화|normierung|normalis|нормализ"),
-        ("final", r"最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн"),
+        ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
         ("block", r"层|層|레이어|층|\bschicht|\bcouche|\bcapas?\b|сло[йеяию]"),
         ("one", r"每层|每層|单层|一层|每个|各层|層あたり|一層|1層|層ごと|레이어당|층당|레이어 하나|한 층|(?:je|pro|einer?) schicht|(?:par|une) couche|(?:por|una|cada) capa|(?:на|один|каждый|каждом) сло"),
@@ -68,6 +68,10 @@ _ABROAD = tuple(
 )  # fmt: skip
 _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
+)
+_LAYERS = re.compile(
+    r"\W*(\d{1,4})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|сло[её]в|层|層|층)\W*",
+    re.I,
 )
 # What says which of a component's tensors, in which layers, and not which component.
 KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
@@ -105,3 +109,9 @@ def tags_of(label: str) -> frozenset[str]:
     if found & {"position", "segment", "pooler"} and not _TOKENS.search(label):
         found.discard("token")
     return frozenset(found)
+
+
+def layers_of(label: str) -> int | None:
+    """How many layers a label names and nothing else: 12 of "12 layers" and "12 × layers"."""
+    match = _LAYERS.fullmatch(label)
+    return int(match[1]) if match else None

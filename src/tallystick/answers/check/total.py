@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from fractions import Fraction
 from math import log2
 
-from tallystick.answers.check.claims import Claim, is_total, measures
+from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
 from tallystick.answers.check.equations import Judge
-from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.answers.check.readings import names_in, symbolic
+from tallystick.derivations.arithmetic import Number, Operation, alone, evaluate
 from tallystick.derivations.statements import TOTAL, Statement
 
+_WITH = re.compile(
+    r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
+)  # "Total with embeddings" is no embedding
+LEAST_SHARE = 100  # a number of fewer digits says nothing: 7B
 FAR = 2  # a sum of no earlier lines that misses the model by more than a half of it is not meant as the whole
 
 
@@ -32,24 +38,66 @@ def whole(judge: Judge) -> int | None:
         and not (symbolic(claim.side) and judge.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, statement, claim, collected)
     }
+    sections = {
+        place for place, claim in found.items() if claim.match and claim.match.component and not _near(judge, claim)
+    }
+    if len(sections) > 1:  # "total" of the embeddings, and of a layer's attention
+        found = {place: claim for place, claim in found.items() if place not in sections}
     if not found:
-        return _last_sum(judge)
+        return next((place for way in (_of_adapters, _last_sum, _said) if (place := way(judge)) is not None), None)
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
+        if all(isinstance(claim.side, Operation) for claim in found.values()):
+            return None  # formulas alone
         return max(named or list(found), key=lambda place: (found[place].stated, place))
     total = judge.quantities.total
 
-    def rank(place: int) -> tuple[float, bool, int]:
+    def rank(place: int) -> tuple[float, bool, bool, int]:
         away = abs(log2(found[place].stated) - log2(total)) if total else 0.0
-        return round(away, 2), not _adds(found[place]), -place
+        formula = not isinstance(found[place].side, Number)  # with no number behind it
+        return round(away, 2), formula, not _adds(found[place]), -place
 
     return min(found, key=rank)
+
+
+def _said(judge: Judge) -> int | None:
+    """Of a text with no total: the number in a sentence that is the model's, which is made a statement."""
+    total = judge.quantities.total if judge.quantities else 0
+    first = min((equation.line for equation in judge.equations), default=0)  # a number above all others is given
+    found = [
+        statement
+        for statement in judge.derivation.prose
+        if statement.line >= first
+        and (value := alone(statement.sides[0].expression, loose=False)) is not None
+        and value.low <= total <= value.high
+        and (value.high - value.low) * LEAST_SHARE <= total
+    ]
+    if not found:
+        return None
+    best = min(found, key=lambda statement: statement.sides[0].expression != Number(Fraction(total)))
+    judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
+    side = best.sides[0].expression
+    stated = evaluate(side, {}).exact
+    judge.claims.append(Claim(stated, stated, None, side))
+    return len(judge.claims) - 1
+
+
+def _of_adapters(judge: Judge) -> int | None:
+    """Of a text about adapters and no model: the largest number that goes on from those of one matrix, times its layers."""
+    if judge.quantities is not None:
+        return None
+    found = set()
+    for place, (statement, claim) in enumerate(zip(judge.derivation.statements, judge.claims, strict=True)):
+        if claim and _adds(claim) and not is_in_bytes(statement) and (place in found or is_of_adapters(statement)):
+            found |= {user for user in claim.users if judge.so_far.at(user).stated > claim.stated}
+    ends = (place for place in found if not is_in_bytes(judge.derivation.statements[place]))
+    return max(ends, key=lambda place: (judge.so_far.at(place).stated, place), default=None)
 
 
 def _last_sum(judge: Judge) -> int | None:
     """Of a text in which nothing is called the total: its last equation, where it adds and is the largest number."""
     claims = [(place, claim) for place, claim in enumerate(judge.claims) if claim is not None]
-    if len(claims) < 2 or judge.quantities is not None:
+    if not claims or judge.quantities is not None:
         return None
     place, last = claims[-1]
     statement = judge.derivation.statements[place]
@@ -62,27 +110,43 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
     about = _about(statement)
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if _part(judge, claim):
-        return is_model and _adds(claim)  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
+        return is_model and (
+            _adds(claim) or is_total(statement)
+        )  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
     if is_model:
         return True
     if is_total(statement):
-        part = not about and tags_of(statement.heading) - KINDS and not _near(judge, claim)
-        if part and not _adds(claim):
+        part = not about and not _near(judge, claim)
+        if part and tags_of(statement.heading) - KINDS and not _adds(claim):
             return False
         return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
-    return _adds(claim) and "one" not in about and (place in collected or _near(judge, claim))
+    if "one" in about:
+        return False
+    layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", of a total of one
+    return (place in collected and (_adds(claim) or layers)) or (_adds(claim) and _near(judge, claim))
 
 
 def _about(statement: Statement) -> frozenset[str]:
     """What a label is about: of "Total: embedding + 12 × block" the words before the colon."""
     before, *colon = re.split(r"[:\uff1a]", statement.label, maxsplit=1)
-    return tags_of(before if colon and TOTAL.search(before) else statement.label)
+    said = before if colon and TOTAL.search(before) else statement.label
+    return tags_of(_WITH.sub("", said) if TOTAL.search(said) else said)
 
 
 def _collected(judge: Judge) -> frozenset[int]:
-    """The sums that go on from two earlier lines at least."""
-    users = Counter(user for claim in judge.claims if claim is not None for user in set(claim.users))
-    return frozenset(place for place, lines in users.items() if lines > 1)
+    """The sums that go on from two earlier lines at least, totals, and what is so many times one of them."""
+    claims = [claim for claim in judge.claims if claim is not None]
+    users = Counter(user for claim in claims for user in set(claim.users))
+    found = {place for place, lines in users.items() if lines > 1}
+    found |= {
+        place for place, claim in enumerate(judge.claims) if claim and is_total(judge.derivation.statements[place])
+    }
+    for place, claim in enumerate(judge.claims):
+        if claim is not None and place in found:
+            found |= {
+                user for user in claim.users if judge.claims[user] and judge.so_far.at(user).stated > claim.stated
+            }
+    return frozenset(found)
 
 
 def _near(judge: Judge, claim: Claim) -> bool:
@@ -98,5 +162,5 @@ def _adds(claim: Claim) -> bool:
 
 def _part(judge: Judge, claim: Claim) -> bool:
     """Whether a larger number of parameters goes on from it: what restates it, or says its bytes, is none."""
-    users = ((judge.derivation.statements[place], judge.so_far.at(place)) for place in claim.users)
-    return any(user.stated > claim.stated and not measures(statement) for statement, user in users)
+    users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
+    return any(user and user.stated > claim.stated and not measures(statement) for statement, user in users)
