@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -122,6 +123,7 @@ def test_exit_codes(operation, code, tmp_path, monkeypatch, capsys):
         if operation
         else "from tiny_model import Tiny as build\n"
     )
+    monkeypatch.syspath_prepend(Path(__file__).parent)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(__import__("sys").modules, "unsaid", raising=False)
     assert main(["ties", "unsaid:build", "--format", "json"]) == code

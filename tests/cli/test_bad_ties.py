@@ -174,7 +174,7 @@ def test_a_disk_that_fills_up_while_it_is_written_leaves_nothing(folder, room):
 
 
 def test_weights_that_shrink_while_they_are_copied(folder, monkeypatch, capsys):
-    from tallystick.sources.checkpoint.checkpoint import repair
+    from tallystick.sources.checkpoint import repair
 
     def shrink_first(source, path, *rest):
         path.write_bytes(path.read_bytes()[:2500])

@@ -52,7 +52,7 @@ EXPORT = """
 from types import SimpleNamespace
 from tallystick.models import Decoder
 from tallystick.models.tokens import Tokenizer
-from tallystick.sources import runs
+from tallystick.sources import run_folder
 from tallystick.training import train
 train.MODEL = "out"
 config = {"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 1, "vocab_size": 257, "n_positions": 4}
@@ -95,7 +95,7 @@ def assert_whole_each_time(work: str, folder: Path, name: str = "out") -> None:
     After a kill there is what was there before, or all that is to be written: nothing else has the name. Afterwards
     nothing hidden is left.
     """
-    words = [sys.executable, "-c", BEGIN + work + EACH, str(TESTS), str(folder), name]
+    words = [sys.executable, "-c", BEGIN + work + EACH, str(TESTS / "support"), str(folder), name]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)

@@ -14,7 +14,7 @@ from killed_checkpoint import checkpoint
 from tallystick import BadInput
 from tallystick.cli.main import main
 from tallystick.files import regular
-from tallystick.sources.checkpoint.checkpoint import repair
+from tallystick.sources.checkpoint import repair
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes as POSIX has them")
 

@@ -14,8 +14,8 @@ from tallystick.isolation.pipes import LENGTH_BYTES
 from tallystick.web.connections import MOST
 
 SERVED = """\
-from tallystick.web import app, connections, guard
-connections.HEAD_SECONDS, guard.BODY_SECONDS, app.GRACE = {head}, {body}, {grace}
+from tallystick.web import app, connections, security
+connections.HEAD_SECONDS, security.BODY_SECONDS, app.GRACE = {head}, {body}, {grace}
 app.app.__kwdefaults__["seconds"] = 600
 from tallystick.cli.main import main
 main(["explore", "--no-browser", *{words}])

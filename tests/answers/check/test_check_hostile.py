@@ -7,11 +7,11 @@ import pytest
 
 import tallystick
 from fuzz_cost import calls_of
-from repository import ROOT
+from repository import ROOT, TESTS
 from tallystick.cli.main import main
 
-HAND = (ROOT.parent / "examples" / "gpt2_by_hand.md").read_text(encoding="utf-8")
-CHAT = (ROOT / "chats" / "gpt2_124m.md").read_text(encoding="utf-8")
+HAND = (ROOT / "examples" / "gpt2_by_hand.md").read_text(encoding="utf-8")
+CHAT = (TESTS / "chats" / "gpt2_124m.md").read_text(encoding="utf-8")
 RIGHT = "Token embedding: 50257 × 768 = 38,597,376\n"
 SIZE = 5_000  # characters of each
 CALLS, MEMORY = 200, 1_000  # for each of them
