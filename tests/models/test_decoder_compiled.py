@@ -14,6 +14,8 @@ from tallystick.models.generation import generate
 from tallystick.training.run import prepared
 from training import small
 
+pytestmark = pytest.mark.xdist_group("compiled")  # PyTorch's headers are compiled once
+
 NO_DROPOUT = {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}
 WHOLE = {

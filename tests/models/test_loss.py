@@ -219,6 +219,7 @@ def assert_same(found, wanted):
         )
 
 
+@pytest.mark.xdist_group("compiled")
 @pytest.mark.parametrize(
     ("tied", "compiled", "recompute"),
     [(True, False, False), (False, False, False), (True, False, True), (True, True, False)],
