@@ -18,6 +18,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import configs
 import drawing
 import tallystick
+import unpackaged
 from checkpoints import write
 from reference import build, truth
 from tallystick import BadInput, architectures
@@ -27,7 +28,7 @@ from tallystick.cli.main import main
 # DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
-FAMILIES = {**configs.CONFIGS, **configs.SKELETONS}
+FAMILIES = {**configs.CONFIGS, **unpackaged.DRAWN}
 D, VOCABULARY, POSITIONS, LAYERS = 48, 97, 32, 4
 SMALL = {"vocab_size": VOCABULARY, "n_positions": POSITIONS, "n_embd": D, "n_layer": LAYERS, "n_head": 4}
 BLOCK = 12 * D * D + 13 * D  # GPT-2's: c_attn, two c_proj and c_fc with their biases, and two norms

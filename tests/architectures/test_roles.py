@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import configs
-from native import LACKING, NATIVE, WITHOUT_TRANSFORMERS, count, small
+from native import LACKING, NATIVE, count, small
 from tallystick.core.ledger import ROLES, Ledger
+from unpackaged import UNPACKAGED
 
 
 def role_of(ledger: Ledger, ending: str) -> set[str]:
@@ -24,15 +25,9 @@ OTHER = (
 )
 
 
-@pytest.mark.parametrize("model_type", [*NATIVE, *sorted(WITHOUT_TRANSFORMERS)])
+@pytest.mark.parametrize("model_type", [*NATIVE, *sorted(UNPACKAGED)])
 def test_every_tensor_has_a_role(model_type: str):
-    required = {
-        "palm": {"d_model": 8, "n_layers": 1, "n_heads": 2},
-        "book_gpt": {"vocab_size": 9, "context_length": 4, "emb_dim": 8, "n_layers": 1, "n_heads": 2},
-        "book_llama": {
-            "vocab_size": 9, "context_length": 4, "emb_dim": 8, "hidden_dim": 8, "n_layers": 1, "n_heads": 2,
-        },
-    }.get(model_type, LACKING.get(model_type, {}))  # fmt: skip
+    required = UNPACKAGED[model_type].small if model_type in UNPACKAGED else LACKING.get(model_type, {})
     for entry in count({"model_type": model_type, **required}).entries:
         assert entry.role in ROLES, entry.name
         assert entry.role != "other" or entry.name.startswith(OTHER), entry.name

@@ -19,7 +19,6 @@ from tallystick.sources.configs.config import ledger_from_config
 
 NATIVE = sorted(configs.CONFIGS)
 SLOW = drawing.some(NATIVE, 60)  # types of tests that build many models of each
-WITHOUT_TRANSFORMERS = {"palm", "book_gpt", "book_llama", "nanogpt"}
 
 # What the default config of a type lacks: transformers builds no model of it.
 LACKING: dict[str, dict[str, Any]] = {
