@@ -16,13 +16,8 @@ def role_of(ledger: Ledger, ending: str) -> set[str]:
     return {entry.role for entry in ledger.entries if entry.name.endswith(ending)}
 
 
-# What Gemma 3n has beside attention and MLP.
-OTHER = (
-    *[f"model.layers.{n}.{name}" for n in range(35) for name in ("altup.", "laurel.", "per_layer_")],
-    "model.altup_",
-    "model.per_layer_model_projection.",
-    *(beginning for kin in configs.KIN.values() for beginning in kin.beside),
-)
+# What some types have beside attention, MLP, norms and embeddings.
+OTHER = tuple(beginning for family in configs.FAMILIES.values() for beginning in family.beside)
 
 
 @pytest.mark.parametrize("model_type", [*NATIVE, *sorted(UNPACKAGED)])

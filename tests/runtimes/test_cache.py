@@ -3,7 +3,7 @@
 import pytest
 
 import tallystick
-from configs import KIN
+from configs import FAMILIES
 from measurements import measured
 from native import default_config
 from small_decoders import CACHED, GROUPED, HYBRID, MAMBA, SMALL, WIDTHS
@@ -139,7 +139,7 @@ def test_every_native_type_says_how_it_attends():
     from tallystick import architectures
 
     for name in sorted(set(architectures.known()) - set(architectures.TEACHING)):  # some of those have no attention
-        if name in KIN and not KIN[name].attends:
+        if name in FAMILIES and not FAMILIES[name].attends:
             continue
         config = {
             "model_type": name,
