@@ -12,7 +12,7 @@ from drawing import Config
 from native import assert_equal, count
 from reference import truth
 from skeletons import SKELETONS
-from unpackaged import DRAWN, EXAONE_7_8B, UNPACKAGED
+from unpackaged import DRAWN, EXAONE_7_8B, INTERNLM2_1_8B, UNPACKAGED
 
 PUBLISHED = [(name, *published) for name, of in UNPACKAGED.items() for published in of.published]
 
@@ -55,6 +55,14 @@ def test_exaone_without_embeddings(sizes: Config, billions: float):
     """ "Number of Parameters (without embeddings)" of the model cards of EXAONE 3.5."""
     ledger = count({"model_type": "exaone", **EXAONE_7_8B, **sizes})
     assert round(ledger.totals["non_embedding"] / 1e9, 2) == billions
+
+
+def test_internlm2_under_the_type_of_internlm():
+    """Its first configs on the hub say `internlm`, the type of another model, and the class of this one."""
+    values = {**INTERNLM2_1_8B, "architectures": ["InternLM2ForCausalLM"]}
+    ledger = count({"model_type": "internlm", **values})
+    assert ledger.total == count({"model_type": "internlm2", **values}).total
+    assert any("counted as internlm2" in note for note in ledger.notes)
 
 
 def test_palm_by_hand():

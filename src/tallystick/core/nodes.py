@@ -161,7 +161,7 @@ class Router(Module):
 
 
 class Scan(Module):
-    """What reads token after token and carries a state along: Mamba and kin; `keeps` is that state."""
+    """What reads token after token and carries a state along, as Mamba does; `keeps` is that state."""
 
     role = "ssm"
     keeps: Recurrence

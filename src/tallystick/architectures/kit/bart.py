@@ -1,4 +1,4 @@
-"""The decoder of BART and its kin: causal attention, attention to an encoder, and an MLP, each with a norm.
+"""The decoder of BART and the families like it: causal attention, attention to an encoder, and an MLP, each with a norm.
 
 transformers' causal language model of such a type is this decoder alone. Its attention to an encoder is there, and runs
 only where somebody hands in what an encoder gave.

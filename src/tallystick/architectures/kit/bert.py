@@ -54,7 +54,7 @@ def heads(c: Config, size: int | None = None, **how: Any) -> nn.Heads:
 
 
 def heads_after_padding(c: Config) -> nn.Heads:
-    """The same where positions are counted from the one after the padding token's number: RoBERTa and its kin."""
+    """The same where positions are counted from the one after the padding token's number: RoBERTa and the families like it."""
     left = c.max_position_embeddings if c.pad_token_id is None else c.max_position_embeddings - c.pad_token_id - 1
     return heads(c, longest=int(left) if left > 0 else None)
 

@@ -1,4 +1,4 @@
-"""BART and its kin whole: the encoder beside the decoder that is their causal language model, and what reads both."""
+"""BART and the families like it, whole: the encoder beside the decoder that is their causal language model, and what reads both."""
 
 from __future__ import annotations
 

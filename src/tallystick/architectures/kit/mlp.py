@@ -6,7 +6,7 @@ HIDDEN_ACT_SILU = {"hidden_act": "silu"}  # what most gates are activated by
 
 
 def gated_mlp(d: int, inner: int, activation: str | None = None, *, bias: bool = False) -> nn.MLP:
-    """SwiGLU and kin: the gate's activation scales the up projection."""
+    """SwiGLU and other gated MLPs: the gate's activation scales the up projection."""
     return nn.MLP(
         nn.FeedForward(d, inner, activation, gated=True) if activation else None,
         gate_proj=nn.Linear(d, inner, bias=bias),
