@@ -1,4 +1,4 @@
-"""The types that no package builds: by the counts that their authors publish, and beside a model of torch's own modules."""
+"""The types that no package builds: by the counts that their authors publish, and against a skeleton in torch."""
 
 from __future__ import annotations
 
