@@ -81,7 +81,7 @@ def test_a_config_gives_the_defaults(root, counted):
     assert "eos_token_id" not in text
 
 
-@pytest.mark.parametrize("like", ["granite", "gpt2", "falcon", "mixtral", "mamba2", "olmo_hybrid"])
+@pytest.mark.parametrize("like", ["granite", "gpt2", "falcon", "mixtral", "mamba2", "olmo_hybrid", "internlm2"])
 def test_any_type_with_a_file_of_its_own_can_be_begun_from(root, counted, like):
     assert begin(root, "silver-birch", "--like", like) == 0
     of = architectures.find(like)
@@ -118,8 +118,8 @@ def test_a_type_of_transformers_is_drawn_as_the_one_that_it_resembles(root, coun
         (["camembert"], "camembert is a native type already"),
         (["Birch"], "NAME is 'Birch': expected a model_type, in lower case"),
         (["../birch"], "NAME is '../birch'"),
-        (["birch", "--like", "lama"], "LIKE is 'lama', which is no native type of transformers; nearest: llama"),
-        (["birch", "--like", "nanogpt"], "LIKE is 'nanogpt', which is no native type of transformers"),
+        (["birch", "--like", "lama"], "LIKE is 'lama', which is no native type; nearest: llama"),
+        (["t5", "--like", "nanogpt"], "no families_*.py has an entry of its own for nanogpt: take another LIKE"),
         (["birch", "--like", "camembert"], "camembert is another name of roberta: take LIKE=roberta"),
         (["birch", "--config", "nowhere.json"], "CONFIG=nowhere.json cannot be read as JSON"),
     ],

@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 
+import unpackaged
 from configs import FAMILIES
 from repository import ROOT
 from tallystick import architectures
@@ -70,8 +71,9 @@ def begin(name: str, like: str, values: Values, *, packaged: bool, root: Path = 
     file = ARCHITECTURES / f"{name}.py"
     if name in architectures.known() or (root / file).exists():
         raise Refused(f"{name} is a native type already: {file} is left as it is")
-    if like not in FAMILIES:
-        raise Refused(f"LIKE is {like!r}, which is no native type of transformers{nearest(like, FAMILIES)}")
+    smalls = {kind: tested.small for tests in (FAMILIES, unpackaged.UNPACKAGED) for kind, tested in tests.items()}
+    if like not in smalls:
+        raise Refused(f"LIKE is {like!r}, which is no native type{nearest(like, smalls)}")
     if like in architectures.ALIASES:
         raise Refused(
             f"{like} is another name of {architectures.ALIASES[like].like}: take LIKE={architectures.ALIASES[like].like}"
@@ -83,7 +85,7 @@ def begin(name: str, like: str, values: Values, *, packaged: bool, root: Path = 
         written |= [_with_family(root, name, like)]
     else:
         text = (root / UNPACKAGED).read_text(encoding="utf-8")
-        written[UNPACKAGED] = _with_unpackaged(text, name, FAMILIES[like].small, family, values)
+        written[UNPACKAGED] = _with_unpackaged(text, name, smalls[like], family, values)
     for path, text in written.items():
         (root / path).write_text(text, encoding="utf-8")
     return list(written)
