@@ -1,10 +1,11 @@
-# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | tree | walkthroughs | bench | architectures | survival | experiment: each sets up what it needs in .venv first. PYTHON chooses
+# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | tree | walkthroughs | bench | architecture | architectures | survival |
+# experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architectures survival experiment clean
+.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -79,6 +80,10 @@ bench: .venv/ready-for-bench
 	$(BIN)/python benchmarks/training.py $(if $(NANOGPT),--nanogpt $(NANOGPT))
 	$(BIN)/python benchmarks/generation.py
 	$(BIN)/python benchmarks/explorer.py
+
+# The first file of a model type, and its entry in the tests: make architecture NAME=exaone LIKE=llama CONFIG=exaone/config.json
+architecture: .venv/ready
+	@$(BIN)/python tests/support/new_architecture.py $(NAME) $(if $(LIKE),--like $(LIKE)) $(if $(CONFIG),--config $(CONFIG))
 
 architectures: .venv/ready
 	$(BIN)/python docs/site/architectures.py docs/architectures.md

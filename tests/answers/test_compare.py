@@ -18,6 +18,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import configs
 import drawing
 import tallystick
+import unpackaged
 from checkpoints import write
 from reference import build, truth
 from tallystick import BadInput, architectures
@@ -27,7 +28,7 @@ from tallystick.cli.main import main
 # DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
-FAMILIES = {**configs.CONFIGS, **configs.SKELETONS}
+FAMILIES = {**configs.CONFIGS, **unpackaged.DRAWN}
 D, VOCABULARY, POSITIONS, LAYERS = 48, 97, 32, 4
 SMALL = {"vocab_size": VOCABULARY, "n_positions": POSITIONS, "n_embd": D, "n_layer": LAYERS, "n_head": 4}
 BLOCK = 12 * D * D + 13 * D  # GPT-2's: c_attn, two c_proj and c_fc with their biases, and two norms
@@ -68,7 +69,7 @@ def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(mode
     a, b = data.draw(FAMILIES[model_type]), data.draw(FAMILIES[model_type])
     answer = tallystick.compare(a, b)
     assert sum(cause.parameters for cause in answer.causes) == answer.gap == truth(b).total - truth(a).total
-    keys = {key for key in {*a, *b} if a.get(key, configs.ABSENT) != b.get(key, configs.ABSENT)}
+    keys = {key for key in {*a, *b} if a.get(key, drawing.ABSENT) != b.get(key, drawing.ABSENT)}
     differing = {architectures.find(model_type).aliases.get(key, key) for key in keys}
     for cause in answer.causes:
         assert cause.keys, (a, b)
@@ -81,7 +82,7 @@ def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(mode
 def test_one_key_changed_is_the_first_cause(model_type, data):
     a, other = data.draw(FAMILIES[model_type]), data.draw(FAMILIES[model_type])
     idle = {"model_type", "pad_token_id", "drop_rate"}
-    changed = sorted(key for key in other.keys() - idle if other[key] != a.get(key, configs.ABSENT))
+    changed = sorted(key for key in other.keys() - idle if other[key] != a.get(key, drawing.ABSENT))
     assume(changed)
     key = data.draw(st.sampled_from(changed))
     b = {**a, key: other[key]}
@@ -109,7 +110,7 @@ def test_the_causes_of_any_two_families_sum_to_the_gap(data):
     unexplained = {name for cause in answer.causes if cause.cause == "other" for name in cause.names}
     # OPT puts a projection between embedding and layers, Gemma 3n keeps several streams and mixes them, and ProphetNet
     # has a vector for each token ahead: no role is made for these.
-    beside = tuple(re.sub(r"\b\d+\b", "*", name) for kin in configs.KIN.values() for name in kin.beside)
+    beside = tuple(re.sub(r"\b\d+\b", "*", name) for family in configs.FAMILIES.values() for name in family.beside)
     assert all(
         name.startswith(beside)
         or re.search(r"\.project_(in|out)\.|\.altup|\.laurel\.|\.per_layer_|\.ngram_|_tower\.", name)

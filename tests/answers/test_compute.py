@@ -11,7 +11,6 @@ import tallystick
 from checkpoints import write
 from drawing import drawn, some
 from measurements import measured
-from running import RUNS
 from small_decoders import SMALL, WIDTHS
 from tallystick.answers.compute.compute import compute, visible
 from tallystick.answers.workload import positions
@@ -46,13 +45,8 @@ def test_as_many_operations_as_torch_counts(attention, model_type, values):
         assert (answer.flash_training if fused else answer.training) - answer.forward == backward
 
 
-# Nor are these, whose drawn experts come in groups, or heads in fours; Phi's two experts for a token are always two.
-DENSE = sorted(
-    set(configs.CONFIGS)
-    - {"mixtral", "gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe", "phimoe"}
-    - {"bamba", "qwen3_next", "minimax", "codegen", "prophetnet", "blt"}
-    - {model_type for model_type, kin in configs.KIN.items() if not (kin.attends and kin.counted)}
-)
+DENSE = sorted(name for name, family in configs.FAMILIES.items() if family.attends and family.counted)
+RUNS = {name: family.runs for name, family in configs.FAMILIES.items()}
 
 
 @pytest.mark.parametrize("model_type", some(DENSE, 50))

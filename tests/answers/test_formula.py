@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import configs
 import tallystick
+import unpackaged
 from drawing import drawn, some
 from tallystick.core.description import ModelDescription
 from tallystick.core.dims import Dim, ceil, floor
@@ -18,7 +19,7 @@ from tallystick.core.ledger import Entry, Ledger
 from tallystick.presets import PRESETS
 from tallystick.sources.configs.config import ledger_from_config
 
-ALL = {**configs.CONFIGS, **configs.SKELETONS}
+ALL = {**configs.CONFIGS, **unpackaged.DRAWN}
 GPT2 = "vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd"
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 import configs
 import drawing
 from measurements import measured
-from native import LACKING, NATIVE, SLOW, WITHOUT_TRANSFORMERS, assert_equal, count, default_config, small
+from native import LACKING, NATIVE, SLOW, assert_equal, count, default_config, small
 from tallystick import architectures
 from tallystick.errors import BadInput
+from unpackaged import UNPACKAGED
 
 drawn = drawing.drawn(25)
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensor
 
 def test_every_native_type_is_tested():
     teaching = set(architectures.TEACHING)  # these have a test file of their own
-    assert set(architectures.known()) == set(NATIVE) | WITHOUT_TRANSFORMERS | teaching
+    assert set(architectures.known()) == set(NATIVE) | set(UNPACKAGED) | teaching
     for name in architectures.known():
         assert architectures.find(name).name == name
         of = architectures.ALIASES[name].like if name in architectures.ALIASES else name
@@ -56,13 +57,6 @@ def test_default_config_as_transformers_writes_it(model_type: str):
 @drawn
 def test_drawn_configs(model_type: str, data: st.DataObject):
     assert_equal(data.draw(configs.CONFIGS[model_type]))
-
-
-@pytest.mark.parametrize("model_type", sorted(configs.SKELETONS))
-@given(data=st.data())
-@drawn
-def test_drawn_configs_of_classes_that_are_no_package(model_type: str, data: st.DataObject):
-    assert_equal(data.draw(configs.SKELETONS[model_type]))
 
 
 @pytest.mark.parametrize("shared", [11, 14, 15])

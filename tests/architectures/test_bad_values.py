@@ -26,7 +26,7 @@ SHARED_OUT = [
     if "num_attention_heads" in (keys := architectures.find(name).keys)
     and getattr(keys.get("head_dim", optional()), "nullable", False)
     and name not in ("deepseek_v2", "deepseek_v3", "opt", "glm4_moe", "gpt_neox_japanese")
-    and not (name in configs.KIN and configs.KIN[name].any_width)
+    and not configs.FAMILIES[name].any_width
 ]
 INDIVISIBLE = [
     *[small(name, hidden_size=18, head_dim=None) for name in SHARED_OUT],

@@ -1,4 +1,4 @@
-"""What BERT and its kin have that no other decoder has: an encoder's attention, padded positions, checkpoints without a head."""
+"""What BERT and those like it have that no other decoder has: an encoder's attention, padded positions, checkpoints without a head."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors.torch import load_file, save_file
 
 import tallystick
-from families_bert import KIN, SMALL
+from families_bert import FAMILIES, SMALL
 from native import assert_equal
 from tallystick import BadInput, architectures
 from tallystick.answers.compute.compute import compute
@@ -20,7 +20,7 @@ from tallystick.runtimes.transformers.cache import cached
 
 DECODER = {"is_decoder": True, "pad_token_id": 1, "default_language": "en_XX"}
 CACHED = sorted(
-    name for name, kin in KIN.items() if kin.attends and "is_decoder" in kin.needs.get("add_cross_attention", ())
+    name for name, of in FAMILIES.items() if of.attends and "is_decoder" in of.needs.get("add_cross_attention", ())
 )
 
 
@@ -31,7 +31,7 @@ def model_of(model_type: str, **values: Any) -> Any:
 
 @pytest.mark.parametrize("model_type", CACHED)
 def test_a_decoder_caches_keys_and_values_and_an_encoder_nothing(model_type: str):
-    values = {**KIN[model_type].small, **DECODER}
+    values = {**FAMILIES[model_type].small, **DECODER}
     held = model_of(model_type, **values)(torch.full((3, 7), 5), use_cache=True).past_key_values
     tensors = [
         tensor for layer in getattr(held, "self_attention_cache", held).layers for tensor in (layer.keys, layer.values)
@@ -56,7 +56,7 @@ def test_an_encoder_needs_each_score_that_it_computes():
     assert decoder.parts()["attention_scores"]["needed_flops"] == scores * 5 // 9  # 45 pairs of 81
 
 
-PADDED = sorted(name for name in KIN if "pad_token_id" in architectures.find(name).running)
+PADDED = sorted(name for name in FAMILIES if "pad_token_id" in architectures.find(name).running)
 
 
 @pytest.mark.parametrize("model_type", PADDED)
@@ -127,7 +127,7 @@ def test_a_checkpoint_with_the_first_names_of_the_norms(first: bool, tmp_path: P
 @pytest.mark.parametrize(("cutoffs", "share"), [([10], 4.0), ([1, 7, 20], 2.5), ([39], 1), ([3, 4], 2)])
 def test_an_adaptive_softmax_has_narrower_rows_for_seldom_tokens(cutoffs: list[int], share: float, tied: bool):
     adaptive = {"asm": True, "asm_cutoffs": cutoffs, "asm_div_value": share, "tie_word_embeddings": tied}
-    assert_equal({"model_type": "xlm", **KIN["xlm"].small, **adaptive})
+    assert_equal({"model_type": "xlm", **FAMILIES["xlm"].small, **adaptive})
 
 
 # -- what makes no model --------------------------------------------------------------------------

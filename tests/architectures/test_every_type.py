@@ -2,11 +2,11 @@
 
 import pytest
 
+import configs
 import tallystick
 from drawing import some
 from measurements import measured
 from native import NATIVE, small
-from running import RUNS
 from tallystick import architectures
 from tallystick.answers.compute.compute import compute
 
@@ -27,21 +27,6 @@ COUNTED = [
     "jetmoe", "lfm2", "lfm2_moe", "lfm3", "mamba", "minimax_m3_vl_text", "olmo_hybrid", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next",
     "recurrent_gemma", "rwkv", "zamba",
 ]  # fmt: skip
-# What a small config needs to run, beside `Kin.runs`.
-GROUPS = {"n_group": 1, "topk_group": 1}
-NEEDED = {
-    **{model_type: {"num_key_value_heads": 4} for model_type in ("axk2", "deepseek_v32", "glm_moe_dsa")},
-    "bailing_hybrid": {**GROUPS, "num_key_value_heads": 4},
-    "codegen": {"n_head": 4, "rotary_dim": 4},
-    "dbrx": {"attn_config.clip_qkv": 8.0},
-    "deepseek_v3": GROUPS,
-    "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 5}},
-    "gemma4": {"text_config.pad_token_id": 0},
-    "gemma4_text": {"vocab_size_per_layer_input": 40},
-    "gemma4_unified": {"text_config.pad_token_id": 0},
-    "rwkv": {"attention_hidden_size": 16},
-    "xlstm": {"hidden_size": 128, "num_heads": 2},
-}
 # Short enough that the longer sequence does not fit in.
 WINDOWS = {
     **dict.fromkeys(("sliding_window", "sliding_window_size", "window_size", "attention_chunk_size"), 7),
@@ -55,8 +40,8 @@ LENGTHS = ((1, 5), (3, 12))
 
 def config_of(model_type):
     """A small config whose windows are narrow, if it has any, that makes a decoder which runs."""
-    values = {**small(model_type), **RUNS.get(model_type, {}), **NEEDED.get(model_type, {})}
-    family = architectures.find(model_type)
+    tested, family = configs.FAMILIES[model_type], architectures.find(model_type)
+    values = {**small(model_type), **tested.runs, **tested.small_runs}
     narrow = {
         key: WINDOWS[end] for key in (*family.keys, *family.running) if (end := key.rpartition(".")[2]) in WINDOWS
     }

@@ -48,20 +48,7 @@ def test_no_option_is_missed(model_type: str):
 def test_every_declared_key_changes_a_tensor(model_type: str):
     """What an architecture declares is an option of the type, and each one matters in some config."""
     family, base = architectures.find(model_type), small(model_type)
-    # These matter only where others are set, or not to shapes at all.
-    with_others = {
-        "falcon": {"num_kv_heads": {"new_decoder_architecture": True}},
-        "gpt_bigcode": {"add_cross_attention": {"multi_query": False}},
-        "opt": {"_remove_final_layer_norm": {"do_layer_norm_before": True}},
-        "qwen3_moe": {"intermediate_size": {"mlp_only_layers": [0]}},
-        "qwen2_moe": {"intermediate_size": {"mlp_only_layers": [0]}},
-        "ernie4_5_moe": {"moe_layer_interval": {"moe_layer_start_index": 0}},
-        "deepseek_v2": {"intermediate_size": {"first_k_dense_replace": 1}},
-        "qwen3_next": {"intermediate_size": {"mlp_only_layers": [0]}},
-        "gemma3n_text": {"layer_types": {"num_kv_shared_layers": 6}},  # more than there are
-        "llama4_text": {"intermediate_size_mlp": {"moe_layers": [0]}},
-        **{kind: kin.needs for kind, kin in configs.KIN.items()},
-    }.get(model_type, {})
+    tested = configs.FAMILIES[model_type]
     heads = {
         "is_decoder",
         "attention_heads",
@@ -83,12 +70,12 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         "moe_layers": [[0]],
         "moe_layer_end_index": [0],
         "layer_types": [["full_attention"] * 4, ["full_attention", "sliding_attention"] * 2],
-        **(configs.KIN[model_type].others if model_type in configs.KIN else {}),
+        **tested.others,
     }
     for key, default in family.keys.items():
         if key.rpartition(".")[2] in heads:
             continue
-        context = {**base, **with_others.get(key, {})}
+        context = {**base, **tested.needs.get(key, {})}
         start = context.get(key, getattr(default, "default", default))
         if key in lists:
             alternatives = lists[key]
@@ -111,16 +98,9 @@ def test_aliases_are_those_of_transformers(model_type: str):
     for part in family.parts:
         inside = type(getattr(config, part)).attribute_map if getattr(config, part, None) is not None else {}
         named |= {f"{part}.{alias}": f"{part}.{key}" for alias, key in inside.items()}
-    # In the attribute map of qwen3_moe they stand the other way round, though its field is num_experts.
-    legacy = {
-        "bloom": {"n_embed": "hidden_size"},
-        "falcon": {"n_embed": "hidden_size"},
-        "qwen3_moe": {"num_local_experts": "num_experts"},
-        **{kind: kin.aliases for kind, kin in configs.KIN.items()},
-    }.get(model_type, {})
     ours, theirs = (
         {alias: key for alias, key in aliases.items() if key in family.keys}
-        for aliases in (family.aliases, named | legacy)
+        for aliases in (family.aliases, {**named, **configs.FAMILIES[model_type].aliases})
     )
     assert ours == theirs
     for alias, key in ours.items():

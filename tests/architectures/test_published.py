@@ -18,11 +18,7 @@ from tallystick.errors import BadInput
 
 drawn = drawing.drawn(25)
 
-EXPERTS = [  # published one expert by one, or under other names
-    "mixtral", "deepseek_v2", "deepseek_v3", "qwen3_next", "qwen2_moe", "olmoe", "granitemoe", "granitemoeshared", "phimoe",
-    "glm4_moe", "ernie4_5_moe", "hunyuan_v1_moe", "minimax", "minimax_m2",
-    *(model_type for model_type, kin in configs.KIN.items() if kin.experts),
-]  # fmt: skip
+EXPERTS = [model_type for model_type, family in configs.FAMILIES.items() if family.experts]
 
 
 @pytest.mark.parametrize("model_type", EXPERTS)

@@ -7,32 +7,22 @@ from typing import Any
 import pytest
 
 import configs
-from native import LACKING, NATIVE, WITHOUT_TRANSFORMERS, count, small
+from native import LACKING, NATIVE, count, small
 from tallystick.core.ledger import ROLES, Ledger
+from unpackaged import UNPACKAGED
 
 
 def role_of(ledger: Ledger, ending: str) -> set[str]:
     return {entry.role for entry in ledger.entries if entry.name.endswith(ending)}
 
 
-# What Gemma 3n has beside attention and MLP.
-OTHER = (
-    *[f"model.layers.{n}.{name}" for n in range(35) for name in ("altup.", "laurel.", "per_layer_")],
-    "model.altup_",
-    "model.per_layer_model_projection.",
-    *(beginning for kin in configs.KIN.values() for beginning in kin.beside),
-)
+# What some types have beside attention, MLP, norms and embeddings.
+OTHER = tuple(beginning for family in configs.FAMILIES.values() for beginning in family.beside)
 
 
-@pytest.mark.parametrize("model_type", [*NATIVE, *sorted(WITHOUT_TRANSFORMERS)])
+@pytest.mark.parametrize("model_type", [*NATIVE, *sorted(UNPACKAGED)])
 def test_every_tensor_has_a_role(model_type: str):
-    required = {
-        "palm": {"d_model": 8, "n_layers": 1, "n_heads": 2},
-        "book_gpt": {"vocab_size": 9, "context_length": 4, "emb_dim": 8, "n_layers": 1, "n_heads": 2},
-        "book_llama": {
-            "vocab_size": 9, "context_length": 4, "emb_dim": 8, "hidden_dim": 8, "n_layers": 1, "n_heads": 2,
-        },
-    }.get(model_type, LACKING.get(model_type, {}))  # fmt: skip
+    required = UNPACKAGED[model_type].small if model_type in UNPACKAGED else LACKING.get(model_type, {})
     for entry in count({"model_type": model_type, **required}).entries:
         assert entry.role in ROLES, entry.name
         assert entry.role != "other" or entry.name.startswith(OTHER), entry.name

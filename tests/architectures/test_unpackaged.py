@@ -1,45 +1,68 @@
-"""The types that no package builds, by the counts that their authors publish."""
+"""The types that no package builds: by the counts that their authors publish, and against a skeleton in torch."""
 
 from __future__ import annotations
 
+import pytest
 import transformers
+from hypothesis import given
+from hypothesis import strategies as st
 
-from native import WITHOUT_TRANSFORMERS, count
+import drawing
+from drawing import Config
+from native import assert_equal, count
+from reference import truth
+from skeletons import SKELETONS
+from unpackaged import DRAWN, EXAONE_7_8B, INTERNLM2_1_8B, UNPACKAGED
 
-BOOK_GPT = {
-    "vocab_size": 50257, "context_length": 1024, "emb_dim": 768, "n_heads": 12, "n_layers": 12, "drop_rate": 0.1,
-    "qkv_bias": False,
-}  # fmt: skip
-BOOK_LLAMA = {
-    "vocab_size": 32000, "context_length": 4096, "emb_dim": 4096, "n_heads": 32, "n_layers": 32, "hidden_dim": 11008,
-}  # fmt: skip
-
-
-def test_book_gpt():
-    assert count(BOOK_GPT).architecture == "book_gpt"
-    assert count(BOOK_GPT).total == 163_009_536
-    assert count({**BOOK_GPT, "tie_word_embeddings": True}).total == 124_412_160
-    assert count({**BOOK_GPT, "qkv_bias": True, "tie_word_embeddings": True}).total == 124_439_808
+PUBLISHED = [(name, *published) for name, of in UNPACKAGED.items() for published in of.published]
 
 
-def test_book_llama():
-    assert count(BOOK_LLAMA).architecture == "book_llama"
-    assert count(BOOK_LLAMA).total == 6_738_415_616
-    llama_3 = {**BOOK_LLAMA, "vocab_size": 128_256, "hidden_dim": 14_336, "n_kv_groups": 8}
-    assert count(llama_3).total == 8_030_261_248
-    qwen_3 = {
-        "vocab_size": 151_936, "context_length": 40_960, "emb_dim": 1024, "n_heads": 16, "n_layers": 28,
-        "hidden_dim": 3072, "head_dim": 128, "qk_norm": True, "n_kv_groups": 8,
-    }  # fmt: skip
-    assert count({**qwen_3, "tie_word_embeddings": True}).total == 596_049_920
+@pytest.mark.parametrize(("model_type", "values", "total"), PUBLISHED)
+def test_what_is_published_of_its_size(model_type: str, values: Config, total: int):
+    ledger = count({"model_type": model_type, **values})
+    assert ledger.architecture == model_type
+    assert ledger.total == total
 
 
-def test_nanogpt():
-    # Its README's 124M: GPT-2's count, with the vocabulary padded from 50,257 to 50,304 rows.
-    values = {"block_size": 1024, "n_embd": 768}
-    assert count(values).architecture == "nanogpt"
-    assert count(values).total == 124_439_808 + (50_304 - 50_257) * 768
-    assert count({**values, "vocab_size": 50_257}).total == 124_439_808
+@pytest.mark.parametrize(("model_type", "values", "total"), [one for one in PUBLISHED if UNPACKAGED[one[0]].recognised])
+def test_a_type_is_recognised_by_its_keys(model_type: str, values: Config, total: int):
+    assert count(values).architecture == model_type
+    assert count(values).total == total
+
+
+@pytest.mark.parametrize("model_type", sorted(DRAWN))
+@given(data=st.data())
+@drawing.drawn(25)
+def test_drawn_configs(model_type: str, data: st.DataObject):
+    values = data.draw(DRAWN[model_type])
+    assert_equal(values, truth(values))
+
+
+def test_each_is_published_or_built_or_taken_from_a_paper():
+    assert {name for name, of in UNPACKAGED.items() if not of.published or name not in DRAWN} == {"palm"}
+    assert set(SKELETONS) == set(DRAWN)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "billions"),
+    [
+        ({"hidden_size": 2560, "intermediate_size": 7168, "num_layers": 30, "tie_word_embeddings": True}, 2.14),
+        ({}, 6.98),
+        ({"hidden_size": 5120, "intermediate_size": 27_392, "num_layers": 64, "num_attention_heads": 40}, 30.95),
+    ],
+)
+def test_exaone_without_embeddings(sizes: Config, billions: float):
+    """ "Number of Parameters (without embeddings)" of the model cards of EXAONE 3.5."""
+    ledger = count({"model_type": "exaone", **EXAONE_7_8B, **sizes})
+    assert round(ledger.totals["non_embedding"] / 1e9, 2) == billions
+
+
+def test_internlm2_under_the_type_of_internlm():
+    """Its first configs on the hub say `internlm`, the type of another model, and the class of this one."""
+    values = {**INTERNLM2_1_8B, "architectures": ["InternLM2ForCausalLM"]}
+    ledger = count({"model_type": "internlm", **values})
+    assert ledger.total == count({"model_type": "internlm2", **values}).total
+    assert any("counted as internlm2" in note for note in ledger.notes)
 
 
 def test_palm_by_hand():
@@ -58,4 +81,4 @@ def test_palm_by_hand():
 def test_transformers_has_none_of_these():
     """When it comes to, they belong among the native types, to be compared with it."""
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
-    assert not WITHOUT_TRANSFORMERS & set(known)
+    assert not set(UNPACKAGED) & set(known)

@@ -3,12 +3,13 @@
 import pytest
 
 import tallystick
-from configs import KIN
+from configs import FAMILIES
 from measurements import measured
 from native import default_config
 from small_decoders import CACHED, GROUPED, HYBRID, MAMBA, SMALL, WIDTHS
 from tallystick.answers.memory.activations import running_of
 from tallystick.runtimes.transformers.cache import cached
+from unpackaged import UNPACKAGED
 
 
 @pytest.mark.parametrize(
@@ -138,9 +139,12 @@ def test_every_native_type_says_how_it_attends():
     from tallystick import architectures
 
     for name in sorted(set(architectures.known()) - set(architectures.TEACHING)):  # some of those have no attention
-        if name.startswith("book_") or name == "palm" or (name in KIN and not KIN[name].attends):
+        if name in FAMILIES and not FAMILIES[name].attends:
             continue
-        config = {"model_type": name} if name == "nanogpt" else {"model_type": name, **default_config(name).to_dict()}
+        config = {
+            "model_type": name,
+            **(UNPACKAGED[name].small if name in UNPACKAGED else default_config(name).to_dict()),
+        }
         ledger = tallystick.count(config)
         assert ledger.attending or ledger.recurring, name
         read = [entry for entry in ledger.rolled if entry.axes and not entry.name.startswith(ledger.towers)]

@@ -84,11 +84,18 @@ def config(model_type: str, **values: Any) -> Config:
     return {"model_type": model_type, "pad_token_id": None, **present}
 
 
-class Kin(NamedTuple):
-    """What the tests know of one type."""
+# A complete config of a few thousand parameters of a type with Llama's keys.
+COMMON = {
+    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "num_hidden_layers": 2,
+}  # fmt: skip
+
+
+class Family(NamedTuple):
+    """What the tests know of one type: how its configs are drawn, and the rest only where it differs from the usual."""
 
     drawn: SearchStrategy[Config]
-    small: Config  # a complete config of a few thousand parameters, without its model_type
+    small: Config = COMMON  # a complete config of a few thousand parameters, without its model_type
     lacking: Mapping[str, Any] = {}  # what the default lacks: transformers builds no model of it
     needs: Mapping[str, Config] = {}  # keys that matter only where others are set, with those
     others: Mapping[str, list[Any]] = {}  # of keys that are no flag and no integer: what else they may be, or with what
@@ -97,13 +104,19 @@ class Kin(NamedTuple):
     aliases: Mapping[str, str] = {}  # other names of keys, which its class takes without saying so
     any_width: bool = False  # heads need not divide the width, though no head size is stated
     attends: bool = True  # the ledger tells how it attends or scans
-    counted: bool = True  # torch counts as many operations for each drawn config as we do
+    # torch counts as many operations for each drawn config as we do: not where experts come in groups, or heads in fours.
+    counted: bool = True
     runs: Mapping[str, Any] = {}  # what a drawn config needs to run, not only to be built
+    small_runs: Mapping[str, Any] = {}  # what the small config needs to run, after those of `runs`
+
+    def renamed(self, model_type: str) -> Family:
+        """The same of another type, whose configs have the same keys."""
+        return self._replace(drawn=self.drawn.map(lambda values: {**values, "model_type": model_type}))
 
 
 @st.composite
 def gpt2_like(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
-    """`n_embd` and its kin, by those names or by the aliases that transformers takes."""
+    """`n_embd` and the like, by those names or by the aliases that transformers takes."""
     names = {"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers"}
     heads = draw(HEADS)
     sizes = {"n_embd": heads * draw(HEAD), "n_head": heads, "n_layer": draw(LAYERS)}

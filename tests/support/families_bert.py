@@ -17,7 +17,7 @@ from drawing import (
     NO_KEY,
     VOCABULARY,
     Config,
-    Kin,
+    Family,
     config,
     maybe_flags,
     nullable,
@@ -135,25 +135,25 @@ PADDED = {"pad_token_id": 1}  # positions are counted from it on
 DIVIDED = {"hidden_size": 16, "num_attention_heads": 4}
 
 
-def like(kinds: tuple[str, ...], **more: Any) -> dict[str, Kin]:
-    return {name: Kin(bert_like(name), SMALL, needs=NEEDS, **more) for name in kinds}
+def like(kinds: tuple[str, ...], **more: Any) -> dict[str, Family]:
+    return {name: Family(bert_like(name), SMALL, needs=NEEDS, **more) for name in kinds}
 
 
-KIN: dict[str, Kin] = {
+FAMILIES: dict[str, Family] = {
     **like(("bert", "megatron-bert"), beside=CLS),
     **like(
         ("camembert", "roberta", "xlm-roberta", "data2vec-text", "roberta-prelayernorm", "xlm-roberta-xl"),
         beside=LM_HEAD,
         runs=PADDED,
     ),
-    "bert-generation": Kin(bert_like("bert-generation", type_vocab_size=NO_KEY), SMALL, needs=NEEDS),
-    "ernie": Kin(
+    "bert-generation": Family(bert_like("bert-generation", type_vocab_size=NO_KEY), SMALL, needs=NEEDS),
+    "ernie": Family(
         bert_like("ernie", use_task_id=sometimes(FLAG), task_type_vocab_size=ROWS),
         SMALL,
         needs=NEEDS | {"task_type_vocab_size": {"use_task_id": True}},
         beside=CLS,
     ),
-    "electra": Kin(
+    "electra": Family(
         bert_like("electra", whole=False, embedding_size=WIDTH),
         SMALL,
         needs=NEEDS,
@@ -161,7 +161,7 @@ KIN: dict[str, Kin] = {
         any_width=True,
         runs=DIVIDED,
     ),
-    "xmod": Kin(
+    "xmod": Family(
         bert_like(
             "xmod",
             adapter_reduction_factor=sometimes(st.integers(1, 3)),
@@ -174,13 +174,13 @@ KIN: dict[str, Kin] = {
         beside=LM_HEAD,
         runs=PADDED | {"languages": ["en_XX"], "default_language": "en_XX"},
     ),
-    "rembert": Kin(
+    "rembert": Family(
         bert_like("rembert", tie_word_embeddings=NO_KEY, input_embedding_size=WIDTH, output_embedding_size=WIDTH),
         {**SMALL, "input_embedding_size": 6, "output_embedding_size": 9},
         needs=NEEDS,
         beside=("rembert.encoder.embedding_hidden_mapping_in.", "cls.predictions.dense."),
     ),
-    "roformer": Kin(
+    "roformer": Family(
         bert_like("roformer", whole=False, embedding_size=nullable(st.integers(1, 20))),
         SMALL,
         needs=NEEDS,
@@ -188,7 +188,7 @@ KIN: dict[str, Kin] = {
         any_width=True,
         runs=DIVIDED,
     ),
-    "roc_bert": Kin(
+    "roc_bert": Family(
         bert_like(
             "roc_bert",
             pronunciation_embed_dim=WIDTH,
@@ -207,7 +207,7 @@ KIN: dict[str, Kin] = {
         needs=NEEDS,
         beside=("roc_bert.embeddings.map_inputs_layer.", *CLS),
     ),
-    "big_bird": Kin(
+    "big_bird": Family(
         bert_like(
             "big_bird",
             use_bias=sometimes(FLAG),
@@ -218,8 +218,10 @@ KIN: dict[str, Kin] = {
         beside=("bert.pooler.", *CLS),
         counted=False,
     ),
-    "xlnet": Kin(xlnet(), {"vocab_size": 40, "d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 12}, attends=False),
-    "xlm": Kin(
+    "xlnet": Family(
+        xlnet(), {"vocab_size": 40, "d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 12}, attends=False
+    ),
+    "xlm": Family(
         xlm(),
         {"vocab_size": 40, "emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 20},
         needs={
@@ -231,7 +233,7 @@ KIN: dict[str, Kin] = {
         others={"asm_cutoffs": [[9]]},
         runs={"pad_token_id": 2},
     ),
-    "reformer": Kin(
+    "reformer": Family(
         reformer(),
         {
             "vocab_size": 40,
@@ -256,7 +258,7 @@ KIN: dict[str, Kin] = {
         attends=False,
         any_width=True,
     ),
-    "cpmant": Kin(
+    "cpmant": Family(
         cpmant(),
         {
             "vocab_size": 40,

@@ -1,4 +1,4 @@
-"""Small random configs of latent and sparse attention: DeepSeek's kin, and mixtures of experts of other makes."""
+"""Small random configs of latent and sparse attention: DeepSeek's and others like it, and mixtures of experts of other makes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drawing import (
     NO_KEY,
     VOCABULARY,
     Config,
-    Kin,
+    Family,
     config,
     divisors,
     dotted,
@@ -246,7 +246,7 @@ def dots3_seen(draw: DrawFn) -> Config:
     return dotted({**config("dots3_note"), "text_config": inside, "vision_config": width, "audio_config": width})
 
 
-DOTS3 = Kin(
+DOTS3 = Family(
     dots3(),
     {**INDEXED, "num_attention_heads": 128, **SWA},  # heads of keys have no part in it, and must be as many
     needs=dict.fromkeys((*SWA, "swa_qk_rope_head_dim"), ALL_NEAR),
@@ -286,8 +286,8 @@ def minimax_m3(draw: DrawFn) -> Config:
     return config(**{**values, **{key: draw(value) for key, value in named.items()}})
 
 
-KIN: dict[str, Kin] = {
-    "deepseek_v4": Kin(
+FAMILIES: dict[str, Family] = {
+    "deepseek_v4": Family(
         deepseek_v4(),
         {
             "vocab_size": 40, "hidden_size": 16, "moe_intermediate_size": 6, "num_attention_heads": 4, "head_dim": 16,
@@ -303,8 +303,9 @@ KIN: dict[str, Kin] = {
         experts=True,
         beside=HYPER,
         attends=False,
+        small_runs={"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 5}},
     ),
-    "deepseek_v32": Kin(
+    "deepseek_v32": Family(
         listing(
             with_experts(
                 latent("deepseek_v32", moe_intermediate_size=INNER, n_shared_experts=SHARED, **FIRST, **INDEXING),
@@ -320,13 +321,14 @@ KIN: dict[str, Kin] = {
         any_width=True,
         counted=False,
         runs=ONE_GROUP,
+        small_runs={"num_key_value_heads": 4},
     ),
-    "youtu": Kin(latent("youtu", q_lora_rank=nullable(WAIST)), MLA, any_width=True),
-    "minicpm3": Kin(
+    "youtu": Family(latent("youtu", q_lora_rank=nullable(WAIST)), MLA, any_width=True),
+    "minicpm3": Family(
         latent("minicpm3", whole=True, q_lora_rank=nullable(WAIST), v_head_dim=nullable(SIZE), **maybe_flags("mlp_bias")),
         MLA,
     ),
-    "glm4_moe_lite": Kin(
+    "glm4_moe_lite": Family(
         listing(deepseek_v3_like("glm4_moe_lite", q_lora_rank=nullable(WAIST)), mlp_layer_types=FEEDS),
         MLA,
         others=ONE_SPARSE,
@@ -334,7 +336,7 @@ KIN: dict[str, Kin] = {
         any_width=True,
         counted=False,
     ),
-    "glm_moe_dsa": Kin(
+    "glm_moe_dsa": Family(
         listing(
             deepseek_v3_like(
                 "glm_moe_dsa",
@@ -364,8 +366,9 @@ KIN: dict[str, Kin] = {
         any_width=True,
         counted=False,
         runs=ONE_GROUP,
+        small_runs={"num_key_value_heads": 4},
     ),
-    "longcat_flash": Kin(
+    "longcat_flash": Family(
         longcat_flash(),
         {
             **{key: size for key, size in MLA.items() if key != "num_hidden_layers"},
@@ -380,7 +383,7 @@ KIN: dict[str, Kin] = {
         counted=False,
         runs={"head_dim": 2},  # elements that are turned
     ),
-    "cohere2_moe": Kin(
+    "cohere2_moe": Family(
         listing(
             with_experts(
                 llama_like(
@@ -404,7 +407,7 @@ KIN: dict[str, Kin] = {
         experts=True,
         counted=False,
     ),
-    "mimo_v2_flash": Kin(
+    "mimo_v2_flash": Family(
         listing(
             with_experts(
                 llama_like("mimo_v2_flash", kv=4, moe_intermediate_size=INNER, v_head_dim=SIZE, **maybe_flags("attention_bias")),
@@ -418,7 +421,7 @@ KIN: dict[str, Kin] = {
         experts=True,
         counted=False,
     ),
-    "hy_v3": Kin(
+    "hy_v3": Family(
         listing(
             with_experts(
                 llama_like(
@@ -438,7 +441,7 @@ KIN: dict[str, Kin] = {
         experts=True,
         counted=False,
     ),
-    "hy_v4": Kin(
+    "hy_v4": Family(
         listing(
             deepseek_v3_like("hy_v4", hc_mult=sometimes(st.integers(1, 5)), **INDEXING),
             mlp_layer_types=FEEDS,
@@ -452,7 +455,7 @@ KIN: dict[str, Kin] = {
         counted=False,
         runs=ONE_GROUP,
     ),
-    "axk1": Kin(
+    "axk1": Family(
         listing(deepseek_v3_like("axk1", **OFTEN), mlp_layer_types=FEEDS),
         MLA,
         others=ONE_SPARSE,
@@ -461,7 +464,7 @@ KIN: dict[str, Kin] = {
         counted=False,
         runs=ONE_GROUP,
     ),
-    "axk2": Kin(
+    "axk2": Family(
         listing(
             deepseek_v3_like("axk2", gated_norm_rank=sometimes(WAIST), **OFTEN, **INDEXING), mlp_layer_types=FEEDS
         ),
@@ -471,14 +474,15 @@ KIN: dict[str, Kin] = {
         beside=GATES,
         any_width=True,
         counted=False,
+        small_runs={"num_key_value_heads": 4},
     ),
-    "jetmoe": Kin(
+    "jetmoe": Family(
         with_experts(
             llama_like("jetmoe", kv=16, kv_channels=sometimes(EVEN), head_dim=NO_KEY), "num_local_experts", "num_local_experts"
         ),
         {**MOE, "kv_channels": 4},
     ),
-    "beam": Kin(
+    "beam": Family(
         listing(
             with_experts(
                 llama_like("beam", kv=8, moe_intermediate_size=INNER, **maybe_flags("attention_bias")),
@@ -494,7 +498,7 @@ KIN: dict[str, Kin] = {
         counted=False,
         runs=ONE_GROUP,
     ),
-    "minimax_m3_vl_text": Kin(
+    "minimax_m3_vl_text": Family(
         minimax_m3(),
         {**MOE, "dense_intermediate_size": 10, "shared_intermediate_size": 8, "index_n_heads": 3, "index_head_dim": 4},
         needs={
@@ -512,7 +516,7 @@ KIN: dict[str, Kin] = {
         counted=False,
         runs={"layer_types": ["full_attention", "minimax_m3_sparse"] * 2, "index_n_heads": 2},
     ),
-    "cohere_compass_text": Kin(
+    "cohere_compass_text": Family(
         llama_like(
             "cohere_compass_text",
             null_kv=True,
@@ -524,7 +528,7 @@ KIN: dict[str, Kin] = {
         any_width=True,
         counted=False,
     ),
-    "inkling_text": Kin(
+    "inkling_text": Family(
         inkling(
             "inkling_text",
             {"layer_types": NEAR, "mlp_layer_types": FEEDS},
@@ -543,7 +547,7 @@ KIN: dict[str, Kin] = {
         experts=True,
         counted=False,
     ),
-    "inkling2_text": Kin(
+    "inkling2_text": Family(
         inkling("inkling2_text", {"layer_types": NEAR}),
         INKLING,
         needs=ALL_FAR,
@@ -553,7 +557,7 @@ KIN: dict[str, Kin] = {
         counted=False,
     ),
     "dots3_note_text": DOTS3,
-    "dots3_note": Kin(
+    "dots3_note": Family(
         dots3_seen(),
         small({**DOTS3.small, "hidden_size": SEEN, "shared_experts_intermediate_size": 5}),
         experts=True,

@@ -1,4 +1,4 @@
-"""Kin of Llama, Granite, Gemma, OLMo and Qwen, most of them with experts or windows."""
+"""Small random configs of types like Llama, Granite, Gemma, OLMo and Qwen, most of them with experts or windows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from drawing import (
     ABSENT,
+    COMMON,
     EVEN,
     FLAG,
     HEAD,
@@ -18,7 +19,7 @@ from drawing import (
     LAYERS,
     VOCABULARY,
     Config,
-    Kin,
+    Family,
     config,
     divisors,
     dotted,
@@ -29,12 +30,8 @@ from drawing import (
     with_experts,
 )
 
-SMALL = {
-    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "num_hidden_layers": 2,
-}  # fmt: skip
-STATED = {**SMALL, "head_dim": 4}
-MIXED = {**SMALL, "moe_intermediate_size": 6}
+STATED = {**COMMON, "head_dim": 4}
+MIXED = {**COMMON, "moe_intermediate_size": 6}
 BOS = {"bos_token_id": 1}  # which must be stated
 SHARED = sometimes(st.integers(0, 3))
 ROUTED = ("n_routed_experts", "num_local_experts")
@@ -156,25 +153,23 @@ def reachable(values: Config) -> Config:
     return {**values, "num_experts_per_tok": min(values["num_experts_per_tok"], found)}
 
 
-KIN: dict[str, Kin] = {
-    "cwm": Kin(llama_like("cwm", kv=8, whole=True, **maybe_flags("mlp_bias")), STATED, runs=BOS),
-    "hyperclovax": Kin(
-        llama_like("hyperclovax", whole=True, **maybe_flags("attention_bias", "mlp_bias", "use_post_norm")), SMALL
+FAMILIES: dict[str, Family] = {
+    "cwm": Family(llama_like("cwm", kv=8, whole=True, **maybe_flags("mlp_bias")), STATED, runs=BOS),
+    "hyperclovax": Family(
+        llama_like("hyperclovax", whole=True, **maybe_flags("attention_bias", "mlp_bias", "use_post_norm"))
     ),
-    "internlm3": Kin(
+    "internlm3": Family(
         internlm3(),
         STATED,
         others={name: [{"attention_bias": True, "mlp_bias": True}] for name in ("attention_bias", "mlp_bias")},
     ),
-    "iquestcoder": Kin(
+    "iquestcoder": Family(
         llama_like("iquestcoder", kv=8, whole=True, **maybe_flags("attention_bias", "mlp_bias")), STATED
     ),
-    "jais2": Kin(llama_like("jais2", whole=True, **maybe_flags("attention_bias", "mlp_bias")), SMALL),
-    "vaultgemma": Kin(llama_like("vaultgemma", kv=4, whole=True, **maybe_flags("attention_bias")), STATED),
-    "granite_swa": Kin(
-        llama_like("granite_swa", kv=4, null_kv=True, **maybe_flags("attention_bias", "mlp_bias")), SMALL
-    ),
-    "granitemoe_swa": Kin(
+    "jais2": Family(llama_like("jais2", whole=True, **maybe_flags("attention_bias", "mlp_bias"))),
+    "vaultgemma": Family(llama_like("vaultgemma", kv=4, whole=True, **maybe_flags("attention_bias")), STATED),
+    "granite_swa": Family(llama_like("granite_swa", kv=4, null_kv=True, **maybe_flags("attention_bias", "mlp_bias"))),
+    "granitemoe_swa": Family(
         with_experts(
             llama_like(
                 "granitemoe_swa",
@@ -184,13 +179,10 @@ KIN: dict[str, Kin] = {
             "num_local_experts",
             "num_local_experts",
         ),
-        SMALL,
         experts=True,
     ),
-    "flex_olmo": Kin(
-        with_experts(llama_like("flex_olmo", **maybe_flags("attention_bias")), *LOCAL), SMALL, experts=True
-    ),
-    "exaone_moe": Kin(
+    "flex_olmo": Family(with_experts(llama_like("flex_olmo", **maybe_flags("attention_bias")), *LOCAL), experts=True),
+    "exaone_moe": Family(
         with_experts(
             listing_mlps(
                 llama_like(
@@ -209,7 +201,7 @@ KIN: dict[str, Kin] = {
         experts=True,
         counted=False,
     ),
-    "solar_open": Kin(
+    "solar_open": Family(
         with_experts(
             llama_like(
                 "solar_open",
@@ -224,7 +216,7 @@ KIN: dict[str, Kin] = {
         experts=True,
         counted=False,
     ),
-    "dots1": Kin(
+    "dots1": Family(
         with_experts(
             llama_like(
                 "dots1",
@@ -242,7 +234,7 @@ KIN: dict[str, Kin] = {
         experts=True,
         counted=False,
     ),
-    "afmoe": Kin(
+    "afmoe": Family(
         with_experts(
             llama_like(
                 "afmoe",
@@ -257,7 +249,7 @@ KIN: dict[str, Kin] = {
         {**MIXED, "head_dim": 4},
         experts=True,
     ),
-    "mellum": Kin(
+    "mellum": Family(
         with_experts(
             listing_mlps(
                 llama_like("mellum", kv=4, moe_intermediate_size=sometimes(INNER), **maybe_flags("attention_bias"))
@@ -270,7 +262,7 @@ KIN: dict[str, Kin] = {
         aliases={"num_local_experts": "num_experts"},
         experts=True,
     ),
-    "aria_text": Kin(
+    "aria_text": Family(
         with_experts(
             llama_like(
                 "aria_text", whole=True, moe_num_shared_experts=SHARED, **maybe_flags("attention_bias", "mlp_bias")
@@ -279,35 +271,33 @@ KIN: dict[str, Kin] = {
             "moe_num_experts",
             ("moe_topk",),
         ),
-        SMALL,
         experts=True,
     ),
-    "diffllama": Kin(diffllama(), SMALL),
-    "doge": Kin(
+    "diffllama": Family(diffllama()),
+    "doge": Family(
         with_experts(
             llama_like("doge", **maybe_flags("attention_bias", "mlp_bias", "is_moe")), "num_experts", "num_experts"
         ).map(reachable),
-        SMALL,
         needs={"num_experts": {"is_moe": True, "num_experts": 9, "num_experts_per_tok": 1}},
         beside=tuple(
             f"model.layers.{layer}.{name}_residual" for layer in range(32) for name in ("input", "post_attention")
         ),
     ),
-    "persimmon": Kin(
-        without_groups("persimmon", **maybe_flags("qk_layernorm")), SMALL, runs={"partial_rotary_factor": 1.0}
+    "persimmon": Family(
+        without_groups("persimmon", **maybe_flags("qk_layernorm")), runs={"partial_rotary_factor": 1.0}
     ),
-    "modernbert-decoder": Kin(
+    "modernbert-decoder": Family(
         without_groups(
             "modernbert-decoder",
             pad_token_id=st.just(0),
             **maybe_flags("norm_bias", "attention_bias", "mlp_bias", "classifier_bias", "decoder_bias"),
         ),
-        {**SMALL, "pad_token_id": 0},
+        {**COMMON, "pad_token_id": 0},
         beside=("lm_head.dense.",),
         runs=BOS,
     ),
-    "ministral": Kin(llama_like("ministral", kv=8, head_dim=EVEN), STATED, lacking={"head_dim": 16}),
-    "laguna": Kin(
+    "ministral": Family(llama_like("ministral", kv=8, head_dim=EVEN), STATED, lacking={"head_dim": 16}),
+    "laguna": Family(
         laguna(),
         {**MIXED, "head_dim": 4, "shared_expert_intermediate_size": 5},
         needs={"intermediate_size": {"mlp_layer_types": ["dense", "sparse"]}},
@@ -318,7 +308,7 @@ KIN: dict[str, Kin] = {
         },
         experts=True,
     ),
-    "flint": Kin(
+    "flint": Family(
         with_experts(
             llama_like(
                 "flint",
@@ -337,7 +327,7 @@ KIN: dict[str, Kin] = {
         others={"mlp_only_layers": [[]]},
         experts=True,
     ),
-    "hrm_text": Kin(
+    "hrm_text": Family(
         without_groups(
             "hrm_text",
             head_dim=sometimes(EVEN),
@@ -349,20 +339,21 @@ KIN: dict[str, Kin] = {
         experts=True,
         beside=("model.z_L_init",),
     ),
-    "zaya": Kin(
+    "zaya": Family(
         zaya(),
         {**MIXED, "head_dim": 4, "router_hidden_size": 5},
         experts=True,
         counted=False,
         beside=("model.input_hidden_states_", *(f"model.layers.{n}.post_" for n in range(40))),
     ),
-    "dbrx": Kin(
+    "dbrx": Family(
         dbrx(),
         {"vocab_size": 40, "d_model": 16, "n_heads": 4, "n_layers": 2, "ffn_config.ffn_hidden_size": 12},
         lacking={"attn_config.rope_theta": 10000.0},
         experts=True,
+        small_runs={"attn_config.clip_qkv": 8.0},
     ),
-    "kolibri1": Kin(
+    "kolibri1": Family(
         with_experts(
             llama_like(
                 "kolibri1",

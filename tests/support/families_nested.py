@@ -17,7 +17,7 @@ from drawing import (
     NO_KEY,
     VOCABULARY,
     Config,
-    Kin,
+    Family,
     config,
     divisors,
     dotted,
@@ -39,7 +39,7 @@ NETS = {
 
 @st.composite
 def qwen3_5(draw: DrawFn, model_type: str, **more: Any) -> Config:
-    """As Llama's kin, with delta nets, each layer's kind listed or not."""
+    """As those like Llama, with delta nets, each layer's kind listed or not."""
     flags = maybe_flags("attention_bias")
     values = draw(llama_like(model_type, head_dim=sometimes(EVEN), **NETS, **flags, **more))
     if draw(FLAG):
@@ -124,16 +124,16 @@ OWN = {"layer_types": [["full_attention"] * 14], "per_layer_config": [{}, {"1": 
 GEMMA_4_EXPERTS = {"enable_moe_block": True, "num_experts": 4, "moe_intermediate_size": 3}
 OWN_NEEDS: dict[str, Config] = {"num_global_key_value_heads": {"attention_k_eq_v": True}}
 
-KIN: dict[str, Kin] = {
-    "qwen3_5_text": Kin(qwen3_5("qwen3_5_text", kv=4), {**SMALL, **SMALL_NETS}, others=LISTED, counted=False),
-    "qwen3_5_moe_text": Kin(
+FAMILIES: dict[str, Family] = {
+    "qwen3_5_text": Family(qwen3_5("qwen3_5_text", kv=4), {**SMALL, **SMALL_NETS}, others=LISTED, counted=False),
+    "qwen3_5_moe_text": Family(
         qwen3_5_moe("qwen3_5_moe_text"),
         {**SMALL, **SMALL_NETS, **SMALL_EXPERTS},
         others=LISTED,
         experts=True,
         counted=False,
     ),
-    "gemma4_text": Kin(
+    "gemma4_text": Family(
         gemma4("gemma4_text"),
         {**SMALL_GEMMA_4, "vocab_size_per_layer_input": 30, "hidden_size_per_layer_input": 6},
         others=OWN,
@@ -143,8 +143,9 @@ KIN: dict[str, Kin] = {
             *(f"model.layers.{n}.{name}" for n in range(30) for name in ("per_layer_", "layer_scalar")),
             "model.per_layer_model_projection.",
         ),
+        small_runs={"vocab_size_per_layer_input": 40},
     ),
-    "gemma4_unified_text": Kin(
+    "gemma4_unified_text": Family(
         gemma4("gemma4_unified_text"),
         SMALL_GEMMA_4,
         others=OWN,
@@ -170,7 +171,7 @@ def small(text: Config, **more: Any) -> Config:
     return dotted({"text_config": {"pad_token_id": None, **text}, **more})
 
 
-def within(part: str, kin: Kin) -> dict[str, Any]:
+def within(part: str, family: Family) -> dict[str, Any]:
     """What the tests know of a type, where its config is a part of another."""
 
     def inside(values: Config) -> Config:
@@ -178,12 +179,12 @@ def within(part: str, kin: Kin) -> dict[str, Any]:
 
     others = {
         key: [inside(value) if isinstance(value, dict) and key in value else value for value in values]
-        for key, values in kin.others.items()
+        for key, values in family.others.items()
     }
     return {
-        "needs": inside({key: inside(needs) for key, needs in kin.needs.items()}),
+        "needs": inside({key: inside(needs) for key, needs in family.needs.items()}),
         "others": inside(others),
-        "counted": kin.counted,
+        "counted": family.counted,
     }
 
 
@@ -223,26 +224,26 @@ SMALL_TOWER = {
 LLAMA_4 = {**SMALL, "num_local_experts": 4, "intermediate_size_mlp": 14, "head_dim": 4}
 TIED = sometimes(FLAG)
 
-KIN |= {
-    "qwen3_5": Kin(
-        around("qwen3_5", KIN["qwen3_5_text"].drawn),
-        small(KIN["qwen3_5_text"].small),
-        **within("text_config", KIN["qwen3_5_text"]),
+FAMILIES |= {
+    "qwen3_5": Family(
+        around("qwen3_5", FAMILIES["qwen3_5_text"].drawn),
+        small(FAMILIES["qwen3_5_text"].small),
+        **within("text_config", FAMILIES["qwen3_5_text"]),
     ),
-    "qwen3_5_moe": Kin(
-        around("qwen3_5_moe", KIN["qwen3_5_moe_text"].drawn),
-        small(KIN["qwen3_5_moe_text"].small),
+    "qwen3_5_moe": Family(
+        around("qwen3_5_moe", FAMILIES["qwen3_5_moe_text"].drawn),
+        small(FAMILIES["qwen3_5_moe_text"].small),
         experts=True,
-        **within("text_config", KIN["qwen3_5_moe_text"]),
+        **within("text_config", FAMILIES["qwen3_5_moe_text"]),
     ),
-    "llama4": Kin(
+    "llama4": Family(
         around("llama4", llama4()),
         small(LLAMA_4),
         needs={"text_config.intermediate_size_mlp": {"text_config.moe_layers": [0]}},
         others={"text_config.moe_layers": [[0]]},
         counted=False,
     ),
-    "gemma3": Kin(
+    "gemma3": Family(
         around(
             "gemma3",
             llama_like("gemma3_text", kv=4, whole=True, **maybe_flags("attention_bias")),
@@ -302,13 +303,13 @@ def emu3() -> SearchStrategy[Config]:
     return drawn.map(lambda values: {**values, "pad_token_id": 0})
 
 
-def gemma4_kin(
+def gemma4_family(
     model_type: str, eyes: SearchStrategy[Config], ears: SearchStrategy[Config], **small_towers: Config
-) -> Kin:
+) -> Family:
     """Gemma 4, with eyes and ears or without."""
-    text = KIN[f"{model_type}_text"]
+    text = FAMILIES[f"{model_type}_text"]
     told = within("text_config", text)
-    return Kin(
+    return Family(
         around(
             model_type, text.drawn, vision_config=nullable(eyes), audio_config=nullable(ears), tie_word_embeddings=TIED
         ),
@@ -320,22 +321,23 @@ def gemma4_kin(
         ),
         # It looks for its padding token among those that it reads, and none is drawn.
         **{**told, "others": {**told["others"], **OTHERS_4}, "counted": False},
+        small_runs={"text_config.pad_token_id": 0},
     )
 
 
-KIN |= {
-    "emu3": Kin(
+FAMILIES |= {
+    "emu3": Family(
         around("emu3", emu3(), vocabulary_map=st.just(WORDS)),
         small({**SMALL, "pad_token_id": 0}, vocabulary_map=WORDS),
     ),
-    "mllama": Kin(
+    "mllama": Family(
         around("mllama", mllama()),
         small({**SMALL, "cross_attention_layers": [1]}),
         others={"text_config.cross_attention_layers": [[0], None]},
         counted=False,  # layers that attend to an image alone do not run without one
     ),
-    "gemma4": gemma4_kin("gemma4", EYES_4, EARS_4, vision_config=SMALL_EYES_4, audio_config=SMALL_EARS_4),
-    "gemma4_unified": gemma4_kin(
+    "gemma4": gemma4_family("gemma4", EYES_4, EARS_4, vision_config=SMALL_EYES_4, audio_config=SMALL_EARS_4),
+    "gemma4_unified": gemma4_family(
         "gemma4_unified",
         EYES_4_UNIFIED,
         st.fixed_dictionaries({}, optional={"audio_embed_dim": INNER}),
@@ -378,8 +380,8 @@ SMALL_VITDET = {
 }  # fmt: skip
 PERSIMMON = llama_like("persimmon", head_dim=NO_KEY, kv=None, **maybe_flags("qk_layernorm"))
 
-KIN |= {
-    "git": Kin(
+FAMILIES |= {
+    "git": Family(
         git(),
         {**SMALL, **dotted({"vision_config": SMALL_TOWER}), "max_position_embeddings": 20},
         beside=(
@@ -388,7 +390,7 @@ KIN |= {
             "git.visual_projection.",
         ),
     ),
-    "moss_transcribe_diarize": Kin(
+    "moss_transcribe_diarize": Family(
         around(
             "moss_transcribe_diarize",
             llama_like("qwen3", kv=32, **maybe_flags("attention_bias", "use_sliding_window")),
@@ -409,7 +411,7 @@ KIN |= {
         ),
         beside=("model.multi_modal_projector.",),
     ),
-    "got_ocr2": Kin(
+    "got_ocr2": Family(
         around(
             "got_ocr2",
             llama_like("qwen2", kv=32, **maybe_flags("use_sliding_window")),
@@ -420,7 +422,7 @@ KIN |= {
         others={"vision_config.global_attn_indexes": [[0], []]},
         beside=("model.multi_modal_projector.",),
     ),
-    "fuyu": Kin(
+    "fuyu": Family(
         around(
             "fuyu",
             PERSIMMON,
@@ -462,14 +464,14 @@ SMALL_CONFORMER = {
 }  # fmt: skip
 SIGHT_AND_SOUND = {"vision_config": tower(**PATCHES), "audio_config": CONFORMER}
 
-KIN["phi4_multimodal"] = Kin(
+FAMILIES["phi4_multimodal"] = Family(
     llama_like("phi4_multimodal", kv=8, null_kv=True, **SIGHT_AND_SOUND).map(dotted),
     {**SMALL, **dotted({"vision_config": SMALL_TOWER, "audio_config": SMALL_CONFORMER})},
     beside=("model.embed_tokens_extend.",),
 )
 
 # Whose tokens are to be among those that are read.
-KIN = {
-    name: kin._replace(runs={"text_config.vocab_size": 60}) if "text_config.vocab_size" in kin.small else kin
-    for name, kin in KIN.items()
+FAMILIES = {
+    name: family._replace(runs={"text_config.vocab_size": 60}) if "text_config.vocab_size" in family.small else family
+    for name, family in FAMILIES.items()
 }

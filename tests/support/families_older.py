@@ -1,4 +1,4 @@
-"""Small random configs of the first GPTs, and of the decoders of BART's kin."""
+"""Small random configs of the first GPTs, and of the decoders of BART's family."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drawing import (
     LAYERS,
     VOCABULARY,
     Config,
-    Kin,
+    Family,
     config,
     divisors,
     dotted,
@@ -108,8 +108,8 @@ BART = {
     "max_position_embeddings": 20,
 }  # fmt: skip
 
-KIN: dict[str, Kin] = {
-    "openai-gpt": Kin(
+FAMILIES: dict[str, Family] = {
+    "openai-gpt": Family(
         headed(
             "openai-gpt",
             width=["n_embd", "hidden_size"],
@@ -121,8 +121,8 @@ KIN: dict[str, Kin] = {
         ),
         GPT,
     ),
-    "gpt-sw3": Kin(gpt2_like("gpt-sw3", n_positions=POSITIONS, add_cross_attention=sometimes(FLAG)), GPT),
-    "ctrl": Kin(
+    "gpt-sw3": Family(gpt2_like("gpt-sw3", n_positions=POSITIONS, add_cross_attention=sometimes(FLAG)), GPT),
+    "ctrl": Family(
         headed(
             "ctrl",
             width=["n_embd", "hidden_size"],
@@ -134,7 +134,7 @@ KIN: dict[str, Kin] = {
         ),
         {**GPT, "dff": 12},
     ),
-    "gpt_neox_japanese": Kin(
+    "gpt_neox_japanese": Family(
         headed(
             "gpt_neox_japanese",
             width=["hidden_size"],
@@ -146,7 +146,7 @@ KIN: dict[str, Kin] = {
         ),
         SIZES,
     ),
-    "biogpt": Kin(
+    "biogpt": Family(
         headed(
             "biogpt",
             width=["hidden_size"],
@@ -159,7 +159,7 @@ KIN: dict[str, Kin] = {
         ),
         {**SIZES, "intermediate_size": 12, "max_position_embeddings": 20},
     ),
-    "xglm": Kin(
+    "xglm": Family(
         headed(
             "xglm",
             width=["d_model", "hidden_size"],
@@ -173,14 +173,14 @@ KIN: dict[str, Kin] = {
         {"vocab_size": 40, "d_model": 16, "num_layers": 2, "attention_heads": 4, "ffn_dim": 12},
     ),
     **{
-        model_type: Kin(bart_like(model_type), BART)
+        model_type: Family(bart_like(model_type), BART)
         for model_type in ("bart", "mbart", "plbart", "mvp", "pegasus", "blenderbot", "blenderbot-small")
     },
-    "marian": Kin(
+    "marian": Family(
         bart_like("marian", decoder_vocab_size=nullable(VOCABULARY)), BART, runs={"decoder_vocab_size": None}
     ),
-    "bigbird_pegasus": Kin(bart_like("bigbird_pegasus", use_bias=sometimes(FLAG)), BART),
-    "trocr": Kin(
+    "bigbird_pegasus": Family(bart_like("bigbird_pegasus", use_bias=sometimes(FLAG)), BART),
+    "trocr": Family(
         bart_like(
             "trocr",
             heads=["decoder_attention_heads", "num_attention_heads"],
@@ -191,11 +191,11 @@ KIN: dict[str, Kin] = {
         ),
         BART,
     ),
-    "whisper": Kin(
+    "whisper": Family(
         bart_like("whisper", max_target_positions=POSITIONS),
         {**BART, "max_target_positions": 20},
     ),
-    "prophetnet": Kin(
+    "prophetnet": Family(
         headed(
             "prophetnet",
             width=["hidden_size"],
@@ -217,11 +217,11 @@ KIN: dict[str, Kin] = {
         counted=False,
         runs={"pad_token_id": 0},
     ),
-    "moshi": Kin(
+    "moshi": Family(
         llama_like("moshi", whole=True, ffn_dim=sometimes(INNER.map(lambda half: 2 * half))),
         {**SIZES, "num_key_value_heads": 2, "ffn_dim": 12},
     ),
-    "blt": Kin(
+    "blt": Family(
         blt(),
         {
             "vocab_size": 40, "encoder_hash_byte_group_vocab": 9,

@@ -18,7 +18,7 @@ from drawing import (
     LAYERS,
     VOCABULARY,
     Config,
-    Kin,
+    Family,
     config,
     divisors,
     llama_like,
@@ -406,9 +406,9 @@ EXPERTS = {
 }
 
 TYPES = {
-    "mamba": Kin(mamba("mamba"), MAMBA, others={"time_step_rank": ["auto"]}),
-    "falcon_mamba": Kin(mamba("falcon_mamba"), MAMBA, others={"time_step_rank": ["auto"]}),
-    "mamba2": Kin(
+    "mamba": Family(mamba("mamba"), MAMBA, others={"time_step_rank": ["auto"]}),
+    "falcon_mamba": Family(mamba("falcon_mamba"), MAMBA, others={"time_step_rank": ["auto"]}),
+    "mamba2": Family(
         mamba2(),
         {**WIDTHS, "num_heads": 4, "head_dim": 8, "n_groups": 2, "state_size": 6},
         others={
@@ -417,8 +417,8 @@ TYPES = {
             "expand": [{"expand": 1, "head_dim": 4}],
         },
     ),
-    "falcon_h1": Kin(falcon_h1(), {**MAMBA2, "mamba_d_ssm": 24}, needs={"mamba_expand": {"mamba_d_ssm": None}}),
-    "jamba": Kin(
+    "falcon_h1": Family(falcon_h1(), {**MAMBA2, "mamba_d_ssm": 24}, needs={"mamba_expand": {"mamba_d_ssm": None}}),
+    "jamba": Family(
         jamba(),
         {**HEADED, **PERIODS, "num_hidden_layers": 4, "num_experts": 4, "mamba_d_state": 6, "mamba_dt_rank": 3},
         others={
@@ -431,7 +431,7 @@ TYPES = {
         },
         experts=True,
     ),
-    "nemotron_h": Kin(
+    "nemotron_h": Family(
         nemotron_h(),
         {
             **HEADED,
@@ -456,7 +456,7 @@ TYPES = {
         },
         experts=True,
     ),
-    "granitemoehybrid": Kin(
+    "granitemoehybrid": Family(
         granitemoehybrid(),
         {
             **MAMBA2,
@@ -470,7 +470,7 @@ TYPES = {
         },
         experts=True,
     ),
-    "zamba": Kin(
+    "zamba": Family(
         zamba(),
         {
             **HEADED,
@@ -486,7 +486,7 @@ TYPES = {
         beside=tuple(f"model.layers.{number}.linear." for number in range(76)),  # of Zamba2 too
         any_width=True,
     ),
-    "zamba2": Kin(
+    "zamba2": Family(
         zamba2(),
         {
             **HEADED,
@@ -499,7 +499,7 @@ TYPES = {
         others={**OTHER_LAYERS, "hybrid_layer_ids": [[0]]},
         any_width=True,
     ),
-    "lfm2": Kin(
+    "lfm2": Family(
         lfm2(
             "lfm2",
             block_auto_adjust_ff_dim=sometimes(FLAG),
@@ -516,7 +516,7 @@ TYPES = {
         },
         aliases={"block_ff_dim": "intermediate_size", "tie_embedding": "tie_word_embeddings"},
     ),
-    "lfm2_moe": Kin(
+    "lfm2_moe": Family(
         with_experts(
             lfm2(
                 "lfm2_moe",
@@ -534,20 +534,24 @@ TYPES = {
         aliases={"tie_embedding": "tie_word_embeddings"},
         experts=True,
     ),
-    "lfm3": Kin(
+    "lfm3": Family(
         lfm2("lfm3", **maybe_flags("use_attention_gate", "use_sandwich_norm", "attention_bias"), **CONV),
         {**HEADED, **TWO, "head_dim": 4},
         others=OTHER_TWO,
         experts=True,
     ),
-    "rwkv": Kin(rwkv(), {**WIDTHS, "attention_hidden_size": 6, "intermediate_size": 12}),
-    "recurrent_gemma": Kin(
+    "rwkv": Family(
+        rwkv(),
+        {**WIDTHS, "attention_hidden_size": 6, "intermediate_size": 12},
+        small_runs={"attention_hidden_size": 16},
+    ),
+    "recurrent_gemma": Family(
         recurrent_gemma(),
         {**HEADED, "lru_width": 12, "block_types": ["recurrent", "attention"]},
         others={"block_types": [["attention"]]},
         any_width=True,
     ),
-    "olmo_hybrid": Kin(
+    "olmo_hybrid": Family(
         olmo_hybrid(),
         {**HEADED, **KEYS, "layer_types": ["linear_attention", "full_attention"]},
         others={
@@ -556,7 +560,7 @@ TYPES = {
         },
         experts=True,
     ),
-    "kimi_linear": Kin(
+    "kimi_linear": Family(
         kimi_linear(),
         {
             **DELTA,
@@ -580,7 +584,7 @@ TYPES = {
         aliases=EXPERTS,
         experts=True,
     ),
-    "bailing_hybrid": Kin(
+    "bailing_hybrid": Family(
         delta_attention("bailing_hybrid", head_dim=EVEN, layer_group_size=KERNEL, short_conv_kernel_size=KERNEL),
         {**DELTA, "head_dim": 4, "layer_group_size": 2, "first_k_dense_replace": 1},
         others={
@@ -589,8 +593,9 @@ TYPES = {
         },
         aliases=EXPERTS,
         experts=True,
+        small_runs={"n_group": 1, "topk_group": 1, "num_key_value_heads": 4},
     ),
-    "xlstm": Kin(
+    "xlstm": Family(
         xlstm(),
         {**WIDTHS, "num_heads": 4},
         others={
@@ -600,8 +605,9 @@ TYPES = {
             "ffn_round_up_to_multiple_of": [5],
             "weight_mode": ["fused"],
         },
+        small_runs={"hidden_size": 128, "num_heads": 2},
     ),
 }
 
 # A scan runs in loops and products of which torch counts some; test_compute.py has those whose products are known.
-KIN = {model_type: kin._replace(counted=False) for model_type, kin in TYPES.items()}
+FAMILIES = {model_type: family._replace(counted=False) for model_type, family in TYPES.items()}

@@ -40,7 +40,7 @@ def drawn(model_type: str) -> SearchStrategy[Config]:
 def small(model_type: str, **more: Any) -> Config:
     """A complete config of the whole of a type, of a few thousand parameters."""
     whole = WHOLES[model_type]
-    text = {"model_type": model_type, "pad_token_id": None, **configs.KIN[model_type].small}
+    text = {"model_type": model_type, "pad_token_id": None, **configs.FAMILIES[model_type].small}
     return {**text, **whole.small, "architectures": [whole.class_name], **more}
 
 

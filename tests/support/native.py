@@ -19,74 +19,14 @@ from tallystick.sources.configs.config import ledger_from_config
 
 NATIVE = sorted(configs.CONFIGS)
 SLOW = drawing.some(NATIVE, 60)  # types of tests that build many models of each
-WITHOUT_TRANSFORMERS = {"palm", "book_gpt", "book_llama", "nanogpt"}
 
 # What the default config of a type lacks: transformers builds no model of it.
-LACKING: dict[str, dict[str, Any]] = {
-    **{model_type: kin.lacking for model_type, kin in configs.KIN.items() if kin.lacking},
-    "hunyuan_v1_dense": {"head_dim": 16},
-    "hunyuan_v1_moe": {"head_dim": 16},
-    "nemotron": {"num_key_value_heads": 8},
-}
-
-COMMON = {
-    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "num_hidden_layers": 2,
-}  # fmt: skip
-MIXED = {**COMMON, "moe_intermediate_size": 6, "shared_expert_intermediate_size": 5}
-
-# Small enough to build once for each key that is flipped.
-SMALL: dict[str, dict[str, Any]] = {
-    **{model_type: kin.small for model_type, kin in configs.KIN.items()},
-    "gpt2": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
-    "gptj": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
-    "gpt_bigcode": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
-    "codegen": {"vocab_size": 40, "n_embd": 16, "n_head": 2, "n_layer": 2},
-    "gpt_neo": {
-        "vocab_size": 40, "hidden_size": 16, "num_heads": 2, "num_layers": 2, "attention_types": [[["global"], 2]],
-        "max_position_embeddings": 20,
-    },
-    "mpt": {"vocab_size": 40, "d_model": 16, "n_heads": 2, "n_layers": 2},
-    "bloom": {"vocab_size": 40, "hidden_size": 16, "n_head": 2, "n_layer": 2},
-    "opt": {"vocab_size": 40, "hidden_size": 16, "ffn_dim": 12, "num_attention_heads": 2, "num_hidden_layers": 2},
-    "gemma3n_text": {
-        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "num_hidden_layers": 4, "num_kv_shared_layers": 1, "vocab_size_per_layer_input": 30,
-        "hidden_size_per_layer_input": 6, "laurel_rank": 3,
-    },
-    "qwen3_next": {
-        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "moe_intermediate_size": 6,
-        "shared_expert_intermediate_size": 5, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
-        "num_hidden_layers": 4, "num_experts": 12, "linear_key_head_dim": 4, "linear_value_head_dim": 6,
-        "linear_num_key_heads": 2, "linear_num_value_heads": 4,
-    },
-    "bamba": {
-        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "num_hidden_layers": 3, "mamba_n_heads": 4, "mamba_d_state": 6, "attn_layer_indices": [1],
-    },
-    "deepseek_v3": {
-        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "moe_intermediate_size": 6,
-        "num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 4, "n_routed_experts": 8,
-    },
-    "qwen2_moe": {**MIXED, "num_experts": 12},
-    "olmoe": {**MIXED, "num_experts": 12},
-    "phimoe": {**MIXED, "num_local_experts": 4},
-    "glm4_moe": {**MIXED, "n_routed_experts": 12},
-    "deepseek_v2": {**MIXED, "n_routed_experts": 12, "num_experts_per_tok": 4},
-    "ernie4_5_moe": {**MIXED, "moe_num_experts": 12},
-    "hunyuan_v1_moe": {**MIXED, "num_experts": 4, "head_dim": 16},
-    "minimax": {**MIXED, "block_size": 3},
-    "minimax_m2": {**MIXED, "num_local_experts": 12, "head_dim": 4},
-    "gpt_oss": {
-        "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 4,
-        "num_key_value_heads": 2, "num_hidden_layers": 2, "num_local_experts": 8,
-    },
-}  # fmt: skip
+LACKING = {model_type: family.lacking for model_type, family in configs.FAMILIES.items() if family.lacking}
 
 
 def small(model_type: str, **more: Any) -> dict[str, Any]:
     """A complete config of a few thousand parameters."""
-    values = {**LACKING.get(model_type, {}), **SMALL.get(model_type, COMMON)}
+    values = {**configs.FAMILIES[model_type].lacking, **configs.FAMILIES[model_type].small}
     family = architectures.find(model_type)
     known = {*family.keys, *family.running, "attention_types", "pad_token_id"}  # the first lists the layers
     return {
