@@ -1,1 +1,1 @@
-"""A text read as a derivation: its statements, each with the arithmetic in it. No model is read here."""
+"""Read a text as a derivation: its statements and their arithmetic. No model is read here."""

@@ -1,4 +1,4 @@
-"""Arithmetic as people write it, computed exactly: whole numbers and fractions, with the rounding that is written.
+"""Arithmetic as people write it: exact values, and the bounds that rounded numbers leave.
 
 >>> product = Operation(("*",), (Number(Fraction(50257)), Name("d")))
 >>> int(evaluate(product, {"d": exactly(768)}).exact)

@@ -1,4 +1,4 @@
-r"""What a browser copies of a formula: as it is shown, as it was written, and as it is shown again, with nothing between.
+r"""Formulas copied from a browser: rendered, as LaTeX and rendered again, without separators.
 
 >>> print(once(r"MLP: 2×7682=1,179,6482 \times 768^2 = 1{,}179{,}6482×7682=1,179,648").rstrip())
 MLP:  2 \times 768^2 = 1{,}179{,}648

@@ -1,4 +1,4 @@
-r"""Markdown and LaTeX → plain characters with ASCII operators, line by line.
+r"""Convert Markdown and LaTeX to plain characters with ASCII operators, line by line.
 
 >>> plain(r"- **Embedding:** $50{,}257 \times 768$")
 'Embedding:  50,257  * 768 '

@@ -1,4 +1,4 @@
-"""A line of plain characters → tokens → trees of arithmetic: a recursive descent, bounded in depth.
+"""Parse a line into tokens and expression trees: recursive descent of bounded depth.
 
 Markup is gone by now (``markup``). Words may stand after a number ("12 layers × 768 dims") and in parentheses
 ("768 (width)"); what counts as a variable is what the caller knows.

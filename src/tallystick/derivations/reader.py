@@ -1,4 +1,4 @@
-"""A text → its derivation: Markdown, LaTeX, plain text or a chat, tables and equations over several lines.
+"""Read the statements of a text: Markdown, LaTeX, tables, chats, equations over several lines.
 
 Prose is passed over: around each ``=`` or ``≈`` the longest arithmetic is read, and the words before it are its label.
 """

@@ -1,4 +1,4 @@
-"""A derivation: what a text says about numbers, statement by statement. Plain data, whatever the text was written in."""
+"""A derivation as plain data: statements with labels, sides and values, and what was not read."""
 
 from __future__ import annotations
 

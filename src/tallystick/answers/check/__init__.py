@@ -1,1 +1,1 @@
-"""A derivation judged against a model, statement by statement."""
+"""Check a derivation against a model, statement by statement."""

@@ -1,4 +1,4 @@
-"""What the statements of a derivation come to, in their order, and which of them a later sum adds up."""
+"""Values of the statements so far, and which of them a later sum adds up."""
 
 from __future__ import annotations
 

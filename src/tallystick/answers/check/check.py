@@ -1,4 +1,4 @@
-"""A derivation judged: which of its equations are wrong, what each number is in the model, what the whole leaves out."""
+"""Check a derivation: wrong equations, what each number is, and what the total leaves out."""
 
 from __future__ import annotations
 

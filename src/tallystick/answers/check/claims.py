@@ -1,4 +1,4 @@
-"""What each statement of a derivation comes to, and each equation of it: plain data."""
+"""The value of each statement, stated and true, and the verdict on each equation: plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the terms of a total cover of a model: what is left out, counted twice, or counted with another size."""
+"""Compare a total's terms with the model: parts left out, counted twice, or sized wrongly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each equation of a derivation judged, with what the lines before it have defined, computed, and got wrong."""
+"""Judge each equation, given the variables, values and errors of the lines before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the words before a number are about: which component, of one layer or of all, in the languages in which people count.
+"""Tags of a label: component, kind, one layer or all, in the languages in which people count.
 
 >>> sorted(tags_of("Attention output projection, without bias"))
 ['attention', 'o']

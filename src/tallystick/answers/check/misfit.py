@@ -1,4 +1,4 @@
-"""What a label names, where its number is something else: which size was used wrongly.
+"""Explain a labelled number that is not the label's: which size was used wrongly.
 
 >>> from tallystick import count
 >>> said = misfit("MLP per layer", Fraction(2 * 4096 * 11008), Quantities(count("llama-2-7b")))

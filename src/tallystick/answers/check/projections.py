@@ -1,4 +1,4 @@
-"""Which projection of its attention or MLP each tensor is: by its name, and else by the sizes of its module's matrices.
+"""Find the projection that a tensor is (q, k, v, gate, up, down): by name, else by shape.
 
 A name such as fc1 or w1 means one thing here and another there. Of three matrices of one size the one that lies the other
 way round, or else the last, projects down. Of two, the first is gate and up in one where it holds twice as much.

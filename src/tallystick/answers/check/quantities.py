@@ -1,4 +1,4 @@
-"""The quantities of a ledger that people write down: by module, role and kind, over all layers and in one.
+"""Quantities of a model that people write down: by module, role and kind, per layer and in all.
 
 >>> from tallystick import count
 >>> found = Quantities(count("gpt2")).of(Fraction(7_077_888))[0]

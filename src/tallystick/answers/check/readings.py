@@ -1,4 +1,4 @@
-"""How a chain of a derivation is meant: what its parentheses say, which units it leaves out, whether its sides agree."""
+"""Choose how a chain of equations is meant: parentheses, omitted units, rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sizes of a model under each name that texts and configs have for them."""
+"""Sizes of a model under each name that texts and configs use for them."""
 
 from __future__ import annotations
 

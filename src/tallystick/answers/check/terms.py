@@ -1,4 +1,4 @@
-"""What a total adds: its terms, down through the lines that it refers to, each with its value and the words around it."""
+"""Terms of a total, followed through the lines that it refers to, with values and labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which statement of a derivation is its total: found by how its numbers refer to each other, before any word."""
+"""Find the statement that is a derivation's total: by structure first, then by words."""
 
 from __future__ import annotations
 
