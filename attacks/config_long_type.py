@@ -1,4 +1,6 @@
-"""A config.json whose model_type has 20 MB, which comparing with known words would take minutes for."""
+"""A config.json whose model_type has 20 MB, which comparing with known words would take minutes
+for.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""A config.json with ten million empty lists, each of which takes 88 bytes and three in the file."""
+"""A config.json with ten million empty lists, each of which takes 88 bytes and three in the
+file.
+"""
 
 from pathlib import Path
 

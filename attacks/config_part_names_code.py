@@ -1,4 +1,6 @@
-"""A config whose decoder names code: transformers asks on the terminal whether to run it, and the answer is `y`."""
+"""A config whose decoder names code: transformers asks on the terminal whether to run it, and the
+answer is `y`.
+"""
 
 import json
 from pathlib import Path

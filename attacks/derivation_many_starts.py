@@ -1,4 +1,6 @@
-"""A derivation of lines with 1,990 variables and no end to them: an expression could begin at each."""
+"""A derivation of lines with 1,990 variables and no end to them: an expression could begin at
+each.
+"""
 
 from pathlib import Path
 

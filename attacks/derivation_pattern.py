@@ -1,4 +1,6 @@
-"""A derivation with a word of 48,000 characters after a plus, which a pattern that backtracks splits in all ways."""
+"""A derivation with a word of 48,000 characters after a plus, which a pattern that backtracks
+splits in all ways.
+"""
 
 from pathlib import Path
 

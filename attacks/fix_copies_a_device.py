@@ -8,7 +8,9 @@ _SHAPE = {"dtype": "F32", "shape": [2, 2]}
 
 
 def attack(folder: Path) -> list[str]:
-    """Write a checkpoint whose config and weights contradict each other; the command that copies it."""
+    """Write a checkpoint whose config and weights contradict each other; the command that copies
+    it.
+    """
     checkpoint = folder / "checkpoint"
     checkpoint.mkdir()
     config = {"model_type": "gpt2", "n_layer": 1, "n_head": 1, "n_embd": 2, "vocab_size": 2, "n_positions": 1}

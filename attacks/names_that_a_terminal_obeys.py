@@ -1,4 +1,6 @@
-"""A `model.safetensors` whose tensors' names clear the screen, set its title and turn text around."""
+"""A `model.safetensors` whose tensors' names clear the screen, set its title and turn text
+around.
+"""
 
 import json
 from pathlib import Path

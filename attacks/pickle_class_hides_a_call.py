@@ -1,4 +1,6 @@
-"""A `pytorch_model.bin` whose config, of a class of nobody's, has a field that calls `os.system` as it is loaded."""
+"""A `pytorch_model.bin` whose config, of a class of nobody's, has a field that calls `os.system` as
+it is loaded.
+"""
 
 import os
 import sys

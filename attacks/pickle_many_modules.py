@@ -1,4 +1,6 @@
-"""A `pytorch_model.bin` with a whole module whose parts are each held twice, 25 times one inside the other."""
+"""A `pytorch_model.bin` with a whole module whose parts are each held twice, 25 times one inside
+the other.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""A `pytorch_model.bin` whose config is of a class of a module in the same folder, which runs code as it is imported."""
+"""A `pytorch_model.bin` whose config is of a class of a module in the same folder, which runs code
+as it is imported.
+"""
 
 import sys
 import types

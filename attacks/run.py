@@ -47,7 +47,8 @@ def load(name: str) -> ModuleType:
 
 
 def run(words: list[str], folder: Path) -> Outcome:
-    """Run `tallystick` with these words in a folder, as a user of a terminal who answers yes to everything.
+    """Run `tallystick` with these words in a folder, as a user of a terminal who answers yes to
+    everything.
 
     A run that takes six times the CPU that it may is ended.
     """

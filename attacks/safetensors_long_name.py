@@ -1,4 +1,6 @@
-"""A safetensors tensor whose name has 16 MB, which patterns that tell roles by names would look through for seconds."""
+"""A safetensors tensor whose name has 16 MB, which patterns that tell roles by names would look
+through for seconds.
+"""
 
 from pathlib import Path
 

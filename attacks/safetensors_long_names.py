@@ -1,4 +1,6 @@
-"""A safetensors header of 600 tensors with names of 64 kB each, full of words that patterns for roles begin with."""
+"""A safetensors header of 600 tensors with names of 64 kB each, full of words that patterns for
+roles begin with.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""A safetensors header of a million texts in its metadata, each of which takes far more memory than its bytes."""
+"""A safetensors header of a million texts in its metadata, each of which takes far more memory than
+its bytes.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""A safetensors header with one emoji and 40 MB of spaces, which a string of four bytes for each character would hold."""
+"""A safetensors header with one emoji and 40 MB of spaces, which a string of four bytes for each
+character would hold.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""A safetensors header with 40 MB of metadata, one character of which makes a string take four bytes for each."""
+"""A safetensors header with 40 MB of metadata, one character of which makes a string take four
+bytes for each.
+"""
 
 from pathlib import Path
 

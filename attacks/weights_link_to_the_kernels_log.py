@@ -1,4 +1,6 @@
-"""A `model.safetensors` that is a link to `/proc/kmsg`: a regular file by its kind, which is waited for when it is read."""
+"""A `model.safetensors` that is a link to `/proc/kmsg`: a regular file by its kind, which is waited
+for when it is read.
+"""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """How near the prediction of what training keeps is to what torch keeps.
 
-    python benchmarks/activations.py          # small models of every type that tells how it runs: bytes that autograd saves
-    python benchmarks/activations.py --cuda   # GPT-2 124M on a CUDA device: the peak of a forward and a backward pass
+    python benchmarks/activations.py          # small models of each type: bytes that autograd saves
+    python benchmarks/activations.py --cuda   # GPT-2 124M on a CUDA device: the peak of a step
 
 Exits with 1 if an error is larger than 2% (5% on a device).
 """
@@ -81,7 +81,9 @@ def on_device(sequence: int) -> float:
 
 
 def _peak(attention: str, dtype: str, precision: str, batch: int, sequence: int) -> tuple[int, int]:
-    """Bytes allocated before a step, weights, gradients and AdamW's state, and at most in its two passes."""
+    """Bytes allocated before a step, weights, gradients and AdamW's state, and at most in its two
+    passes.
+    """
     values: dict[str, Any] = {"attn_implementation": "sdpa" if attention == "flash" else attention}
     model = transformers.AutoModelForCausalLM.from_config(transformers.GPT2Config(), **values)
     model = model.to("cuda", torch.float32 if precision == "mixed" else getattr(torch, dtype)).train()

@@ -1,11 +1,13 @@
-"""How much memory loading a decoder takes, as a share of its weights, beside transformers' `from_pretrained`.
+"""How much memory loading a decoder takes, as a share of its weights, beside transformers'
+`from_pretrained`.
 
     python benchmarks/decoder_memory.py
 
-Checkpoints of some 300 MB with random weights, each loaded by a process of its own after everything is imported. The peak
-is the kernel's (VmHWM, which starts anew before the load), less what was there before; pages of mapped files are in it
-once they are touched. The second figure is the same with every weight touched, as a forward pass does. Linux alone can
-say. Exits with 1 where tallystick's peak passes the target.
+Checkpoints of some 300 MB with random weights, each loaded by a process of its own after everything
+is imported. The peak is the kernel's (VmHWM, which starts anew before the load), less what was
+there before; pages of mapped files are in it once they are touched. The second figure is the same
+with every weight touched, as a forward pass does. Linux alone can say. Exits with 1 where
+tallystick's peak passes the target.
 """
 
 from __future__ import annotations

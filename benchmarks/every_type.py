@@ -1,10 +1,12 @@
-"""How fast each native type is counted from a config.json, as a whole process, beside transformers on the meta device.
+"""How fast each native type is counted from a config.json, as a whole process, beside transformers
+on the meta device.
 
     python benchmarks/every_type.py         # a quarter of an hour
     python benchmarks/every_type.py --only mamba gpt2
 
-The config says its type alone, so that both count the default. Of each type the fastest of three processes of tallystick is
-taken, and one of the meta device: what another process takes away only ever adds. The slowest of all types are shown.
+The config says its type alone, so that both count the default. Of each type the fastest of three
+processes of tallystick is taken, and one of the meta device: what another process takes away only
+ever adds. The slowest of all types are shown.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Timed(NamedTuple):
 
 
 def timed(name: str, folder: Path) -> Timed | None:
-    """Both on the default of one type; None where neither takes it, since such a config has to say more."""
+    """Both on the default of one type; None where neither takes it, since such a config has to say
+    more.
+    """
     home = folder / name
     home.mkdir()
     (home / "config.json").write_text(json.dumps({"model_type": name}))

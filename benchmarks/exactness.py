@@ -1,11 +1,12 @@
-"""Who counts right: every causal language model type of transformers with its default config, and each tool's count.
+"""Who counts right: every causal language model type of transformers with its default config, and
+each tool's count.
 
     python benchmarks/exactness.py          # a line for each tool
     python benchmarks/exactness.py --all    # and one for each type
 
-The truth is the number of elements in the distinct Parameters of the model that transformers builds on the meta
-device. A type whose default config builds no model is left out, and named. Exits with 1 if tallystick is wrong on a
-type that it knows natively.
+The truth is the number of elements in the distinct Parameters of the model that transformers builds
+on the meta device. A type whose default config builds no model is left out, and named. Exits with 1
+if tallystick is wrong on a type that it knows natively.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ TOOLS = (TALLYSTICK, ACCELERATE, ACCELERATE_BARE, TORCHINFO, CALFLOPS)
 
 @dataclass
 class Type:
-    """What was learned of one model type: a count, or why there is none, under each tool's name and `TRUTH`."""
+    """What was learned of one model type: a count, or why there is none, under each tool's name and
+    `TRUTH`.
+    """
 
     name: str
     native: bool
@@ -63,7 +66,9 @@ class Type:
 
 
 def answers(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Each tool's name and its count of a type's default config; the truth first, what may not survive last."""
+    """Each tool's name and its count of a type's default config; the truth first, what may not
+    survive last.
+    """
     import transformers
 
     import tallystick
@@ -84,7 +89,8 @@ def answers(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield TALLYSTICK, ours
     yield TORCHINFO, lambda: peers.torchinfo_total(model)
     yield CALFLOPS, lambda: peers.calflops_total(model)
-    # Last: init_empty_weights makes each tensor in real memory before it moves it to the meta device.
+    # Last: init_empty_weights makes each tensor in real memory before it moves it to the meta
+    # device.
     yield ACCELERATE, lambda: peers.accelerate_estimate(transformers.AutoConfig.for_model(name))
 
 
@@ -106,7 +112,9 @@ def answer_all(name: str, pipe: Connection) -> None:
 
 
 def ask(name: str, native: bool) -> Type:
-    """All answers on one type. What has not come when the process dies or its time is up has failed."""
+    """All answers on one type. What has not come when the process dies or its time is up has
+    failed.
+    """
     found = Type(name, native)
     context = multiprocessing.get_context("fork")  # the imports are done once, in the parent
     receiver, sender = context.Pipe(duplex=False)

@@ -1,9 +1,10 @@
-"""How long the explorer's page takes from a slider's move to the new picture, in a real Chromium on loopback.
+"""How long the explorer's page takes from a slider's move to the new picture, in a real Chromium on
+loopback.
 
     python benchmarks/explorer.py [--runs 40]
 
-A move is one press of a key on the slider of layers. The time ends when count, formula, memory and operations of the new model are on the
-page: question, answer and drawing together.
+A move is one press of a key on the slider of layers. The time ends when count, formula, memory and
+operations of the new model are on the page: question, answer and drawing together.
 """
 
 from __future__ import annotations

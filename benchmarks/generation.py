@@ -1,14 +1,17 @@
-"""How fast a decoder writes, beside transformers, nanoGPT's method and the memory; and GPT-2's logits at its real sizes.
+"""How fast a decoder writes, beside transformers, nanoGPT's method and the memory; and GPT-2's
+logits at its real sizes.
 
     python benchmarks/generation.py            # GPT-2 XL stands in memory twice: 12.5 GB
     python benchmarks/generation.py --cuda     # the speed alone, on a CUDA device
     python benchmarks/generation.py --only speed | parity
 
-Greedy text at the shape of GPT-2 124M, batch 1, random weights, the same for all. The contestants take turns, and a row
-is the median of its rounds. A token takes every weight once, so the bound is what a bare matrix-vector product gets out
-of the memory, over a matrix as large as all weights that a token takes; beside it, what it gets out of the decoder's own
-matrices, one after the other, and nothing between them. Which kernel reads bfloat16 weights fastest is up to the
-processor, whose name stands above the tables: figures of one machine are no other's. Exits with 1 where a target is missed.
+Greedy text at the shape of GPT-2 124M, batch 1, random weights, the same for all. The contestants
+take turns, and a row is the median of its rounds. A token takes every weight once, so the bound is
+what a bare matrix-vector product gets out of the memory, over a matrix as large as all weights that
+a token takes; beside it, what it gets out of the decoder's own matrices, one after the other, and
+nothing between them. Which kernel reads bfloat16 weights fastest is up to the processor, whose name
+stands above the tables: figures of one machine are no other's. Exits with 1 where a target is
+missed.
 """
 
 from __future__ import annotations
@@ -157,7 +160,9 @@ def _own_products(decoder: Decoder) -> list[Any]:
 
 
 def _by_turns(tasks: Mapping[str, Callable[[], list[Any]]], device: str) -> dict[str, float]:
-    """Seconds for each thing that a task returns, medians of the rounds; a round before them warms up."""
+    """Seconds for each thing that a task returns, medians of the rounds; a round before them warms
+    up.
+    """
     rounds: dict[str, list[float]] = {key: [] for key in tasks}
     for number in range(ROUNDS + 1):
         for key, task in tasks.items():
@@ -177,7 +182,9 @@ def _wait(device: str) -> None:
 
 @torch.inference_mode()
 def parity() -> bool:
-    """Logits at GPT-2's four sizes beside transformers' in float32 with written-out attention; whether all are near."""
+    """Logits at GPT-2's four sizes beside transformers' in float32 with written-out attention;
+    whether all are near.
+    """
     near = True
     print(f"\n{'logits':16}{'parameters':>16}{'absolute':>12}{'relative':>12}")
     for size in SIZES:

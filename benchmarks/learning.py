@@ -1,10 +1,12 @@
-"""Whether the `nano` preset learns: its bits per byte beside what counting bytes gives, on the same validation text.
+"""Whether the `nano` preset learns: its bits per byte beside what counting bytes gives, on the same
+validation text.
 
     python benchmarks/learning.py [FOLDER]      # minutes on a CPU
 
-The counts are of the training text alone. The unigram model gives each byte its share; the 3-gram model gives it its share
-after the two bytes before it, mixed with the shares after one and after none (Jelinek and Mercer 1980), by weights that are the
-best of a few on the validation text itself: a favour to it.
+The counts are of the training text alone. The unigram model gives each byte its share; the 3-gram
+model gives it its share after the two bytes before it, mixed with the shares after one and after
+none (Jelinek and Mercer 1980), by weights that are the best of a few on the validation text itself:
+a favour to it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def ids_of(tokens: Tokens, most: int) -> numpy.ndarray:
 
 
 def shares(ids: numpy.ndarray, before: int) -> numpy.ndarray:
-    """Counts of each symbol after each context of `before` symbols, made shares; 0 where a context never came."""
+    """Counts of each symbol after each context of `before` symbols, made shares; 0 where a context
+    never came.
+    """
     count = len(ids) - before
     context = (
         sum(ids[place : place + count] * SYMBOLS ** (before - 1 - place) for place in range(before)) if before else 0

@@ -3,10 +3,11 @@
     python benchmarks/memory.py                              # the page, printed
     python benchmarks/memory.py --write docs/memory-peers.md
 
-The truth is measured at full size on the meta device, where tensors have bytes and take none: those of the state dict
-that transformers builds, each storage once; those of the cache that its model fills; those of the storages that
-autograd keeps for the backward pass. All in bfloat16, one sequence, attention that is not fused. Exits with 1 where
-tallystick is off by a byte of weights or cache, or by more than 2% of what training keeps.
+The truth is measured at full size on the meta device, where tensors have bytes and take none: those
+of the state dict that transformers builds, each storage once; those of the cache that its model
+fills; those of the storages that autograd keeps for the backward pass. All in bfloat16, one
+sequence, attention that is not fused. Exits with 1 where tallystick is off by a byte of weights or
+cache, or by more than 2% of what training keeps.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def ask(name: str, sequence: int) -> tuple[Asked, dict[str, int]]:
         tokens = torch.zeros((1, sequence), dtype=torch.long)
         with torch.no_grad():
             cache = model.eval()(tokens, use_cache=True, logits_to_keep=1).past_key_values
-        # A mask is given, of ones: without it transformers looks at values, of which there are none.
+        # A mask is given, of ones: without it transformers looks at values, of which there are
+        # none.
         model.register_forward_pre_hook(
             lambda _, given, named: (given, {**named, "attention_mask": torch.ones_like(given[0])}), with_kwargs=True
         )
@@ -115,7 +117,9 @@ def off(said: int | None, truth: int) -> str:
 
 
 def page(rows: dict[str, dict[str, dict[str, int]]], failures: list[str]) -> str:
-    """The tables, a quantity each; `rows` holds what each tool says of each model, the truth under ``"measured"``."""
+    """The tables, a quantity each; `rows` holds what each tool says of each model, the truth under
+    ``"measured"``.
+    """
     names = ("torch", "transformers", "hf-mem", "llm-analysis", "accelerate")
     text = PAGE.format(**{name.replace("-", "_"): _version(name) for name in names})
     for quantity, title in QUANTITIES.items():

@@ -1,7 +1,8 @@
-"""The other estimators of memory: bytes of weights, of the cache and of what training keeps, all in 16 bits.
+"""The other estimators of memory: bytes of weights, of the cache and of what training keeps, all in
+16 bits.
 
-Each is asked in the way that its own source has it done, and as kindly as its options allow. What a tool does not
-estimate is left out; what it cannot is raised, in its own words.
+Each is asked in the way that its own source has it done, and as kindly as its options allow. What a
+tool does not estimate is left out; what it cannot is raised, in its own words.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Asked(NamedTuple):
 
 
 def hf_mem(asked: Asked) -> dict[str, int]:
-    """hf-mem 0.5.6: its own sums over a checkpoint's header and a config, without fetching them from the hub."""
+    """hf-mem 0.5.6: its own sums over a checkpoint's header and a config, without fetching them
+    from the hub.
+    """
     from hf_mem.safetensors.kv_cache import compute_safetensors_kv_cache_size
     from hf_mem.safetensors.metadata import parse_safetensors_metadata
 
@@ -45,7 +48,8 @@ def hf_mem(asked: Asked) -> dict[str, int]:
     return found
 
 
-# The configs that llm-analysis brings itself. What it reads of others with transformers lacks their MLP and experts.
+# The configs that llm-analysis brings itself. What it reads of others with transformers lacks their
+# MLP and experts.
 BUNDLED = {"gpt2": "gpt2", "llama-2-7b": "NousResearch_Llama-2-7b-hf"}
 
 
@@ -93,10 +97,11 @@ def llm_analysis(asked: Asked) -> dict[str, int]:
 
 
 def cookbook(asked: Asked) -> dict[str, int]:
-    """The formulas of EleutherAI's cookbook, calc/calc_transformer_mem.py at 827ee3b: a script, and no package.
+    """The formulas of EleutherAI's cookbook, calc/calc_transformer_mem.py at 827ee3b: a script, and
+    no package.
 
-    As its options have them: the share of heads that have keys of their own, three matrices in a gated MLP, experts,
-    and no token to generate.
+    As its options have them: the share of heads that have keys of their own, three matrices in a
+    gated MLP, experts, and no token to generate.
     """
     d = asked.number("hidden_size", "n_embd")
     layers = asked.number("num_hidden_layers", "n_layer")
@@ -122,7 +127,9 @@ def cookbook(asked: Asked) -> dict[str, int]:
 
 
 def accelerate(asked: Asked) -> dict[str, int]:
-    """The steps of `accelerate estimate-memory` 1.15.0, as peers.py takes them; it speaks of weights alone."""
+    """The steps of `accelerate estimate-memory` 1.15.0, as peers.py takes them; it speaks of
+    weights alone.
+    """
     largest = max(4 * math.prod(shape) for shape in asked.tensors.values())
     if largest > MOST_AT_ONCE:
         raise MemoryError(f"it makes each tensor in real memory, one of {largest / 1e9:.0f} GB")

@@ -1,9 +1,11 @@
-"""Who counts a packed model right: a tiny Llama as each library packs it, and each tool's count of the folder.
+"""Who counts a packed model right: a tiny Llama as each library packs it, and each tool's count of
+the folder.
 
     python benchmarks/packed.py
 
-The truth is the number of parameters of the model that transformers builds. The other tools read headers, as tallystick
-does: each is given the header in the way in which its own source reads it. Exits with 1 if tallystick is wrong.
+The truth is the number of parameters of the model that transformers builds. The other tools read
+headers, as tallystick does: each is given the header in the way in which its own source reads it.
+Exits with 1 if tallystick is wrong.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The other counters, each in the way that its own documentation or source has it count a config.
 
-A function imports what it needs and no more, so that as a process of its own it is not slowed by another's imports:
+A function imports what it needs and no more, so that as a process of its own it is not slowed by
+another's imports:
 
     python benchmarks/peers.py meta FOLDER          # FOLDER holds a config.json
     python benchmarks/peers.py accelerate FOLDER
@@ -40,8 +41,9 @@ class Estimate(NamedTuple):
 def accelerate_estimate(config: PreTrainedConfig) -> Estimate:
     """The steps of `accelerate estimate-memory`, which itself needs a model on the hub.
 
-    accelerate 1.15.0, commands/estimate.py: `create_empty_model` builds `AutoModel` (no `auto_map` in the config)
-    under `init_empty_weights` in float32, and `gather_data` asks `calculate_maximum_sizes` for its bytes.
+    accelerate 1.15.0, commands/estimate.py: `create_empty_model` builds `AutoModel` (no `auto_map`
+    in the config) under `init_empty_weights` in float32, and `gather_data` asks
+    `calculate_maximum_sizes` for its bytes.
     """
     import torch
     from accelerate import init_empty_weights
@@ -71,8 +73,9 @@ class Calflops(NamedTuple):
 def calflops_total(model: nn.Module) -> Calflops:
     """Calflops' parameter count.
 
-    `calculate_flops` counts before its forward pass and reports after it. Where the pass fails on the meta device, the
-    count is taken as calflops 0.3.2 takes it: flops_counter.py starts a `CalFlopsPipline` and asks `get_total_params`.
+    `calculate_flops` counts before its forward pass and reports after it. Where the pass fails on
+    the meta device, the count is taken as calflops 0.3.2 takes it: flops_counter.py starts a
+    `CalFlopsPipline` and asks `get_total_params`.
     """
     import torch
     from calflops import calculate_flops

@@ -2,15 +2,17 @@
 
     python benchmarks/speed.py [--runs 5]
 
-1. A config.json: tallystick against a minimal script that has transformers build the model on the meta device, and
+1. A config.json: tallystick against a minimal script that has transformers build the model on the
+meta device, and
    against accelerate's estimate; a Python that does nothing is there for scale.
-2. A safetensors header of 90,000 tensors: tallystick's whole count against `json.loads`, which checks nothing, and the
+2. A safetensors header of 90,000 tensors: tallystick's whole count against `json.loads`, which
+checks nothing, and the
    format's own library, which merely lists names and shapes.
-3. The same tensors in 1,000 shards with their index.
-4. `tallystick ties` on two equal matrices of 1 GB, which it reads to the last byte, against reading the file in order.
+3. The same tensors in 1,000 shards with their index. 4. `tallystick ties` on two equal matrices of
+1 GB, which it reads to the last byte, against reading the file in order.
 
-All contenders take turns, so that the machine's noise falls on all alike: trust the ratios, not the seconds. What has a target
-in seconds is held to those of the processor's work.
+All contenders take turns, so that the machine's noise falls on all alike: trust the ratios, not the
+seconds. What has a target in seconds is held to those of the processor's work.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-# This process stays small and imports none of those that it times: a child's peak memory is never below its parent's.
+# This process stays small and imports none of those that it times: a child's peak memory is never
+# below its parent's.
 
 TARGET_RATIO, TARGET_CONFIG_SECONDS = 40, 0.1  # times faster than the meta-device script, and in itself
 TARGET_HEADER_SECONDS, TARGET_HEADER_MB = 0.5, 200
@@ -124,7 +127,9 @@ class Contender:
 
     @property
     def count(self) -> int | None:
-        """The parameters that it printed, for ties those of the first group; None where it failed or prints none."""
+        """The parameters that it printed, for ties those of the first group; None where it failed
+        or prints none.
+        """
         if self.error or not self.output:
             return None
         if not self.output.startswith("{"):
@@ -205,7 +210,9 @@ def name_of(i: int) -> str:
 
 
 def write_sparse_checkpoint(path: Path, tensors: range) -> None:
-    """A valid file of these experts' weights: terabytes by its header, its data a hole that takes no disk."""
+    """A valid file of these experts' weights: terabytes by its header, its data a hole that takes
+    no disk.
+    """
     shape, size = (2048, 7168), 2048 * 7168 * 2
     with path.open("wb") as file:  # written as it goes: this process must stay small
         file.write(bytes(8) + b'{"__metadata__":{"format":"pt"}')

@@ -1,16 +1,19 @@
-"""Training steps beside nanoGPT's and a plain loop over transformers' GPT-2: tokens per second and peak memory.
+"""Training steps beside nanoGPT's and a plain loop over transformers' GPT-2: tokens per second and
+peak memory.
 
-    python benchmarks/training.py --nanogpt PATH            # PATH: a clone of karpathy/nanoGPT, commit 3adf61e
-    python benchmarks/training.py --nanogpt PATH --cuda     # GPT-2 124M at sequence 1024 on a CUDA device
+    python benchmarks/training.py --nanogpt PATH          # a clone of nanoGPT, commit 3adf61e
+    python benchmarks/training.py --nanogpt PATH --cuda   # GPT-2 124M, sequence 1024
     python benchmarks/training.py --shape 124m --case "bfloat16 eager"
 
-A step is forward, backward, clipping to norm 1, AdamW and dropping the gradients, on the same random tokens, without
-dropout. Each contestant runs in a process of its own, in turns, round after round; the rounds' medians are printed.
-nanoGPT and transformers have nanoGPT's optimizer: AdamW in two groups, fused on CUDA alone. Memory on a CPU is the kernel's
-peak (VmHWM), less what was there once everything was imported and before the model was built; on CUDA, the allocator's.
-Tokens per second of the processor say more than those by the clock where others use the machine, with OMP_NUM_THREADS=1
-alone: threads that wait for each other work, too. The share is that of the rate of bare matrix products of the same shape as the head's, measured in the same process.
-Exits with 1 where a target is missed.
+A step is forward, backward, clipping to norm 1, AdamW and dropping the gradients, on the same
+random tokens, without dropout. Each contestant runs in a process of its own, in turns, round after
+round; the rounds' medians are printed. nanoGPT and transformers have nanoGPT's optimizer: AdamW in
+two groups, fused on CUDA alone. Memory on a CPU is the kernel's peak (VmHWM), less what was there
+once everything was imported and before the model was built; on CUDA, the allocator's. Tokens per
+second of the processor say more than those by the clock where others use the machine, with
+OMP_NUM_THREADS=1 alone: threads that wait for each other work, too. The share is that of the rate
+of bare matrix products of the same shape as the head's, measured in the same process. Exits with 1
+where a target is missed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What `make demo` shows: GPT-2 counted and explained, then as a checkpoint, then as a live module with a new head."""
+"""What `make demo` shows: GPT-2 counted and explained, then as a checkpoint, then as a live module
+with a new head.
+"""
 
 import json
 import os
@@ -17,7 +19,8 @@ def run(*arguments: str) -> None:
 
 
 def write_checkpoint(folder: Path) -> None:
-    """GPT-2 as published: no `transformer.` before its names, causal masks stored, no head; zeros for weights.
+    """GPT-2 as published: no `transformer.` before its names, causal masks stored, no head; zeros
+    for weights.
 
     The zeros are a hole in the file, so that its 548 MB take a few kilobytes of disk.
     """

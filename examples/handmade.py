@@ -1,11 +1,15 @@
-"""A model that no config describes. Find its formula with `tallystick formula handmade:build --vary dim=64:512 n_layers=1:4`."""
+"""A model that no config describes. Find its formula with `tallystick formula handmade:build --vary
+dim=64:512 n_layers=1:4`.
+"""
 
 import torch
 from torch import nn
 
 
 class Block(nn.Module):
-    """A gated MLP whose inner width is two thirds of four times the outer one, rounded up to a multiple of 256."""
+    """A gated MLP whose inner width is two thirds of four times the outer one, rounded up to a
+    multiple of 256.
+    """
 
     def __init__(self, dim: int) -> None:
         super().__init__()

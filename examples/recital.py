@@ -1,6 +1,8 @@
-"""A decoder that knows one sentence by heart: its head reads off each position which byte comes next.
+"""A decoder that knows one sentence by heart: its head reads off each position which byte comes
+next.
 
-Written by hand, not trained: `python recital.py` makes the folder `recital`, for `tallystick generate recital`.
+Written by hand, not trained: `python recital.py` makes the folder `recital`, for `tallystick
+generate recital`.
 """
 
 from pathlib import Path

@@ -38,8 +38,8 @@ def pytest_testnodedown(node):
 def lone_rank():
     """A process group of this process alone, whose collectives do nothing.
 
-    Not gloo: DistributedDataParallel lets go of a gloo group with the interpreter's lock held, while a thread of the group
-    may wait for that very lock. Now and then the two wait for ever.
+    Not gloo: DistributedDataParallel lets go of a gloo group with the interpreter's lock held,
+    while a thread of the group may wait for that very lock. Now and then the two wait for ever.
     """
     import torch
     from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -61,7 +61,9 @@ def pytest_configure(config):
 
 
 class Skipping:
-    """Skips the test that imports torch or transformers, which take longer to import than all others to run."""
+    """Skips the test that imports torch or transformers, which take longer to import than all
+    others to run.
+    """
 
     def find_spec(self, name, path=None, target=None):
         if name in ("torch", "transformers"):

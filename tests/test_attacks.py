@@ -1,4 +1,6 @@
-"""Each attack of `attacks/` is answered as its file says: nothing runs, nothing is asked, in bounded time and memory."""
+"""Each attack of `attacks/` is answered as its file says: nothing runs, nothing is asked, in
+bounded time and memory.
+"""
 
 from __future__ import annotations
 

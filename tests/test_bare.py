@@ -1,4 +1,6 @@
-"""The wheel with its own dependencies and nothing else: whatever needs more says in one line what installs it."""
+"""The wheel with its own dependencies and nothing else: whatever needs more says in one line what
+installs it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a learner writes is judged by its numbers: right ones in any writing, wrong ones with the sizes at which they are."""
+"""What a learner writes is judged by its numbers: right ones in any writing, wrong ones with the
+sizes at which they are.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tallystick.course import TRIES, judge
 from tallystick.errors import BadInput
 from tallystick.models import teaching
 
-# By hand, from the models' own definition in `tallystick.models.teaching`: weights are inputs × outputs, and a bias its outputs.
+# By hand, from the models' own definition in `tallystick.models.teaching`: weights are inputs ×
+# outputs, and a bias its outputs.
 ANSWERS = {
     "bare_bones_lm": "vocab_size * d_model + d_model * vocab_size + vocab_size",
     "mlp": "inputs * width + width + (depth - 1) * (width * width + width) + width * outputs + outputs",

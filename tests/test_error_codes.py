@@ -1,4 +1,6 @@
-"""Each refusal has a code that a program can tell from the others: a closed list, in the sources and in docs/errors.md alike."""
+"""Each refusal has a code that a program can tell from the others: a closed list, in the sources
+and in docs/errors.md alike.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ WITHOUT_CODE = {"training/ranks.py"}
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    """Where each `BadInput(...)` is made, and each `config.refuse(...)` that has another code than most."""
+    """Where each `BadInput(...)` is made, and each `config.refuse(...)` that has another code than
+    most.
+    """
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and (_is_made(node.func) or _is_refused(node)):

@@ -1,4 +1,6 @@
-"""A short search for inputs that cost much, the same in each run (`fuzz_cost.py` searches for as long as it is told)."""
+"""A short search for inputs that cost much, the same in each run (`fuzz_cost.py` searches for as
+long as it is told).
+"""
 
 from __future__ import annotations
 

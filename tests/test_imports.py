@@ -1,4 +1,6 @@
-"""What import-linter cannot see of the import rules in pyproject.toml: private names, and when torch is imported."""
+"""What import-linter cannot see of the import rules in pyproject.toml: private names, and when
+torch is imported.
+"""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -29,7 +31,9 @@ def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def when_imported(tree: ast.Module) -> Iterator[ast.AST]:
-    """The nodes that run as a module is imported: not those of functions, nor those for type checkers alone."""
+    """The nodes that run as a module is imported: not those of functions, nor those for type
+    checkers alone.
+    """
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()

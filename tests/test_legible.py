@@ -1,4 +1,6 @@
-"""What is printed where the output's encoding lacks characters: ASCII that reads the same, never an escape."""
+"""What is printed where the output's encoding lacks characters: ASCII that reads the same, never an
+escape.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from repository import ROOT
 from tallystick.legible import SPELLINGS, legible
 
 SOURCES = ROOT / "src" / "tallystick"
-# Characters that these read or look for, and do not print: GPT-2's alphabet of bytes, Greek names in derivations.
+# Characters that these read or look for, and do not print: GPT-2's alphabet of bytes, Greek names
+# in derivations.
 READ = {"models/tokens.py": "¡¬®ÿ"}
 # What reads texts in other languages, and prints none of their words.
 READS_WORDS = {

@@ -1,4 +1,6 @@
-"""The committed figures: a wrong one is found, a stale file is measured anew, and what stands in a file is of its versions and code."""
+"""The committed figures: a wrong one is found, a stale file is measured anew, and what stands in a
+file is of its versions and code.
+"""
 
 import json
 
@@ -15,7 +17,9 @@ PINNED = dict(
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    """An empty folder of files, a commit of which nothing has changed, and one function that is measured."""
+    """An empty folder of files, a commit of which nothing has changed, and one function that is
+    measured.
+    """
     (tmp_path / "support").mkdir()
     (tmp_path / "support" / "toys.py").write_text("import torch\ndef doubled(x):\n    return 2 * x\n")
     monkeypatch.syspath_prepend(tmp_path / "support")

@@ -1,4 +1,6 @@
-"""Nothing that stands in a file makes a process reach out: each reader and each model type, watched by an audit hook."""
+"""Nothing that stands in a file makes a process reach out: each reader and each model type, watched
+by an audit hook.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ MORE: dict[str, Any] = {
 
 
 def planted(config: Mapping[str, Any], keys: Mapping[str, Any], *, parts: bool = False) -> dict[str, Any]:
-    """A config with keys put into it and into each object within; or into those alone that are configs of parts."""
+    """A config with keys put into it and into each object within; or into those alone that are
+    configs of parts.
+    """
     inside = {
         key: planted(value, keys, parts=parts) if isinstance(value, Mapping) else value for key, value in config.items()
     }

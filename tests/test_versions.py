@@ -1,4 +1,6 @@
-"""Older torch and transformers: what is too old is said in a line before anything fails, and what is missing is done otherwise."""
+"""Older torch and transformers: what is too old is said in a line before anything fails, and what
+is missing is done otherwise.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_a_release_is_older_by_its_numbers(monkeypatch, version, old):
 
 
 def run_with(folder, package, version, *words):
-    """What the command says where a package of that version is installed: its metadata lies before the real one's."""
+    """What the command says where a package of that version is installed: its metadata lies before
+    the real one's.
+    """
     metadata = folder / f"{package}-{version}.dist-info" / "METADATA"
     metadata.parent.mkdir()
     metadata.write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")

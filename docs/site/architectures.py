@@ -1,4 +1,5 @@
-"""The page of the architectures: every causal language model type of transformers, who counts it, its options, its default's count.
+"""The page of the architectures: every causal language model type of transformers, who counts it,
+its options, its default's count.
 
 python docs/site/architectures.py docs/architectures.md
 """

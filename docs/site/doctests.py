@@ -14,7 +14,9 @@ class Doctests(griffe.Extension):
     """Puts a fence around each example."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Change the docstring of the package itself, which griffe does not count among its objects."""
+        """Change the docstring of the package itself, which griffe does not count among its
+        objects.
+        """
         self.on_object(obj=pkg)
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:

@@ -1,6 +1,8 @@
-"""What the site has besides the files of docs/: pages that are made as it is built, and files that its pages link to.
+"""What the site has besides the files of docs/: pages that are made as it is built, and files that
+its pages link to.
 
-A link in a page is written as it works in the repository, and turned here into one that works in the site.
+A link in a page is written as it works in the repository, and turned here into one that works in
+the site.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 DOCS = "docs/"
-# Files of the repository that are pages of the site under another name; what else pages link to is in OTHERS.
+# Files of the repository that are pages of the site under another name; what else pages link to is
+# in OTHERS.
 PAGES = {"README.md": "guide.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 OTHERS = "repository/"
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)\s#]+")  # not those to elsewhere, nor inside the page

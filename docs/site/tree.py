@@ -1,4 +1,5 @@
-"""CONTRIBUTING's trees of the sources and of what tests share, from the first line of each file's docstring.
+"""CONTRIBUTING's trees of the sources and of what tests share, from the first line of each file's
+docstring.
 
 python docs/site/tree.py CONTRIBUTING.md
 """
@@ -20,9 +21,9 @@ _TREE = re.compile(r"(^src/tallystick/\n).*?(^tests/.*?\n  support/.*?\n).*?(?=^
 
 
 def first_line(file: Path) -> str:
-    """The first sentence of a file's docstring, without its full stop; "" where it has none."""
+    """The first paragraph of a file's docstring, without its full stop; "" where it has none."""
     documented = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    return documented.partition("\n")[0].rstrip(".")
+    return " ".join(documented.partition("\n\n")[0].split()).rstrip(".")
 
 
 def tree(folder: Path, depth: int = 1) -> Iterator[str]:

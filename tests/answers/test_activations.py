@@ -107,7 +107,9 @@ PALM = {"vocab_size": 211, "d_model": 64, "n_layers": 2, "n_heads": 4, "head_dim
     ],
 )
 def test_what_autograd_saves_of_models_that_are_taught(model_type, values, how):
-    """Ours of PaLM, in 16 bits, has cosines and sines cast anew in each layer: 1.9% of a model as small as this."""
+    """Ours of PaLM, in 16 bits, has cosines and sines cast anew in each layer: 1.9% of a model as
+    small as this.
+    """
 
     import torch
 
@@ -194,7 +196,9 @@ def test_what_follows_a_power_is_in_float32_under_autocast():
 
 @pytest.fixture
 def again(monkeypatch):
-    """The name of an attention of transformers whose scores are computed again, under torch's checkpoint."""
+    """The name of an attention of transformers whose scores are computed again, under torch's
+    checkpoint.
+    """
     from torch.utils.checkpoint import checkpoint
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
     from transformers.models.llama.modeling_llama import eager_attention_forward
@@ -211,7 +215,9 @@ def again(monkeypatch):
 
 @pytest.mark.parametrize("config", [config_of("llama"), config_of("mistral", sliding_window=7)], ids=["all", "window"])
 def test_scores_alone_are_computed_again(config, again):
-    """Selective recomputation: the attention between its projections, run under torch's checkpoint."""
+    """Selective recomputation: the attention between its projections, run under torch's
+    checkpoint.
+    """
 
     from autograd_memory import build, saved_bytes
 
@@ -237,7 +243,9 @@ def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attenti
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("model_type", "attention"), [*RUN, *ALONE])
 def test_what_is_alive_while_the_first_block_is_computed_again(model_type, attention, how):
-    """The logits' gradients are gone by then: a step whose blocks are most of it is at its peak there."""
+    """The logits' gradients are gone by then: a step whose blocks are most of it is at its peak
+    there.
+    """
     longer = {"n_positions": 256} if "n_positions" in config_of(model_type) else {}
     config, batch, sequence = config_of(model_type, vocab_size=53, max_position_embeddings=256, **longer), 2, 256
     peak = measured(
@@ -248,13 +256,16 @@ def test_what_is_alive_while_the_first_block_is_computed_again(model_type, atten
     lines = [*saved(ledger, batch, sequence, **settings), *recomputed(ledger, batch, sequence, **settings)]
     after = ("norms", "other products")  # the last block
     found = sum(int(line.bytes) for line in lines if line.what not in after)
-    # Bloom's scores are added to its positions and its mask while queries, keys and values are still one tensor.
+    # Bloom's scores are added to its positions and its mask while queries, keys and values are
+    # still one tensor.
     near = {"bloom": 0.11, "glm4": 0.09, "hyperclovax": 0.09, "exaone_moe": 0.07}
     assert found == pytest.approx(peak, rel=near.get(model_type, 0.065))
 
 
 def test_the_scores_of_one_layer_are_computed_again(again):
-    """Long sequences, so that scores are nearly all that there is: those of one layer, and their gradients."""
+    """Long sequences, so that scores are nearly all that there is: those of one layer, and their
+    gradients.
+    """
 
     import torch
 
@@ -279,7 +290,9 @@ def test_the_scores_of_one_layer_are_computed_again(again):
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("model_type", "attention"), [("gpt2", "flash"), ("llama", "flash"), ("gemma2", "eager")])
 def test_what_is_alive_when_backward_begins(model_type, attention, how):
-    """A step whose logits are most of it is at its peak there; gradients of parameters are at hand already."""
+    """A step whose logits are most of it is at its peak there; gradients of parameters are at hand
+    already.
+    """
     config = config_of(model_type, vocab_size=9000)
     peak = measured("autograd_memory:most_in_backward", config, BATCH, SEQUENCE, attention=attention, how=how)
     ledger = tallystick.count(config)
@@ -290,8 +303,9 @@ def test_what_is_alive_when_backward_begins(model_type, attention, how):
     assert sum(line.bytes for line in lines) == pytest.approx(peak, rel=0.005)
 
 
-# With narrow MLPs attention is the widest, also in a kernel: but then queries that are normalised in copies of 32 bits
-# show, and positions that are looked up for each sequence, which no real model is narrow enough for.
+# With narrow MLPs attention is the widest, also in a kernel: but then queries that are normalised
+# in copies of 32 bits show, and positions that are looked up for each sequence, which no real model
+# is narrow enough for.
 PROMPTS = [(*run, inner) for run in RUN for inner in ("own", "narrow")]
 PROMPTS = [
     *(
@@ -323,7 +337,9 @@ def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how)
 
 
 def test_gpt2_at_full_size_by_hand():
-    """GPT-2 124M in float32, 8 × 1,024 tokens: the tensors of one layer, in numbers of 768 elements of a token."""
+    """GPT-2 124M in float32, 8 × 1,024 tokens: the tensors of one layer, in numbers of 768 elements
+    of a token.
+    """
     ledger = tallystick.count("gpt2", attn_pdrop=0.0, resid_pdrop=0.0, embd_pdrop=0.0)
     lines = {line.what: line for line in saved(ledger, 8, 1024, dtype="float32")}
     tokens = 8 * 1024

@@ -1,4 +1,6 @@
-"""Why two models differ: causes that sum to the gap of models that others built, each in the right words."""
+"""Why two models differ: causes that sum to the gap of models that others built, each in the right
+words.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def elements(model: nn.Module) -> int:
 
 
 def explained(a, b) -> dict[str, int]:
-    """The kinds of the causes and what they add, after asking that they sum to the gap of what torch counts."""
+    """The kinds of the causes and what they add, after asking that they sum to the gap of what
+    torch counts.
+    """
     answer = tallystick.compare(a, b)
     assert sum(cause.parameters for cause in answer.causes) == answer.gap == answer.total_b - answer.total_a
     for model, total in ((a, answer.total_a), (b, answer.total_b)):
@@ -108,8 +112,8 @@ def test_the_causes_of_any_two_families_sum_to_the_gap(data):
     assert sum(row.parameters for row in answer.tensors) == answer.gap
     assert not tallystick.compare(a, a).causes
     unexplained = {name for cause in answer.causes if cause.cause == "other" for name in cause.names}
-    # OPT puts a projection between embedding and layers, Gemma 3n keeps several streams and mixes them, and ProphetNet
-    # has a vector for each token ahead: no role is made for these.
+    # OPT puts a projection between embedding and layers, Gemma 3n keeps several streams and mixes
+    # them, and ProphetNet has a vector for each token ahead: no role is made for these.
     beside = tuple(re.sub(r"\b\d+\b", "*", name) for family in configs.FAMILIES.values() for name in family.beside)
     assert all(
         name.startswith(beside)
@@ -119,7 +123,9 @@ def test_the_causes_of_any_two_families_sum_to_the_gap(data):
 
 
 def test_most_keys_that_an_architecture_reads_have_a_kind():
-    """The words of a new one's keys are mostly those of others; a reader is told the key itself in any case."""
+    """The words of a new one's keys are mostly those of others; a reader is told the key itself in
+    any case.
+    """
     keys = {key.rpartition(".")[2] for name in architectures.known() for key in architectures.find(name).keys}
     unmodelled = sorted(key for key in keys - {"tie_word_embeddings"} if kind_of_key(key) == "config-key")
     assert len(unmodelled) < len(keys) / 6, unmodelled
@@ -420,7 +426,7 @@ def test_wrapped_models_are_their_own(tmp_path):
     assert explained(gpt2(), base) == {}
 
 
-# -- what cannot be explained is not forced ---------------------------------------------------------
+# -- what cannot be explained is not forced --------------------------------------------------------
 
 
 def test_what_nobody_has_a_word_for_is_said_with_its_names():

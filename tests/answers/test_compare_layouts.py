@@ -1,4 +1,6 @@
-"""One model as several libraries lay it out: compare says that it is the same, and only what really differs."""
+"""One model as several libraries lay it out: compare says that it is the same, and only what really
+differs.
+"""
 
 from __future__ import annotations
 
@@ -296,7 +298,9 @@ def test_attention_and_mlp_numbered_by_turns_are_one_layer(depth, other, eighths
 
 
 def latent(depth: int, heads: int, rank: int, *, again: str) -> Shapes:
-    """Attention as DeepSeek's with what raises keys and values from their latent in one matrix, split, or both."""
+    """Attention as DeepSeek's with what raises keys and values from their latent in one matrix,
+    split, or both.
+    """
     nope, values, d = 6, 4, 32
     whole = {"attn_kv_b.weight": (heads * (nope + values), rank)}
     split = {"attn_k_b.weight": (heads * rank, nope), "attn_v_b.weight": (heads * values, rank)}

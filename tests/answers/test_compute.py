@@ -1,4 +1,6 @@
-"""Operations are those that torch's own counter sees while real models run, forward and backward."""
+"""Operations are those that torch's own counter sees while real models run, forward and
+backward.
+"""
 
 import json
 
@@ -79,7 +81,9 @@ def test_experts_that_transformers_runs_for_nothing_are_not_counted():
 
 
 def test_a_model_whose_layers_take_a_token_more_than_once_is_not_complete():
-    """ProphetNet's projections read each token three times: once for itself, and for the next two."""
+    """ProphetNet's projections read each token three times: once for itself, and for the next
+    two.
+    """
     answer = compute(tallystick.count({"model_type": "prophetnet"}), sequence=5)
     assert not answer.complete
     assert any("once for itself and once for each of the 2 tokens ahead" in note for note in answer.notes)
@@ -112,7 +116,9 @@ SCANS = [
 @pytest.mark.parametrize(("model_type", "values"), SCANS, ids=str)
 @pytest.mark.parametrize(("batch", "sequence"), [(1, 8), (3, 10), (2, 3)])
 def test_scans_take_as_many_as_torch_counts(model_type, values, batch, sequence):
-    """But for the gradient of a convolution's weight: torch counts it as if each channel read all channels."""
+    """But for the gradient of a convolution's weight: torch counts it as if each channel read all
+    channels.
+    """
     values = {**MAMBA_2, "num_key_value_heads": 2, "num_hidden_layers": 3, "pad_token_id": None, **values}
     forward, backward, channels, convolved, convolved_back = measured(
         "operations:counted_of_scans", {"model_type": model_type, **values}, batch, sequence
@@ -175,7 +181,8 @@ def test_frozen_weights_take_no_gradient(trained):
         if trained:
             logits.sum().backward()
     answer = compute(tallystick.count(model), sequence=7)
-    # The norm before q_proj prints after it: so the first gradient of that product's other factor is missed.
+    # The norm before q_proj prints after it: so the first gradient of that product's other factor
+    # is missed.
     missed = 2 * 7 * 32 * 32 if "model.norm.weight" in trained else 0
     assert answer.training == counter.get_total_flops() - missed
     assert any("to within one layer" in note for note in answer.notes)
@@ -231,7 +238,8 @@ def test_six_times_which_n():
     assert rules["all parameters"].parameters == 46_702_792_704
     assert rules["active parameters"].parameters == 12_879_925_248
     assert rules["all parameters"].training_flops == 6 * 46_702_792_704 * 4096
-    # What is missing there is attention itself: 12 for each layer, head, element and position, as PaLM has it.
+    # What is missing there is attention itself: 12 for each layer, head, element and position, as
+    # PaLM has it.
     quadratic = 12 * 32 * 32 * 128 * 4096 * 4096
     assert rules["weights that a token is multiplied with"].training_flops + quadratic == answer.training
     assert rules["all parameters"].ratio == pytest.approx(rules["all parameters"].training_flops / answer.training)
@@ -285,7 +293,9 @@ def test_experts_of_which_nobody_tells_how_many_run_are_left_out(tmp_path):
 
 
 def test_palm_reaches_the_share_that_its_paper_states():
-    """Chowdhery et al. 2022, section 4.1 and table 3: 238.3K tokens a second on 6,144 chips are an MFU of 46.2%."""
+    """Chowdhery et al. 2022, section 4.1 and table 3: 238.3K tokens a second on 6,144 chips are an
+    MFU of 46.2%.
+    """
     answer = tallystick.compute("palm-540b", sequence=2048, device="tpu-v4", tokens_per_second=238_300 / 6144)
     assert round(answer.rate.mfu, 3) == 0.462
 

@@ -44,7 +44,8 @@ def test_every_figure_has_a_source_and_is_plausible():
         assert device.name == name
         assert device.source
         assert 10e9 <= device.memory <= 256e9, name
-        # A product of 16 bits is made of two numbers read: no card computes less than 80 operations for a byte.
+        # A product of 16 bits is made of two numbers read: no card computes less than 80 operations
+        # for a byte.
         assert 70 < device.flops / device.bandwidth < 600, name
 
 
@@ -73,7 +74,9 @@ def test_where_no_log_was_found_it_is_the_data_sheet():
 
 
 def test_what_the_driver_keeps_is_no_room():
-    """0.49 GiB on an RTX 4090 and 0.50 on an L40: in use beyond what PyTorch had reserved, in two public logs."""
+    """0.49 GiB on an RTX 4090 and 0.50 on an L40: in use beyond what PyTorch had reserved, in two
+    public logs.
+    """
     for name in ("rtx4090", "l40s", "h100"):
         assert 0.3e9 <= device_of(name).context <= 0.6e9
         assert device_of(name).room == device_of(name).memory - device_of(name).context

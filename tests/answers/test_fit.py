@@ -1,4 +1,6 @@
-"""What `fit` says is what `memory` says, turned round: one more does not fit, and what it advises does."""
+"""What `fit` says is what `memory` says, turned round: one more does not fit, and what it advises
+does.
+"""
 
 import contextlib
 import json
@@ -56,7 +58,9 @@ def test_a_device_one_byte_too_small_does_not_fit():
 
 
 def test_the_widest_dtype_of_llama_3_8b():
-    """8.03 billion parameters: 32.1 GB in four bytes, 16.1 in two, about 9.1 with int8 blocks and 16-bit embeddings."""
+    """8.03 billion parameters: 32.1 GB in four bytes, 16.1 in two, about 9.1 with int8 blocks and
+    16-bit embeddings.
+    """
     for device, widest in (
         ("40GB", "float32"),
         ("rtx4090", "bfloat16"),
@@ -68,7 +72,9 @@ def test_the_widest_dtype_of_llama_3_8b():
 
 
 def test_what_memory_does_not_limit_is_said_to_have_no_limit(tmp_path, capsys):
-    """A bare file does not tell how its model runs: nothing that is counted grows with the batch."""
+    """A bare file does not tell how its model runs: nothing that is counted grows with the
+    batch.
+    """
     write(tmp_path / "model.safetensors", {"wte.weight": (10, 4)})
     answer = tallystick.fit(tmp_path, "1GB")
     assert (answer.batch, answer.sequence) == (None, None)

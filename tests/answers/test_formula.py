@@ -1,4 +1,6 @@
-"""The formula against SymPy and against other configs: it must hold at values that it was not derived from."""
+"""The formula against SymPy and against other configs: it must hold at values that it was not
+derived from.
+"""
 
 import json
 import math

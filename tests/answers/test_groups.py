@@ -1,4 +1,6 @@
-"""Groups of several names, biases, transposes and views: real models of transformers, one member broken, told and mended."""
+"""Groups of several names, biases, transposes and views: real models of transformers, one member
+broken, told and mended.
+"""
 
 import copy
 import re
@@ -172,7 +174,9 @@ PAIR = ("transformer.wte.weight", "lm_head.weight")
     ],
 )
 def test_a_head_laid_out_the_other_way(weight, relation, code):
-    """GPT-2's own Conv1D holds its matrix transposed: the values can be one, the Parameter cannot."""
+    """GPT-2's own Conv1D holds its matrix transposed: the values can be one, the Parameter
+    cannot.
+    """
     model = gpt2()
     model.lm_head = Conv1D(50, 8)
     model.lm_head.weight = nn.Parameter(weight(model.transformer.wte.weight.detach()))

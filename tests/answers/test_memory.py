@@ -32,7 +32,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWa
 
 
 def has_no_empty_tensor(values: dict[str, Any]) -> bool:
-    """Whether an optimizer takes it: of no shared expert, transformers builds matrices without a row."""
+    """Whether an optimizer takes it: of no shared expert, transformers builds matrices without a
+    row.
+    """
     return all(all(entry.shape) for entry in tallystick.count(values).rolled)
 
 
@@ -312,7 +314,9 @@ def test_each_token_adds_a_key_and_a_value_in_every_layer():
 
 
 def test_a_quantised_cache_has_scales():
-    """4 bits, and for 64 elements a scale and a zero point of 16 bits each: 4.5 bits of an element."""
+    """4 bits, and for 64 elements a scale and a zero point of 16 bits each: 4.5 bits of an
+    element.
+    """
     answer = tallystick.memory("llama-3-8b", sequence=4096, kv_dtype="int4").to_dict()
     assert answer["kv_cache_bytes"] == 4096 * 2 * 32 * 8 * 128 * 9 // 16
     assert any("wait in bfloat16" in note for note in answer["notes"])

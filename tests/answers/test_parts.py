@@ -21,7 +21,9 @@ CONFIGS = [
 
 
 def walked(model):
-    """Elements of the biases, of the norms' scales and of their shifts, by the classes of the modules."""
+    """Elements of the biases, of the norms' scales and of their shifts, by the classes of the
+    modules.
+    """
     found = {"biases": 0, "norm_scales": 0, "norm_shifts": 0}
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):

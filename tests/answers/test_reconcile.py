@@ -1,4 +1,6 @@
-"""Claims that people met, and each convention against what torch and transformers count on the meta device."""
+"""Claims that people met, and each convention against what torch and transformers count on the meta
+device.
+"""
 
 import csv
 import io

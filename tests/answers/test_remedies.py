@@ -1,4 +1,6 @@
-"""Every remedy that is printed is followed, and the tie holds: for many ways of losing one, in three layouts of models."""
+"""Every remedy that is printed is followed, and the tie holds: for many ways of losing one, in
+three layouts of models.
+"""
 
 import copy
 import re

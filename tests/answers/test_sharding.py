@@ -1,4 +1,6 @@
-"""What a rank holds, against real ranks: FSDP2 on two and four processes, tensor parallel ones, and split models."""
+"""What a rank holds, against real ranks: FSDP2 on two and four processes, tensor parallel ones, and
+split models.
+"""
 
 import re
 from itertools import product
@@ -32,7 +34,8 @@ MIXTRAL = {
 }
 
 
-# What is cut: rotary positions and RMSNorm, tied and by hand; and biases, LayerNorm and one matrix for queries, keys and values.
+# What is cut: rotary positions and RMSNorm, tied and by hand; and biases, LayerNorm and one matrix
+# for queries, keys and values.
 LLAMA = {**EVEN, "hidden_size": 64, "intermediate_size": 176, "vocab_size": 210}
 CUT = [
     (LLAMA, "flash"),
@@ -43,14 +46,18 @@ CUT = [
 
 @pytest.fixture(scope="module")
 def on_two():
-    """What two processes find: under `fully_shard`, under DistributedDataParallel, and cut by a plan."""
+    """What two processes find: under `fully_shard`, under DistributedDataParallel, and cut by a
+    plan.
+    """
     return measured(
         "sharded:on_ranks", 2, [("fully_sharded", [ODD]), ("replicated", [ODD]), *(("cut", one) for one in CUT)]
     )
 
 
 def held(source, what="weights", rank=0, **ways):
-    """The bytes of a rank of a stage, in float32: of the first unless another is asked for, of the fullest stage."""
+    """The bytes of a rank of a stage, in float32: of the first unless another is asked for, of the
+    fullest stage.
+    """
     ledger = source if isinstance(source, Ledger) else tallystick.count(source)
     shards = checked(Shards(**ways), ledger)
     size = (lambda e: state_bytes(e, "adamw", "float32")) if what == "optimizer" else (lambda e: bytes_of(e, None))
@@ -79,7 +86,9 @@ def test_fully_shard_gives_every_rank_what_is_predicted(count, config, on_two):
 
 
 def test_what_fully_shard_gathers_is_at_most_what_is_predicted():
-    """The most at once beside weights and optimizer, on one of seven ranks: of small vocabularies and of large ones."""
+    """The most at once beside weights and optimizer, on one of seven ranks: of small vocabularies
+    and of large ones.
+    """
     sizes = {**ODD, "hidden_size": 66, "intermediate_size": 255, "num_attention_heads": 3}
     configs = [
         {**sizes, "vocab_size": size, "num_hidden_layers": layers} for size, layers in ((301, 8), (1001, 8), (5005, 3))
@@ -217,7 +226,9 @@ def test_experts_are_spread_and_the_rest_is_whole():
 
 
 def test_the_stages_of_zero():
-    """Rajbhandari et al. 2020, figure 1: 16 bytes a parameter, of which 12, 14 or all are shared."""
+    """Rajbhandari et al. 2020, figure 1: 16 bytes a parameter, of which 12, 14 or all are
+    shared.
+    """
     config = {**EVEN, "num_hidden_layers": 2}
     total = tallystick.count(config).total
 
@@ -233,7 +244,9 @@ def test_the_stages_of_zero():
 
 
 def test_zero_cuts_what_it_lays_end_to_end_where_fully_shard_cuts_rows():
-    """Four experts in one tensor, 64 ranks: a row is a whole expert, of which most ranks have none."""
+    """Four experts in one tensor, 64 ranks: a row is a whole expert, of which most ranks have
+    none.
+    """
     experts = [entry for entry in tallystick.count(MIXTRAL).parameters if "gate_up" in entry.name]
     shapes = [shard(experts, Shards(64, zero), "optimizer")[0].shape for zero in (1, 3)]
     assert shapes == [(4, 2, 32), (1, 96, 32)]
@@ -260,7 +273,9 @@ HYBRID = {
 
 
 def test_of_a_hybrid_the_fullest_stage_attends_most_once_sequences_are_long():
-    """Layers 4 to 7, of which two attend: two heads of 8 elements, keys and values; the others carry a state."""
+    """Layers 4 to 7, of which two attend: two heads of 8 elements, keys and values; the others
+    carry a state.
+    """
     answer = tallystick.memory(HYBRID, sequence=5000, tp=2, pp=2)
     lines = {line.what: line.bytes for line in answer.lines}
     assert lines["cached keys and values in float32"] == 2 * 5000 * (2 * 2 * 8) // 2 * 4
@@ -273,7 +288,9 @@ def test_of_a_hybrid_the_fullest_stage_attends_most_once_sequences_are_long():
 
 
 def test_of_a_pattern_of_windows_the_stage_that_sees_most_stands_for_all():
-    """Each twelfth layer sees all tokens, the others keep 7: of stages of three, the fourth has one that sees all."""
+    """Each twelfth layer sees all tokens, the others keep 7: of stages of three, the fourth has one
+    that sees all.
+    """
     config = {
         **EVEN, "model_type": "gemma3_text", "num_hidden_layers": 45, "head_dim": 8, "sliding_window": 8,
         "sliding_window_pattern": 12, "dtype": "float32",
@@ -294,7 +311,9 @@ def test_a_stage_that_one_run_of_equal_layers_fills_may_be_the_fullest():
 
 @pytest.mark.parametrize("ways", [{}, {"dp": 2}, {"tp": 2}])
 def test_a_rank_knows_what_is_no_text(ways):
-    """Learned positions of a tower number no tokens: a step keeps 16 ids of 8 bytes, and no positions, which turn."""
+    """Learned positions of a tower number no tokens: a step keeps 16 ids of 8 bytes, and no
+    positions, which turn.
+    """
     text = {**EVEN, "head_dim": 8}
     vision = {
         "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28,

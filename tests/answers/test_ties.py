@@ -1,4 +1,6 @@
-"""Relations and verdicts: of live modules, of files that transformers saved, of files that contradict their config."""
+"""Relations and verdicts: of live modules, of files that transformers saved, of files that
+contradict their config.
+"""
 
 import json
 import re
@@ -40,7 +42,8 @@ def test_the_seed_a_replaced_head_is_named():
         model = transformers.GPT2LMHeadModel(transformers.GPT2Config())
         model.lm_head = nn.Sequential(nn.Linear(768, 50257, bias=False))
     answer = tallystick.ties(model)
-    # On the meta device there are no values: that they are apart is known, whether they are equal is not.
+    # On the meta device there are no values: that they are apart is known, whether they are equal
+    # is not.
     assert relations(answer) == [(("transformer.wte.weight", "lm_head.0.weight"), "unknown", True, 38_597_376)]
     assert (answer.verdict, codes(answer)) == ("contradiction", ["untied-head"])
     assert "lm_head.0.weight is no longer tied to transformer.wte.weight: +38,597,376" in answer.problems[0].message
@@ -115,7 +118,9 @@ def test_two_groups_of_two_are_named_by_their_firsts():
 
 @pytest.mark.parametrize("model_type", sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES))
 def test_no_false_alarm_on_any_causal_model(model_type):
-    """Each type that transformers builds from its default config, with its tie as it is and flipped."""
+    """Each type that transformers builds from its default config, with its tie as it is and
+    flipped.
+    """
     for flip in (False, True):
         try:
             config = transformers.AutoConfig.for_model(model_type)
@@ -205,7 +210,9 @@ def test_a_matrix_that_begins_as_no_other_is_not_read_whole(tmp_path, monkeypatc
 
 
 def test_duplicates_that_nobody_meant_are_found(tmp_path):
-    """Byte-equal matrices anywhere; norms and constants are equal by the hundred, and are not worth a line."""
+    """Byte-equal matrices anywhere; norms and constants are equal by the hundred, and are not worth
+    a line.
+    """
     saved(llama(), tmp_path)
     up, gate = "model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.gate_proj.weight"
     rewrite(tmp_path, lambda tensors: tensors.update({gate: tensors[up].clone()}))

@@ -1,4 +1,6 @@
-"""Ties of models and files of which nothing says what is meant: what was lost, what is not known, what is no pair."""
+"""Ties of models and files of which nothing says what is meant: what was lost, what is not known,
+what is no pair.
+"""
 
 import copy
 import json

@@ -1,4 +1,6 @@
-"""Every native architecture against the model that is really built: name by name, shape by shape, tie by tie."""
+"""Every native architecture against the model that is really built: name by name, shape by shape,
+tie by tie.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +63,8 @@ def test_drawn_configs(model_type: str, data: st.DataObject):
 
 @pytest.mark.parametrize("shared", [11, 14, 15])
 def test_more_borrowed_layers_than_there_are_as_transformers_builds_them(shared: int):
-    """Its default, 15, of a model cut to ten layers: those that lend keep their projections, and no other does."""
+    """Its default, 15, of a model cut to ten layers: those that lend keep their projections, and no
+    other does.
+    """
     ledger = assert_equal(small("gemma3n_text", num_hidden_layers=10, num_kv_shared_layers=shared))
     assert sum(entry.name.endswith("k_proj.weight") for entry in ledger.entries) == 2

@@ -18,8 +18,8 @@ from tallystick.errors import BadInput
 # DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
-# A width that the heads do not divide; transformers refuses these, or rounds the head size down and builds a model
-# whose heads do not fill its width.
+# A width that the heads do not divide; transformers refuses these, or rounds the head size down and
+# builds a model whose heads do not fill its width.
 SHARED_OUT = [
     name
     for name in NATIVE
@@ -266,7 +266,9 @@ def test_what_makes_no_model_is_refused(model_type: str, more: dict[str, Any], w
 
 @pytest.mark.parametrize("model_type", NATIVE)
 def test_absurd_counts_are_told_at_once(model_type: str):
-    """A million million of anything is counted, or refused in a line: nothing is made for each of them."""
+    """A million million of anything is counted, or refused in a line: nothing is made for each of
+    them.
+    """
 
     def stop(*_: object) -> None:
         raise TimeoutError  # so that a loop over them all is a failure, and not a run without an end

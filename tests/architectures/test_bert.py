@@ -1,4 +1,6 @@
-"""What BERT and those like it have that no other decoder has: an encoder's attention, padded positions, checkpoints without a head."""
+"""What BERT and those like it have that no other decoder has: an encoder's attention, padded
+positions, checkpoints without a head.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +181,9 @@ def test_what_makes_no_model_is_refused(model_type: str, more: dict[str, Any], w
 
 
 def test_a_token_goes_through_the_adapter_of_its_language():
-    """Of width 16, halved: 16·8 + 8 and 8·16 + 16 in each of two layers, and a language more is idle."""
+    """Of width 16, halved: 16·8 + 8 and 8·16 + 16 in each of two layers, and a language more is
+    idle.
+    """
     one, two = (
         tallystick.count({"model_type": "xmod", **SMALL, "languages": names})
         for names in (["en_XX"], ["en_XX", "de_DE"])

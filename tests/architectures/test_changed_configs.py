@@ -1,4 +1,6 @@
-"""Configs that are changed, by the bytes and by the values: what they say is counted, or refused in one line."""
+"""Configs that are changed, by the bytes and by the values: what they say is counted, or refused in
+one line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The class that a config names: a language model, a body alone, one with another head, a class of another type, or one that nobody has."""
+"""The class that a config names: a language model, a body alone, one with another head, a class of
+another type, or one that nobody has.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def classes(model_type: str) -> list[str]:
 
 
 def sees(model_type: str) -> bool:
-    """Whether classes of a type have towers beside its language model: these have tests of their own."""
+    """Whether classes of a type have towers beside its language model: these have tests of their
+    own.
+    """
     return any(variant.parts for variant in (architectures.find(model_type).variants or {}).values())
 
 
@@ -68,7 +72,9 @@ def test_which_classes_are_not_native():
 
 
 def of_class(model_type: str, name: str, **more: Any) -> dict[str, Any]:
-    """A small config that names a class; an encoder, where the class has one, is unlike the decoder."""
+    """A small config that names a class; an encoder, where the class has one, is unlike the
+    decoder.
+    """
     values = small(model_type, architectures=[name], **more)
     encoder = {"encoder_layers": 3, "encoder_ffn_dim": 20, "encoder_attention_heads": 4}
     return {**encoder, **values} if "decoder_ffn_dim" in values else values
@@ -156,7 +162,9 @@ def says(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["LlamaForCausalLM", "BertForMaskedLM"])
 def test_a_body_under_its_name_in_the_language_model(name: str, tmp_path: Path):
-    """Loaders take `model.` and `bert.` away. A head that is there although the config names the body alone is counted."""
+    """Loaders take `model.` and `bert.` away. A head that is there although the config names the
+    body alone is counted.
+    """
     model = saved(name, tmp_path)
     says(tmp_path, {"LlamaForCausalLM": "LlamaModel", "BertForMaskedLM": "BertModel"}[name])
     whole = tallystick.count(tmp_path)
@@ -196,7 +204,9 @@ def score(values: dict[str, Any], **overrides: Any) -> tuple[int, ...]:
 
 
 def test_labels_are_those_that_are_named():
-    """Two, as transformers has it, where none are; those named before a number; and what the user sets before all."""
+    """Two, as transformers has it, where none are; those named before a number; and what the user
+    sets before all.
+    """
     assert score(classifier("llama")) == (2, 16)
     assert score(classifier("llama", num_labels=1)) == (1, 16)
     assert score(classifier("llama", num_labels=1, id2label={"0": "a", "1": "b", "2": "c"})) == (3, 16)
@@ -214,7 +224,9 @@ def test_a_body_alone_gives_no_logits():
 
 
 def test_two_classes_of_a_type_differ_by_their_tensors():
-    """The head has 40 rows of 16 elements; the key that differs besides is not taken for the cause."""
+    """The head has 40 rows of 16 elements; the key that differs besides is not taken for the
+    cause.
+    """
     whole, alone = (
         small("llama", architectures=[name], tie_word_embeddings=tied)
         for name, tied in (("LlamaForCausalLM", False), ("LlamaModel", True))
@@ -240,7 +252,9 @@ def test_the_formula_of_a_classifier_knows_its_labels():
 
 
 def test_a_model_of_two_parts_is_not_described_by_its_decoder(tmp_path: Path):
-    """ProphetNet's language model is its decoder. A checkpoint or a module of the whole has an encoder too, and lacks nothing."""
+    """ProphetNet's language model is its decoder. A checkpoint or a module of the whole has an
+    encoder too, and lacks nothing.
+    """
     whole = small_model("prophetnet", auto="AutoModelForSeq2SeqLM")
     decoder = small_model("prophetnet")
     for name, model in (("whole", whole), ("decoder", decoder)):
@@ -289,7 +303,9 @@ def test_a_class_that_is_not_counted_is_said(name: str):
 
 
 def test_tensors_that_are_numbered_themselves_are_found_in_a_folder(tmp_path: Path):
-    """GIT has a vector for each image of a row, and Inkling 2 files its queries so: `img_temporal_embedding.1`."""
+    """GIT has a vector for each image of a row, and Inkling 2 files its queries so:
+    `img_temporal_embedding.1`.
+    """
     eyes = {
         "hidden_size": 4,
         "num_attention_heads": 1,

@@ -1,4 +1,6 @@
-"""What is told of native types is what transformers' own models do: what each caches, what those out of the common compute."""
+"""What is told of native types is what transformers' own models do: what each caches, what those
+out of the common compute.
+"""
 
 import pytest
 
@@ -67,7 +69,9 @@ def test_a_cache_that_is_not_told_is_said_to_be_missing(model_type):
 
 @pytest.mark.parametrize("model_type", some(COUNTED, 10))
 def test_a_type_takes_as_many_operations_as_torch_counts(model_type):
-    """But for the gradient of a convolution's weight: torch counts it as if each channel read all channels."""
+    """But for the gradient of a convolution's weight: torch counts it as if each channel read all
+    channels.
+    """
     values = config_of(model_type)
     ledger = tallystick.count(values)
     lengths = (*LENGTHS, (1, 70)) if ledger.recurring else LENGTHS  # 70: more than a chunk

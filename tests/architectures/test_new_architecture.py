@@ -32,7 +32,8 @@ CONFIG = {
     "n_inner": None,
     "eos_token_id": 2,
 }
-# In an order: embedding, then of each layer attention, MLP with its biases, two norms; the last norm.
+# In an order: embedding, then of each layer attention, MLP with its biases, two norms; the last
+# norm.
 BIRCH = 1000 * 64 + 3 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96 + 2 * 96 + 64 + 2 * 64) + 64
 
 

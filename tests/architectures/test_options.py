@@ -1,4 +1,6 @@
-"""The keys of a native type: no option of its config is missed, each that is declared matters, aliases are transformers'."""
+"""The keys of a native type: no option of its config is missed, each that is declared matters,
+aliases are transformers'.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensor
 
 
 def undeclared(model_type: str) -> list[str]:
-    """The bools, integers and nulls of a type's config that our architecture does not read, and those of its class."""
+    """The bools, integers and nulls of a type's config that our architecture does not read, and
+    those of its class.
+    """
     family, config = architectures.find(model_type), default_config(model_type)
     parameters = {name: p.default for name, p in inspect.signature(type(config).__init__).parameters.items()}
     written = dotted({**parameters, **config.to_dict()})
@@ -46,7 +50,9 @@ def test_no_option_is_missed(model_type: str):
 
 @pytest.mark.parametrize("model_type", NATIVE)
 def test_every_declared_key_changes_a_tensor(model_type: str):
-    """What an architecture declares is an option of the type, and each one matters in some config."""
+    """What an architecture declares is an option of the type, and each one matters in some
+    config.
+    """
     family, base = architectures.find(model_type), small(model_type)
     tested = configs.FAMILIES[model_type]
     heads = {
@@ -92,7 +98,9 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
 
 @pytest.mark.parametrize("model_type", NATIVE)
 def test_aliases_are_those_of_transformers(model_type: str):
-    """Each of its aliases for a key that changes a tensor, no other, and with both in the file the same one wins."""
+    """Each of its aliases for a key that changes a tensor, no other, and with both in the file the
+    same one wins.
+    """
     family, config = architectures.find(model_type), default_config(model_type)
     named = dict(type(config).attribute_map)
     for part in family.parts:
@@ -105,8 +113,8 @@ def test_aliases_are_those_of_transformers(model_type: str):
     assert ours == theirs
     for alias, key in ours.items():
         start = small(model_type).get(key, getattr(config, key, None))
-        # The flags of the first must be alike, and are drawn under both names; experts of the second keep the width that
-        # the alias does not state, so that they do not run.
+        # The flags of the first must be alike, and are drawn under both names; experts of the
+        # second keep the width that the alias does not state, so that they do not run.
         if model_type == "internlm3" or (model_type, key) == ("dbrx", "d_model"):
             continue
         other = not start if isinstance(start, bool) else start[::-1] if isinstance(start, list) else 2 * start

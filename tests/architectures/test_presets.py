@@ -1,4 +1,6 @@
-"""Every preset against the count that was published for it, and against the model that transformers builds."""
+"""Every preset against the count that was published for it, and against the model that transformers
+builds.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from tallystick.core.ledger import Ledger
 from tallystick.presets import PRESETS, RELEASES, found
 from tallystick.sources.configs.config import _Recipe, ledger_from_config
 
-# Elements of distinct tensors, from model cards, from the sizes of published weights, and from the papers.
+# Elements of distinct tensors, from model cards, from the sizes of published weights, and from the
+# papers.
 PUBLISHED = {
     "gpt2": 124_439_808,
     "gpt2-medium": 354_823_168,
@@ -119,7 +122,8 @@ PUBLISHED = {
     # Half of the published files' bytes, which are below.
     "llama-3.3-70b": 70_553_706_496,
     "mistral-7b-v0.3": 7_248_023_552,
-    # Remembered of the hub's pages, and not found again; the model that transformers builds has as many.
+    # Remembered of the hub's pages, and not found again; the model that transformers builds has as
+    # many.
     "phi-4-mini": 3_836_021_760,
     "qwen3-30b-a3b": 30_532_122_624,
     "qwen3-235b-a22b": 235_093_634_560,
@@ -154,7 +158,8 @@ ROUNDED = {
     "devstral-small-2-24b": ("24", "24"),
 }
 
-# Bytes of the published files: total_size in the index of the safetensors, or as many in quotations of it.
+# Bytes of the published files: total_size in the index of the safetensors, or as many in quotations
+# of it.
 BYTES = {
     "llama-3-8b": 16_060_522_496,
     "llama-3-70b": 141_107_412_992,
@@ -189,7 +194,8 @@ BYTES = {
     "gpt-oss-20b": 13_761_264_768,
     "gpt-oss-120b": 65_248_815_744,
 }
-# Of others, the billions of bytes that people say of their files; no layers for multi-token prediction.
+# Of others, the billions of bytes that people say of their files; no layers for multi-token
+# prediction.
 ABOUT = {
     "command-r": 70.0,  # float16, by transformers' documentation
     "glm-4-9b": 18.8,
@@ -227,7 +233,9 @@ def test_palm_rounds_to_table_1(name: str):
 
 
 def test_palm_with_norm_scales_would_not_round_to_table_1():
-    """Which is why `norm_scale` is off: one for each of 118 blocks and a last one, 18,432 numbers each."""
+    """Which is why `norm_scale` is off: one for each of 118 blocks and a last one, 18,432 numbers
+    each.
+    """
     values = PRESETS["palm-540b"]
     scaled = ledger_from_config({**values, "norm_scale": True}, {}, source="test")
     assert scaled.total - count("palm-540b").total == 119 * 18_432
@@ -235,7 +243,9 @@ def test_palm_with_norm_scales_would_not_round_to_table_1():
 
 
 def of_transformers(name: str) -> Truth:
-    """What transformers builds from a preset: the class that it names, or the language model of its type."""
+    """What transformers builds from a preset: the class that it names, or the language model of its
+    type.
+    """
     values = {
         key: value
         for key, value in PRESETS[name].items()
@@ -260,7 +270,9 @@ def test_preset_is_what_transformers_builds(name: str):
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_rounded_counts(name: str):
-    """Cards round in ways of their own, and some count what predicts further tokens: within 3%, active ones within 1.6B."""
+    """Cards round in ways of their own, and some count what predicts further tokens: within 3%,
+    active ones within 1.6B.
+    """
     totals, (all_, active) = count(name).totals, ROUNDED[name]
     assert totals["unique"] / 1e9 == pytest.approx(float(all_), rel=0.03)
     assert totals["active"] / 1e9 == pytest.approx(float(active), abs=1.8)

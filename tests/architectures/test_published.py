@@ -1,4 +1,6 @@
-"""Experts as checkpoints are published: one by one, or under other names than transformers builds."""
+"""Experts as checkpoints are published: one by one, or under other names than transformers
+builds.
+"""
 
 from __future__ import annotations
 

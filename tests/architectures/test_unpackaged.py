@@ -1,4 +1,6 @@
-"""The types that no package builds: by the counts that their authors publish, and against a skeleton in torch."""
+"""The types that no package builds: by the counts that their authors publish, and against a
+skeleton in torch.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_exaone_without_embeddings(sizes: Config, billions: float):
 
 
 def test_internlm2_under_the_type_of_internlm():
-    """Its first configs on the hub say `internlm`, the type of another model, and the class of this one."""
+    """Its first configs on the hub say `internlm`, the type of another model, and the class of this
+    one.
+    """
     values = {**INTERNLM2_1_8B, "architectures": ["InternLM2ForCausalLM"]}
     ledger = count({"model_type": "internlm", **values})
     assert ledger.total == count({"model_type": "internlm2", **values}).total

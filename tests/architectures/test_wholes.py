@@ -119,7 +119,9 @@ def test_every_key_of_a_tower_changes_a_tensor(model_type: str):
 
 @pytest.mark.parametrize("model_type", WHOLES)
 def test_without_its_class_the_text_is_counted(model_type: str):
-    """And where the class of the text is named: what stands in the config of a tower is not read."""
+    """And where the class of the text is named: what stands in the config of a tower is not
+    read.
+    """
     whole, alone = small(model_type), count(text(small(model_type)))
     named = count({**whole, "architectures": [architectures.find(model_type).class_name]})
     assert alone.total == named.total < count(whole).total

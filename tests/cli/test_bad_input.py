@@ -1,4 +1,6 @@
-"""What bad input gets: one line on stderr, exit code 2, nothing else; from Python, a BadInput with the same line."""
+"""What bad input gets: one line on stderr, exit code 2, nothing else; from Python, a BadInput with
+the same line.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ Refused = Callable[..., str]
 
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refused:
-    """Runs a command in a folder of its own, and gives the one line that it must be refused with."""
+    """Runs a command in a folder of its own, and gives the one line that it must be refused
+    with.
+    """
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> str:

@@ -1,4 +1,6 @@
-"""What bad input gets where ties are asked for: flags that are none, models that cannot run, disks and memory too small."""
+"""What bad input gets where ties are asked for: flags that are none, models that cannot run, disks
+and memory too small.
+"""
 
 import json
 import os
@@ -144,7 +146,9 @@ def test_a_target_where_nobody_may_write(folder, capsys):
 
 @pytest.mark.parametrize("room", [0, 700, 3000])
 def test_a_disk_that_fills_up_while_it_is_written_leaves_nothing(folder, room):
-    """The system itself cuts the write short: at the first byte, in the config, and in the weights."""
+    """The system itself cuts the write short: at the first byte, in the config, and in the
+    weights.
+    """
     pytest.importorskip("resource")
     code = (
         "import resource, signal, sys; from tallystick.cli.main import main;"
@@ -152,7 +156,7 @@ def test_a_disk_that_fills_up_while_it_is_written_leaves_nothing(folder, room):
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room})); sys.exit(main(sys.argv[1:]))"
     )
     before = contents(folder.parent)
-    # -B: the limit would cut the byte code of our own modules short as well, for every run that comes after.
+    # -B: the limit would cut the byte code of our modules short too, for every later run.
     command = [
         sys.executable,
         "-B",

@@ -283,7 +283,9 @@ def test_a_type_that_is_not_native_is_built_by_transformers():
 
 
 def test_a_model_of_sound_is_built_whole_where_its_decoder_cannot_be():
-    """transformers' causal language model of MusicGen takes the config of the decoder, not that of the whole."""
+    """transformers' causal language model of MusicGen takes the config of the decoder, not that of
+    the whole.
+    """
     ledger = tallystick.count({"model_type": "musicgen"})
     assert "MusicgenForConditionalGeneration was built by transformers" in ledger.notes[0]
     assert ledger.total == 470_291_938  # what the parameters() of that class add up to

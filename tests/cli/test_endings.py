@@ -1,4 +1,6 @@
-"""How a run of the command line ends, whatever happens to it: the right exit code, one line at most, never a traceback."""
+"""How a run of the command line ends, whatever happens to it: the right exit code, one line at
+most, never a traceback.
+"""
 
 import os
 import signal
@@ -104,7 +106,8 @@ def test_a_reader_that_left_is_no_error_and_a_failed_check_stays_one(words, code
 
 # -- interrupts -----------------------------------------------------------------------------------
 
-# Python runs it at its start: it sends SIGINT at one of the calls that are made from the package's first on.
+# Python runs it at its start: it sends SIGINT at one of the calls that are made from the package's
+# first on.
 INTERRUPTER = """\
 import atexit, os, signal, sys
 at, calls = int(os.environ["INTERRUPT_AT"]), 0
@@ -138,7 +141,8 @@ def test_an_interrupt_at_any_moment(words, points, tmp_path):
     assert interrupted(0, *words, folder=tmp_path).returncode == 0
     calls = int((tmp_path / "calls").read_text())
     for point in range(points):
-        # From the first call of all that is prepared; the last tenth is the end of the process, when all is answered.
+        # From the first call of all that is prepared; the last tenth is the end of the process,
+        # when all is answered.
         at = 40 + point * (calls * 9 // 10) // points
         assert said(interrupted(at, *words, folder=tmp_path), 130) == "tallystick: interrupted\n", at
 

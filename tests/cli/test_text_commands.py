@@ -16,7 +16,9 @@ TEXT = "né ✓."  # no byte comes twice
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model that says TEXT again and again, begun by the token that ends a text: each byte calls for the next."""
+    """A model that says TEXT again and again, begun by the token that ends a text: each byte calls
+    for the next.
+    """
     folder = tmp_path_factory.mktemp("said") / "model"
     whole = TEXT.encode()
     decoder = Decoder.of(
@@ -129,7 +131,9 @@ def test_another_dtype_and_tokenizer(folder, capsys):
 
 
 def test_a_text_is_scored(folder, tmp_path, capsys):
-    """The norm makes √300 of the one that stands in 300 places, and the head takes its share of that."""
+    """The norm makes √300 of the one that stands in 300 places, and the head takes its share of
+    that.
+    """
     (tmp_path / "text.txt").write_text(TEXT * 9, encoding="utf-8")
     wanted, second = 0.4 * math.sqrt(300), 0.1 * math.sqrt(300)
     loss = math.log(math.exp(wanted) + math.exp(second) + 298) - wanted

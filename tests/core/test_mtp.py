@@ -1,4 +1,6 @@
-"""Multi-token prediction: what transformers builds for it beside a model, and what DeepSeek-V3's files hold of it."""
+"""Multi-token prediction: what transformers builds for it beside a model, and what DeepSeek-V3's
+files hold of it.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def test_layers_that_nobody_described_are_said_without_a_count():
 
 @pytest.fixture
 def stored(tmp_path):
-    """A tiny DeepSeek-V3 of two layers as it is published: a third layer predicts the token after the next."""
+    """A tiny DeepSeek-V3 of two layers as it is published: a third layer predicts the token after
+    the next.
+    """
 
     def write(further: dict[str, tuple[int, ...]]) -> tuple[Any, int]:
         values = small("deepseek_v3", num_hidden_layers=2, first_k_dense_replace=1, num_nextn_predict_layers=1)

@@ -51,7 +51,9 @@ class Counted(dict):
 
 
 def test_one_walk_reads_everything():
-    """Tensors, heads, scans and parts are read together, however many questions are asked of the tree."""
+    """Tensors, heads, scans and parts are read together, however many questions are asked of the
+    tree.
+    """
     whole = block(nn.Module, nn.RMSNorm(32), nn.RMSNorm(32), nn.RMSNorm(32))
     children = Counted(whole.children)
     entries, model = read(whole.replace(children=children), dtype="float32")

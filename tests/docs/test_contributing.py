@@ -1,4 +1,6 @@
-"""CONTRIBUTING's file tree is the real one, and its example of an architecture works by being saved."""
+"""CONTRIBUTING's file tree is the real one, and its example of an architecture works by being
+saved.
+"""
 
 import importlib
 import re

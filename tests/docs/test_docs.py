@@ -1,4 +1,6 @@
-"""The pages of docs/ show what the commands print; the site is built of them without a warning, and asks nobody for anything."""
+"""The pages of docs/ show what the commands print; the site is built of them without a warning, and
+asks nobody for anything.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def is_fresh(folder):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site that SITE names, where it is fresh; else one that is built as `make docs` builds it."""
+    """The site that SITE names, where it is fresh; else one that is built as `make docs` builds
+    it.
+    """
     made = ROOT / os.environ.get("SITE", "site")
     if "SITE" in os.environ and is_fresh(made):
         return made

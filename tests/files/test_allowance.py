@@ -1,4 +1,6 @@
-"""What all pieces of one source may take together: time, requests, reads from sockets, and what is listed."""
+"""What all pieces of one source may take together: time, requests, reads from sockets, and what is
+listed.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def slowly(clock: Clock, content: bytes, seconds: float) -> Callable[[Handler], None]:
-    """A file of which each piece takes so long, and which says nothing that would be too slow by itself."""
+    """A file of which each piece takes so long, and which says nothing that would be too slow by
+    itself.
+    """
 
     def answer(ask: Handler) -> None:
         clock.now += seconds

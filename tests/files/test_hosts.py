@@ -30,7 +30,9 @@ def pointing(to: str) -> Any:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """Names of hosts with their addresses; those after the first resolution stand behind a semicolon."""
+    """Names of hosts with their addresses; those after the first resolution stand behind a
+    semicolon.
+    """
     known: dict[str, list[str]] = {}
     really = socket.getaddrinfo
 

@@ -1,4 +1,6 @@
-"""What is written is whole under its name or not there, whenever the writer is killed; the next writer clears up."""
+"""What is written is whole under its name or not there, whenever the writer is killed; the next
+writer clears up.
+"""
 
 from __future__ import annotations
 
@@ -92,8 +94,8 @@ print(json.dumps({"before": before, "steps": steps, "again": again, "last": seen
 def assert_whole_each_time(work: str, folder: Path, name: str = "out") -> None:
     """Kill some work before each of its steps, each time followed by the same work to its end.
 
-    After a kill there is what was there before, or all that is to be written: nothing else has the name. Afterwards
-    nothing hidden is left.
+    After a kill there is what was there before, or all that is to be written: nothing else has the
+    name. Afterwards nothing hidden is left.
     """
     words = [sys.executable, "-c", BEGIN + work + EACH, str(TESTS / "support"), str(folder), name]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

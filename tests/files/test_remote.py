@@ -1,4 +1,6 @@
-"""Sources elsewhere, from a host on this machine: headers alone are fetched, and a host that misbehaves is refused in one line."""
+"""Sources elsewhere, from a host on this machine: headers alone are fetched, and a host that
+misbehaves is refused in one line.
+"""
 
 from __future__ import annotations
 
@@ -516,7 +518,9 @@ STATUS = [*range(100, 104), *range(200, 207), *range(300, 309), *range(400, 417)
 
 
 def other_heads(head: bytes, *, most: int) -> Iterator[bytes]:
-    """The head of an answer with another status, and with lines put in, taken out or in place of others."""
+    """The head of an answer with another status, and with lines put in, taken out or in place of
+    others.
+    """
     draw = random.Random(None if MUTATIONS else len(head))
     for _ in range(int(MUTATIONS or most)):
         first, *lines = head.decode().split("\r\n")
@@ -543,7 +547,9 @@ def other_answers(answers: list[bytes], *, most: int) -> Iterator[bytes]:
 
 
 def one_request(wire: Wire, web: http.Web, requests: list[bytes]) -> None:
-    """Send again the one request whose answer is another, of all that a count sends, and make nothing of it."""
+    """Send again the one request whose answer is another, of all that a count sends, and make
+    nothing of it.
+    """
     wire.told = [b""] * wire.place
     request = requests[wire.place].decode()
     url = wire.host.address + request.split()[1]

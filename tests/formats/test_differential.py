@@ -1,4 +1,6 @@
-"""Readers beside the libraries of their formats, on files drawn at random; `differential.py` draws as many as are asked for."""
+"""Readers beside the libraries of their formats, on files drawn at random; `differential.py` draws
+as many as are asked for.
+"""
 
 from __future__ import annotations
 

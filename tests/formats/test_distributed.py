@@ -1,4 +1,6 @@
-"""Folders of torch.distributed.checkpoint, read by their .metadata, which is a pickle that nobody runs."""
+"""Folders of torch.distributed.checkpoint, read by their .metadata, which is a pickle that nobody
+runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The registry of formats: what each format's own library writes is known by its bytes, read by its reader, and opened once."""
+"""The registry of formats: what each format's own library writes is known by its bytes, read by its
+reader, and opened once.
+"""
 
 from __future__ import annotations
 

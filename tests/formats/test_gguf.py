@@ -1,4 +1,6 @@
-"""GGUF: what llama.cpp's own library writes, a small writer's files byte by byte, and files that are broken or lie."""
+"""GGUF: what llama.cpp's own library writes, a small writer's files byte by byte, and files that
+are broken or lie.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""NumPy's archives: what numpy writes is counted by headers alone, and what is no plain array is refused."""
+"""NumPy's archives: what numpy writes is counted by headers alone, and what is no plain array is
+refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Weights of other projects' files and of torch.save: nanoGPT's, llama2.c's, pickles; and the hub's cache."""
+"""Weights of other projects' files and of torch.save: nanoGPT's, llama2.c's, pickles; and the hub's
+cache.
+"""
 
 import json
 import os

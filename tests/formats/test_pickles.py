@@ -1,4 +1,6 @@
-"""The machine that follows pickles, against Python's own and against pickles that would harm who ran them."""
+"""The machine that follows pickles, against Python's own and against pickles that would harm who
+ran them.
+"""
 
 from __future__ import annotations
 

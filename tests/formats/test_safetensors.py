@@ -26,7 +26,8 @@ from tallystick.formats.safetensors import LARGEST_HEADER, read_header
 from tallystick.formats.safetensors_json import DTYPES
 from tallystick.formats.weights_file import StoredTensor
 
-# More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=100000 draws anew in every run.
+# More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=100000 draws anew in every
+# run.
 EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
 drawn = settings(
     max_examples=int(EXAMPLES or 1500),
@@ -71,7 +72,9 @@ def test_every_dtype_that_torch_can_save(tmp_path: Path, dtype: torch.dtype):
 
 @pytest.mark.parametrize("word", sorted(DTYPES))
 def test_every_dtype_of_the_format(tmp_path: Path, word: str):
-    """Eight elements are whole bytes in each of them; the library takes just as many bytes as we do."""
+    """Eight elements are whole bytes in each of them; the library takes just as many bytes as we
+    do.
+    """
     size = BITS[DTYPES[word]]
     header = {"a": {"dtype": word, "shape": [8], "data_offsets": [0, size]}}
     assert by_us(write_raw(tmp_path / "a.safetensors", header, size)) == {"a": ((8,), DTYPES[word])}
@@ -299,7 +302,9 @@ def test_lengths_that_cannot_be(tmp_path: Path):
 
 
 def test_the_largest_header_is_the_librarys(tmp_path: Path):
-    """A hole in the file reads as zeros, so both refuse the header; only one of them for its length."""
+    """A hole in the file reads as zeros, so both refuse the header; only one of them for its
+    length.
+    """
     for length, refused in [(LARGEST_HEADER, False), (LARGEST_HEADER + 1, True)]:
         with (tmp_path / "a.safetensors").open("wb") as file:
             file.write(length.to_bytes(8, "little"))
@@ -373,7 +378,9 @@ def files(draw: DrawFn) -> bytes:
 @example(content=b"")
 @example(content=b"version https://git-lfs.github.com/spec/v1\n")
 def test_no_file_is_read_otherwise_than_by_the_library(tmp_path_factory: pytest.TempPathFactory, content: bytes):
-    """Refused in one line, or read as the library reads it: nothing else, whatever the bytes are."""
+    """Refused in one line, or read as the library reads it: nothing else, whatever the bytes
+    are.
+    """
     path = tmp_path_factory.getbasetemp() / "mutated.safetensors"
     path.write_bytes(content)
     try:
@@ -390,7 +397,9 @@ def test_no_file_is_read_otherwise_than_by_the_library(tmp_path_factory: pytest.
 @drawn
 @given(header=headers())
 def test_sound_files_are_read(tmp_path_factory: pytest.TempPathFactory, header: tuple[bytes, int]):
-    """The drawn headers are sound before anything is done to them: the test above has something to break."""
+    """The drawn headers are sound before anything is done to them: the test above has something to
+    break.
+    """
     path = write_raw(tmp_path_factory.getbasetemp() / "sound.safetensors", *header)
     assert by_us(path) == by_library(path)
 

@@ -1,4 +1,6 @@
-"""Checkpoints in several files: their index, shards that are missing or broken, and the links of a cache."""
+"""Checkpoints in several files: their index, shards that are missing or broken, and the links of a
+cache.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +142,9 @@ def test_a_broken_shard_is_named(tmp_path: Path):
 
 
 def test_a_cache_of_symbolic_links(tmp_path: Path):
-    """As huggingface_hub keeps them: names in a snapshot, contents in blobs that are called by their hashes."""
+    """As huggingface_hub keeps them: names in a snapshot, contents in blobs that are called by
+    their hashes.
+    """
     blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "0a1b"
     blobs.mkdir()
     snapshot.mkdir(parents=True)

@@ -1,4 +1,6 @@
-"""Files of torch.save that name classes of their users: nothing of these runs, and the tensors are counted."""
+"""Files of torch.save that name classes of their users: nothing of these runs, and the tensors are
+counted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Files of torch.save: counted as the same model's safetensors are, and refused where they are broken or would harm."""
+"""Files of torch.save: counted as the same model's safetensors are, and refused where they are
+broken or would harm.
+"""
 
 from __future__ import annotations
 
@@ -378,7 +380,9 @@ def test_a_changed_pickle_in_a_sound_archive_is_counted_or_refused(tmp_path: Pat
 
 
 def write_archive(path: Path, members: dict[str, bytes], *, wide: bool = False) -> None:
-    """A plain archive, faster than the standard library's; `wide` writes sizes and places as those above 4 GB are."""
+    """A plain archive, faster than the standard library's; `wide` writes sizes and places as those
+    above 4 GB are.
+    """
     body, directory = b"", b""
     for name, content in members.items():
         word, checksum, size = name.encode(), zlib.crc32(content), len(content)

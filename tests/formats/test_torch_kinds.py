@@ -1,4 +1,6 @@
-"""Tensors of torch that are no plain ones: counted as `torch.load(weights_only=True)` gives them back."""
+"""Tensors of torch that are no plain ones: counted as `torch.load(weights_only=True)` gives them
+back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How ties break, row by row: made by the real library, named by their code, and mended as the message says.
+"""How ties break, row by row: made by the real library, named by their code, and mended as the
+message says.
 
     load_state_dict(assign=True)            test_assigning_a_tied_state_dict_…, test_assigning_a_cloned_state_dict_…
     meta device, to_empty()                 test_to_empty_…
@@ -27,7 +28,8 @@
     weight decay                            on_disk: test_the_group_of_the_tied_matrix_…
     vocabulary padding                      on_disk: test_rows_that_pad_…, test_tokens_without_a_row_…
 
-What keeps a tie raises no alarm in test_live.py; what the libraries say themselves, of some fifty operations: test_survive.py.
+What keeps a tie raises no alarm in test_live.py; what the libraries say themselves, of some fifty
+operations: test_survive.py.
 """
 
 import copy
@@ -213,7 +215,9 @@ def test_a_head_inside_a_sequential_is_found():
 
 
 def test_resizing_gives_up_a_head_that_was_trained_apart():
-    """transformers keeps the old rows of a head that its config does not tie, and ties that of one that it does."""
+    """transformers keeps the old rows of a head that its config does not tie, and ties that of one
+    that it does.
+    """
     model = gpt2()
     head_replaced(model)
     trained = model.lm_head.weight.detach().clone()

@@ -1,4 +1,6 @@
-"""How ties break when a model is split over ranks and devices; test_how_ties_break.py lists every row."""
+"""How ties break when a model is split over ranks and devices; test_how_ties_break.py lists every
+row.
+"""
 
 import subprocess
 import sys
@@ -52,7 +54,8 @@ def test_fsdp2_with_the_pair_in_two_units(mesh):
 def test_fsdp1_with_the_pair_in_two_units(mesh):
     """It trains on silently.
 
-    With `use_orig_params=True` both units even show one Parameter object, and train a copy each: that is not seen yet.
+    With `use_orig_params=True` both units even show one Parameter object, and train a copy each:
+    that is not seen yet.
     """
 
     def wrap(module):

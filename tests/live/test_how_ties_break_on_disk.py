@@ -1,4 +1,6 @@
-"""How ties break in files, declarations and optimizers, and beside a tokenizer; test_how_ties_break.py lists every row."""
+"""How ties break in files, declarations and optimizers, and beside a tokenizer;
+test_how_ties_break.py lists every row.
+"""
 
 import json
 import shutil
@@ -100,7 +102,9 @@ def test_a_save_that_drops_a_head_that_was_not_tied(folder):
 
 
 def test_the_list_of_older_transformers_is_read(monkeypatch):
-    """transformers 5 wants a dictionary, and trips over the list that code for older versions declares."""
+    """transformers 5 wants a dictionary, and trips over the list that code for older versions
+    declares.
+    """
     model = gpt2()
     monkeypatch.setattr(GPT2LMHeadModel, "_tied_weights_keys", [HEAD])
     with pytest.raises(AttributeError, match="'list' object has no attribute 'keys'"):
@@ -113,7 +117,9 @@ def test_the_list_of_older_transformers_is_read(monkeypatch):
 
 
 def test_a_dictionary_that_names_the_head_as_the_source(folder, monkeypatch):
-    """The embedding is what a save then leaves out, and what code that drops the keys as heads throws away."""
+    """The embedding is what a save then leaves out, and what code that drops the keys as heads
+    throws away.
+    """
     monkeypatch.setattr(LlamaForCausalLM, "_tied_weights_keys", {EMBEDDING: HEAD})
     model = llama(tie_word_embeddings=True).eval()
     assert ties(model).problems == ()
@@ -167,7 +173,9 @@ def test_a_duplicate_head_is_offloaded_apart(folder, tmp_path):
 
 
 def test_a_merged_adapter_beside_the_config_of_its_base(folder, tmp_path):
-    """`modules_to_save` trains a head of its own; the weights are merged, and served with the config of the base."""
+    """`modules_to_save` trains a head of its own; the weights are merged, and served with the
+    config of the base.
+    """
     from peft import LoraConfig, get_peft_model
 
     base = gpt2()
@@ -231,7 +239,9 @@ def test_a_parameter_in_two_groups():
 
 
 def test_the_group_of_the_tied_matrix_decides_whether_it_decays():
-    """Groups by name: `named_parameters` gives the pair its embedding's name alone, and embeddings are not decayed."""
+    """Groups by name: `named_parameters` gives the pair its embedding's name alone, and embeddings
+    are not decayed.
+    """
     model = gpt2()
     plain = [tensor for name, tensor in model.named_parameters() if "wte" in name or tensor.ndim < 2]
     decayed = [tensor for name, tensor in model.named_parameters() if not ("wte" in name or tensor.ndim < 2)]

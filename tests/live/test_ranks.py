@@ -1,4 +1,6 @@
-"""Functions run by several processes at once, which end in results or in an error, and in no process left behind."""
+"""Functions run by several processes at once, which end in results or in an error, and in no
+process left behind.
+"""
 
 import subprocess
 

@@ -46,7 +46,9 @@ def lines(answer, style):
 
 @functools.cache
 def everything():
-    """What `tallystick survive` prints, in a process of its own: what was imported and said before changes nothing."""
+    """What `tallystick survive` prints, in a process of its own: what was imported and said before
+    changes nothing.
+    """
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("TRANSFORMERS_", "TORCH_"))
     }

@@ -1,4 +1,6 @@
-"""The decoder beside transformers: the same logits from the same weights, in whole, in pieces and padded."""
+"""The decoder beside transformers: the same logits from the same weights, in whole, in pieces and
+padded.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def test_padding_at_the_left_changes_nothing_that_counts(pair):
     ids=lambda rope: rope["rope_type"],
 )
 def test_a_text_is_long_by_its_own_tokens_and_not_by_the_padding(rope, length):
-    """Both scalings turn other angles in texts of more than 16 tokens; three at the left are padding in each."""
+    """Both scalings turn other angles in texts of more than 16 tokens; three at the left are
+    padding in each.
+    """
     model = theirs("llama", **SIZES, max_position_embeddings=16, rope_parameters=rope)
     decoder = ours(model)
     tokens, padding = torch.randint(VOCABULARY, (2, length)), torch.tensor([3, 5])
@@ -159,7 +163,9 @@ def stated(config):
 
 
 def at_one_speed(config):
-    """So many tokens turn as they did when the first was read: two of the scalings turn those of long texts otherwise."""
+    """So many tokens turn as they did when the first was read: two of the scalings turn those of
+    long texts otherwise.
+    """
     scaling = config.rope.scaling if config.rope else {}
     return {"dynamic": config.context, "longrope": scaling.get("original_max_position_embeddings")}.get(
         scaling.get("rope_type"), 10**9
@@ -170,8 +176,9 @@ def at_one_speed(config):
 
 
 class Palm(nn.Module):
-    """Section 2.1 of the paper, by hand: parallel blocks, one head of keys and values, SwiGLU, no biases, a shared
-    embedding whose logits are scaled by 1/√d (section 5)."""
+    """Section 2.1 of the paper, by hand: parallel blocks, one head of keys and values, SwiGLU, no
+    biases, a shared embedding whose logits are scaled by 1/√d (section 5).
+    """
 
     def __init__(self, vocabulary, d, layers, heads, size):
         super().__init__()

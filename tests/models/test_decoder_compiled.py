@@ -1,4 +1,6 @@
-"""A compiled decoder: one graph, the same logits and gradients, no warning, and the head still the embedding; in training too."""
+"""A compiled decoder: one graph, the same logits and gradients, no warning, and the head still the
+embedding; in training too.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ COMPILED = {
 
 @pytest.fixture(autouse=True)
 def quiet_and_anew():
-    """Every warning is an error, but for torch's about what it does itself; nothing was compiled before."""
+    """Every warning is an error, but for torch's about what it does itself; nothing was compiled
+    before.
+    """
     torch.compiler.reset()
     torch._dynamo.utils.counters.clear()
     with warnings.catch_warnings():

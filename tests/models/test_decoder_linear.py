@@ -1,4 +1,6 @@
-"""One token at a time in sixteen bits: the kernel for vectors says what the one for matrices says."""
+"""One token at a time in sixteen bits: the kernel for vectors says what the one for matrices
+says.
+"""
 
 import pytest
 import torch
@@ -77,7 +79,9 @@ class Clock:
         return self.now
 
     def way(self, name, *seconds):
-        """A way that takes these seconds, one turn after another, and the last of them for all others."""
+        """A way that takes these seconds, one turn after another, and the last of them for all
+        others.
+        """
         turns = iter(seconds)
 
         def run() -> None:

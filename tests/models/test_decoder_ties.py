@@ -1,4 +1,6 @@
-"""The decoder's head and embedding are one Parameter, whatever is done to it, and its ledger says so."""
+"""The decoder's head and embedding are one Parameter, whatever is done to it, and its ledger says
+so.
+"""
 
 from __future__ import annotations
 

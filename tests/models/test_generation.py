@@ -1,4 +1,6 @@
-"""Generation beside transformers: the same greedy tokens, the same filters; seeds, stops and batches."""
+"""Generation beside transformers: the same greedy tokens, the same filters; seeds, stops and
+batches.
+"""
 
 import pytest
 import torch
@@ -48,7 +50,9 @@ def test_a_batch_of_unequal_prompts_gives_each_what_it_gets_alone(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_shapes_that_never_change_the_tokens_are_the_same(kind, monkeypatch):
-    """The step that is compiled, as it stands: with rooms that are not full, that roll, and behind padding."""
+    """The step that is compiled, as it stands: with rooms that are not full, that roll, and behind
+    padding.
+    """
     decoder = ours(theirs(kind, **KINDS[kind]))
     monkeypatch.setattr(generation, "_compiled_step", lambda device: generation._step)
     for prompts in (PROMPTS[:1], PROMPTS):

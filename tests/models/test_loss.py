@@ -1,4 +1,6 @@
-"""The loss in chunks beside the plain one: PyTorch's own where it has it, written out over all logits where it has not."""
+"""The loss in chunks beside the plain one: PyTorch's own where it has it, written out over all
+logits where it has not.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +165,9 @@ def test_compiled_it_is_one_graph_and_the_same(autocast):
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_what_the_compiler_takes_for_one_node_is_what_it_says_it_is(dtype, keep):
-    """Shapes, dtypes, gradients, and that it shares and changes nothing: as torch checks operations."""
+    """Shapes, dtypes, gradients, and that it shares and changes nothing: as torch checks
+    operations.
+    """
     x, weight, targets = drawn(dtype)
     options = (-100, 0.03, 0.1, 0.3, 2.0, CHUNK)
     checked = ("test_schema", "test_faketensor") + (
@@ -173,7 +177,9 @@ def test_what_the_compiler_takes_for_one_node_is_what_it_says_it_is(dtype, keep)
 
 
 def test_compiled_it_is_one_node():
-    """So that no compiler holds what the chunks add to the weight's gradient until it adds them up."""
+    """So that no compiler holds what the chunks add to the weight's gradient until it adds them
+    up.
+    """
     graphs = []
 
     def look(graph, _):

@@ -1,4 +1,6 @@
-"""The teaching models against their blueprints, at any sizes; and what each computes against what it is said to be."""
+"""The teaching models against their blueprints, at any sizes; and what each computes against what
+it is said to be.
+"""
 
 from __future__ import annotations
 

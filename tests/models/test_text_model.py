@@ -1,4 +1,6 @@
-"""A checkpoint that reads and writes text: its tokenizer, its beginning and its ends, and texts piece by piece."""
+"""A checkpoint that reads and writes text: its tokenizer, its beginning and its ends, and texts
+piece by piece.
+"""
 
 import json
 
@@ -25,7 +27,9 @@ def saved(folder, rows, **settings):
 
 
 def in_words():
-    """In the manner of Llama's: a word's first character holds its space, and <s> is set before every text."""
+    """In the manner of Llama's: a word's first character holds its space, and <s> is set before
+    every text.
+    """
     words = ["<s>", "</s>", "▁a", "▁b", "c", "▁", "a", "b"]
     ids = {word: place for place, word in enumerate(words)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(ids, [("▁", "a"), ("▁", "b")]))

@@ -1,4 +1,6 @@
-"""Weights in and out: transformers' files read, ours read by transformers, and every bit where it was."""
+"""Weights in and out: transformers' files read, ours read by transformers, and every bit where it
+was.
+"""
 
 import json
 import subprocess

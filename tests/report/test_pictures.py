@@ -1,4 +1,6 @@
-"""The pictures say what the answers say: areas, bars, marks of ties; and a page of them needs nothing else."""
+"""The pictures say what the answers say: areas, bars, marks of ties; and a page of them needs
+nothing else.
+"""
 
 import re
 from xml.etree import ElementTree

@@ -61,7 +61,8 @@ def _in_a_terminal(runs: list[tuple[int, list[str]]]) -> list[str]:
     pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     process, terminal = pty.fork()
     if not process:
-        # Not execv: readline, which pytest imports, sets COLUMNS where Python's os.environ does not see it.
+        # Not execv: readline, which pytest imports, sets COLUMNS where Python's os.environ does not
+        # see it.
         env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         env |= {"TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
         os.execve(sys.executable, [sys.executable, "-c", RUN, json.dumps(runs)], env)

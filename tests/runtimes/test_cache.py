@@ -28,7 +28,9 @@ def test_as_many_bytes_as_transformers_keeps(model_type, values):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("model_type", "values"), HYBRID)
 def test_layers_that_carry_a_state_keep_as_much_of_any_sequence(model_type, values, dtype):
-    """The last inputs of a convolution in the dtype of the model, the state in float32, one token or many read."""
+    """The last inputs of a convolution in the dtype of the model, the state in float32, one token
+    or many read.
+    """
     values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
     values = {"model_type": model_type, **values}
     lengths = ((1, 1), (1, 5), (3, 12))
@@ -85,10 +87,12 @@ def test_a_model_without_attention_has_a_cache_that_no_token_adds_to():
     ],
 )
 def test_a_quantised_cache_holds_what_transformers_holds(kv_dtype, dtype, bytes_):
-    """Measured in transformers 5.23's `QuantizedCache`, by quanto 0.2.7 (2 and 4 bits) and hqq 0.2.8 (4 and 8).
+    """Measured in transformers 5.23's `QuantizedCache`, by quanto 0.2.7 (2 and 4 bits) and hqq
+    0.2.8 (4 and 8).
 
-    After 2 × 24 tokens of a Llama with two layers and two heads of 16 for keys, each of four tensors, 1,536 elements,
-    is its packed bytes, and 24 scales and 24 zero points in the dtype of the model.
+    After 2 × 24 tokens of a Llama with two layers and two heads of 16 for keys, each of four
+    tensors, 1,536 elements, is its packed bytes, and 24 scales and 24 zero points in the dtype of
+    the model.
     """
     values = {**GROUPED, "num_hidden_layers": 2, "head_dim": 16, "model_type": "llama"}
     answer = tallystick.memory(values, dtype=dtype, kv_dtype=kv_dtype, batch=2, sequence=24)
@@ -129,7 +133,9 @@ def test_a_quantised_window_is_what_transformers_has_not():
 
 
 def test_groups_are_counted_once_where_transformers_repeats_them():
-    """Falcon's new design repeats each head of keys for its queries before it caches them; nothing needs that."""
+    """Falcon's new design repeats each head of keys for its queries before it caches them; nothing
+    needs that.
+    """
     values = {**WIDTHS, "num_hidden_layers": 3, "new_decoder_architecture": True, "num_kv_heads": 2}
     (layers,) = cached(tallystick.count({"model_type": "falcon", **values}).attending, 1)
     assert (layers.layers, layers.positions, layers.elements) == (3, 1, 2 * 2 * 8)

@@ -1,4 +1,6 @@
-"""What a model is, and how it is run, are two things: a runtime is given to the answers, and holds none of the architecture."""
+"""What a model is, and how it is run, are two things: a runtime is given to the answers, and holds
+none of the architecture.
+"""
 
 import tallystick
 from repository import ROOT
@@ -14,7 +16,9 @@ BLOCK = 16  # tokens of a block, as vLLM has them by default
 
 
 class Paged:
-    """A runtime whose cache grows by blocks of tokens, and that saves nothing: enough of one to be told apart."""
+    """A runtime whose cache grows by blocks of tokens, and that saves nothing: enough of one to be
+    told apart.
+    """
 
     name, release = "paged", "test"
 
@@ -77,7 +81,9 @@ def test_the_products_are_those_of_the_runtime():
 
 
 def test_a_rank_runs_as_the_whole_model_does():
-    """The parts of a stage no longer say which type they are of: Bloom's code calls no fused kernel, on any of them."""
+    """The parts of a stage no longer say which type they are of: Bloom's code calls no fused
+    kernel, on any of them.
+    """
     ledger = tallystick.count("bloom-560m")
     whole, stage = (memory(ledger, sequence=64, mode="training", pp=pp) for pp in (1, 2))
     assert any(what == "attention probabilities" for what, _ in lines_of(whole, "activations"))

@@ -1,4 +1,6 @@
-"""Checkpoints as they are found: published layouts, what transformers saves, shards, ties, and configs that disagree."""
+"""Checkpoints as they are found: published layouts, what transformers saves, shards, ties, and
+configs that disagree.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ MASKS = 12 * 1024 * 1024
 
 
 def roles(ledger: Ledger) -> dict[str, int]:
-    """Where the parameters are; a tied head, which has none of its own, is known to a config alone."""
+    """Where the parameters are; a tied head, which has none of its own, is known to a config
+    alone.
+    """
     return {role: parameters for role, parameters in ledger.by("role").items() if parameters}
 
 
@@ -272,7 +276,9 @@ def test_metadata_that_names_a_tie_beside_a_config(tmp_path: Path):
 
 
 def test_metadata_that_contradicts_an_untied_config(tmp_path: Path):
-    """Loaded by the config the head would be made anew: the file's word for the tie does not hide that."""
+    """Loaded by the config the head would be made anew: the file's word for the tie does not hide
+    that.
+    """
     metadata = {"lm_head.weight": "model.embed_tokens.weight"}
     write(tmp_path / "model.safetensors", llama_shapes(head=False), metadata=metadata)
     write_config(tmp_path, LLAMA)
@@ -372,13 +378,16 @@ def test_a_wrappers_prefix(tmp_path: Path, prefix: str):
     assert ledger.total == LLAMA_UNTIED
     assert ledger.mismatches == {}
     assert ledger.by("role") == count(LLAMA).by("role")
-    # PEFT's prefix is that of a model which transformers knows how to load; the others' is found by nobody.
+    # PEFT's prefix is that of a model which transformers knows how to load; the others' is found by
+    # nobody.
     warned = any(f"every name begins with {prefix!r}" in note for note in ledger.notes)
     assert warned == ("module." in prefix or "_orig_mod." in prefix)
 
 
 def test_a_wrappers_prefix_before_names_that_lack_the_bodys(tmp_path: Path):
-    """GPT-2 is published without `transformer.`; wrapped and saved, its names need one prefix off and one on."""
+    """GPT-2 is published without `transformer.`; wrapped and saved, its names need one prefix off
+    and one on.
+    """
     shapes = gpt2_published(layers=1, width=8, vocabulary=20, positions=16)
     write(tmp_path / "model.safetensors", {f"module._orig_mod.{name}": shape for name, shape in shapes.items()})
     config = {"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "vocab_size": 20, "n_positions": 16}

@@ -1,4 +1,6 @@
-"""Types that transformers builds: in a process of its own, sealed off, ended when it takes too much."""
+"""Types that transformers builds: in a process of its own, sealed off, ended when it takes too
+much.
+"""
 
 from __future__ import annotations
 

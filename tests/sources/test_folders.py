@@ -1,4 +1,6 @@
-"""Folders as people have them: copies, half uploads, pointers, adapters, classifiers, and what configs and indexes say wrongly."""
+"""Folders as people have them: copies, half uploads, pointers, adapters, classifiers, and what
+configs and indexes say wrongly.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,9 @@ KINDS = sorted({*MORE, "llama", "phimoe", "granitemoe", "qwen3_moe", "gemma3_tex
 
 @pytest.mark.parametrize("model_type", KINDS)
 def test_each_layout_of_names_is_that_of_the_one_model(tmp_path: Path, model_type: str):
-    """As transformers publishes a model and as it holds it, with and without the names of the modules around it."""
+    """As transformers publishes a model and as it holds it, with and without the names of the
+    modules around it.
+    """
     assert model_type in architectures.known()
     model = small_model(model_type)
     model.save_pretrained(tmp_path)

@@ -230,7 +230,9 @@ EXPERTS, USED, INNER = 6, 2, 24
 
 
 class Stacked(nn.Module):
-    """Experts in three tensors beside their router, which is called gate; one more that every token uses."""
+    """Experts in three tensors beside their router, which is called gate; one more that every token
+    uses.
+    """
 
     def __init__(self, *, shared: bool = True, **says: int) -> None:
         super().__init__()
@@ -272,7 +274,9 @@ class Biased(nn.Module):
 
 
 class Nested(nn.Module):
-    """Experts that are modules of modules, under a name that says nothing, and a router of two matrices."""
+    """Experts that are modules of modules, under a name that says nothing, and a router of two
+    matrices.
+    """
 
     def __init__(self, **says: int) -> None:
         super().__init__()

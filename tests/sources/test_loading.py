@@ -1,4 +1,6 @@
-"""Checkpoints beside the model that transformers would load them into: every causal type, nested flags, names of all ages."""
+"""Checkpoints beside the model that transformers would load them into: every causal type, nested
+flags, names of all ages.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, 
 
 
 def configure(folder: Path, **settings: Any) -> None:
-    """Keys of a saved config set, or left out where they are None; those of a part are merged into it."""
+    """Keys of a saved config set, or left out where they are None; those of a part are merged into
+    it.
+    """
     path = folder / "config.json"
     values = json.loads(path.read_text())
     for key, value in settings.items():
@@ -60,7 +64,9 @@ def codes(source: Path) -> list[str]:
 
 @pytest.mark.parametrize("model_type", [model_type for model_type in CAUSAL if model_type not in IMPOSSIBLE])
 def test_what_transformers_saves_is_consistent_until_its_flag_is_turned(tmp_path: Path, model_type: str):
-    """A folder of each type, tied and not: no alarm. Each beside the other's config: what is lost is named."""
+    """A folder of each type, tied and not: no alarm. Each beside the other's config: what is lost
+    is named.
+    """
     ties, texts = {}, {}
     for tied in (True, False):
         model = small_model(model_type, tied=tied)
@@ -160,7 +166,9 @@ def test_a_type_that_is_tied_though_its_config_says_no(tmp_path: Path, model_typ
 
 @pytest.mark.parametrize("model_type", ["gemma3", "unlimited_ocr"])
 def test_names_of_today_and_of_before_say_the_same(tmp_path: Path, model_type: str):
-    """Saved with the names of transformers 4, loaded under those of transformers 5, which not every renaming leaves alone."""
+    """Saved with the names of transformers 4, loaded under those of transformers 5, which not every
+    renaming leaves alone.
+    """
     model = small_model(model_type, tied=True, auto="AutoModelForImageTextToText")
     model.save_pretrained(tmp_path)
     today = {name: tensor for name, tensor in model.state_dict().items() if name != HEAD}
@@ -200,7 +208,9 @@ def test_a_body_of_other_names_leaves_it_unknown(tmp_path: Path):
 
 @pytest.mark.parametrize("model_type", ["mistral", "qwen3_moe"])  # native, and not
 def test_a_bare_model_lacks_its_head_rightly(tmp_path: Path, model_type: str):
-    """Models for sentence embeddings are saved without a head, and their configs say that nothing is tied."""
+    """Models for sentence embeddings are saved without a head, and their configs say that nothing
+    is tied.
+    """
     small_model(model_type, tied=False).model.save_pretrained(tmp_path)
     answer = tallystick.ties(tmp_path)
     assert (answer.verdict, answer.problems) == ("consistent", ())
@@ -228,7 +238,9 @@ def test_neither_embedding_nor_head_is_there_under_its_name(tmp_path: Path, mode
 
 
 def test_a_body_without_the_prefix_of_its_model(tmp_path: Path):
-    """Saved from the bare model, loaded into the one with a head: loaders put the prefix before each name."""
+    """Saved from the bare model, loaded into the one with a head: loaders put the prefix before
+    each name.
+    """
     model = small_model("qwen3_moe", tied=True)
     model.model.save_pretrained(tmp_path)
     configure(tmp_path, architectures=["Qwen3MoeForCausalLM"])

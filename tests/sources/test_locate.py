@@ -1,4 +1,6 @@
-"""Every command with every kind of SOURCE: one model, named in all the ways there are, gives one answer or one line."""
+"""Every command with every kind of SOURCE: one model, named in all the ways there are, gives one
+answer or one line.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from tallystick.cli.main import main
 CONFIG = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64, "n_embd": 128, "n_layer": 2, "n_head": 4}
 # By hand: (1000 + 64) × 128, two blocks of 12 × 128² + 13 × 128, and a last norm of 2 × 128.
 PARAMETERS = 136_192 + 2 * (196_608 + 1_664) + 256
-# Each token goes through the blocks' matrices and the head, 2 operations a weight, and scores 64 positions in 2 layers.
+# Each token goes through the blocks' matrices and the head, 2 operations a weight, and scores 64
+# positions in 2 layers.
 FLOPS = 2 * 64 * (2 * 196_608 + 1000 * 128) + 2 * 2 * 2 * 64 * 64 * 128
 FACTORY = """
 from torch import nn
@@ -170,7 +173,8 @@ REFUSED = {
     ("train", "https://, weights"): NO_CONFIG,
     ("train", "module:factory"): NO_CONFIG,
 }
-# Of a module nobody knows how its parts run, or what should be tied: by hand, an embedding and a matrix.
+# Of a module nobody knows how its parts run, or what should be tied: by hand, an embedding and a
+# matrix.
 OTHERWISE = {
     ("compute", "module:factory"): 2 * 4096 * (PARAMETERS - 128_000),
     ("ties", "module:factory"): "unknown",

@@ -1,4 +1,6 @@
-"""Names of tensors that hold what a terminal obeys: counted under their own names, and escaped wherever they are shown."""
+"""Names of tensors that hold what a terminal obeys: counted under their own names, and escaped
+wherever they are shown.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from gguf_files import F32, gguf
 from tallystick.cli.main import main
 from tallystick.report.charts.treemap import LAYOUTS, draw_tensors
 
-# Escape, NUL, line breaks, DEL, a control of eight bits, no-break space, right-to-left override, a line separator.
+# Escape, NUL, line breaks, DEL, a control of eight bits, no-break space, right-to-left override, a
+# line separator.
 NAMES = [
     "lm_head\x1b[2J\x07.weight",
     "wte\0\r\n.weight",

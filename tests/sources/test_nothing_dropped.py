@@ -1,4 +1,6 @@
-"""Every tensor of a state dict is counted or named, wherever a library keeps it. The truth is the model before."""
+"""Every tensor of a state dict is counted or named, wherever a library keeps it. The truth is the
+model before.
+"""
 
 import collections
 import warnings
@@ -213,7 +215,9 @@ def test_each_of_four_ranks_counts_the_whole(original):
 
 
 def partitioned(model, **more):
-    """What DeepSpeed writes of a model into *_model_states.pt, after `_save_checkpoint` of its engine."""
+    """What DeepSpeed writes of a model into *_model_states.pt, after `_save_checkpoint` of its
+    engine.
+    """
     shapes = collections.OrderedDict((name, one.shape) for name, one in model.named_parameters() if one.requires_grad)
     state = collections.OrderedDict(
         (name, torch.empty(0, dtype=torch.bfloat16)) for name, _ in model.named_parameters()

@@ -1,4 +1,6 @@
-"""A factory is called on the meta device first, and its count is that of the model in memory, whatever the factory does."""
+"""A factory is called on the meta device first, and its count is that of the model in memory,
+whatever the factory does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Configs of other kinds than Hugging Face's: Meta's, Mistral's, litgpt's, and OpenVINO's folders."""
+"""Configs of other kinds than Hugging Face's: Meta's, Mistral's, litgpt's, and OpenVINO's
+folders.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ MISTRAL_7B = {
 }  # fmt: skip
 MIXTRAL_8X7B = {**MISTRAL_7B, "moe": {"num_experts_per_tok": 2, "num_experts": 8}}
 
-# What the models' cards and papers say, to the last parameter, as Hugging Face counts their safetensors.
+# What the models' cards and papers say, to the last parameter, as Hugging Face counts their
+# safetensors.
 PUBLISHED = [
     (LLAMA_2_7B, 6_738_415_616), (LLAMA_2_70B, 68_976_648_192), (LLAMA_3_8B, 8_030_261_248),
     (MISTRAL_7B, 7_241_732_096), (MIXTRAL_8X7B, 46_702_792_704),
@@ -284,6 +287,7 @@ def test_a_config_of_metas_keys_says_nothing_of_the_names_beside_it(tmp_path: Pa
     index = {"weight_map": {"tok_embeddings.weight": "model-00001-of-00001.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     ledger = count(tmp_path)
-    # By hand, of Llama: rows twice, four matrices of 8 × 8, three of 8 × 24 (⅔ of 32, to a multiple of 4), three norms.
+    # By hand, of Llama: rows twice, four matrices of 8 × 8, three of 8 × 24 (⅔ of 32, to a multiple
+    # of 4), three norms.
     assert ledger.total == 2 * 10 * 8 + 4 * 8 * 8 + 3 * 8 * 24 + 3 * 8
     assert not [note for note in ledger.notes if "does not name" in note]

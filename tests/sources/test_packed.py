@@ -1,4 +1,6 @@
-"""Quantised checkpoints count as the model that they hold: what is packed counts unpacked, scales are no parameters."""
+"""Quantised checkpoints count as the model that they hold: what is packed counts unpacked, scales
+are no parameters.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,9 @@ def test_what_is_packed_is_said_in_one_line(tmp_path: Path):
 
 
 def test_words_that_the_last_size_does_not_fill(tmp_path: Path):
-    """31 inputs in 4 words of 8: only weight_shape, or the config's bits and the model's own size, tells."""
+    """31 inputs in 4 words of 8: only weight_shape, or the config's bits and the model's own size,
+    tells.
+    """
     save_file(
         {
             "a.weight_packed": torch.zeros(6, 4, dtype=torch.int32),
@@ -110,7 +114,9 @@ def test_words_that_the_last_size_does_not_fill(tmp_path: Path):
 
 
 def test_a_shape_that_is_not_read_is_that_of_the_config(tmp_path: Path):
-    """As in files that are elsewhere, of which headers alone are fetched: here the note is too long to be one."""
+    """As in files that are elsewhere, of which headers alone are fetched: here the note is too long
+    to be one.
+    """
 
     def stored(out: int, inputs: int) -> Stored:
         parts = bitsandbytes("nf4")(out, inputs)
@@ -183,7 +189,9 @@ def test_sizes_that_a_library_fills_up_are_those_of_the_config(tmp_path: Path):
 
 
 def saved_by_hqq(folder: Path, *, nested: bool, **said: Any) -> dict[str, dict[str, Any]]:
-    """`qmodel.pt` as hqq writes it: a dictionary for each module, how it is packed among its tensors or in a `meta`."""
+    """`qmodel.pt` as hqq writes it: a dictionary for each module, how it is packed among its
+    tensors or in a `meta`.
+    """
     plain = load_file(folder_of(folder, LAYOUTS["HQQ 4"][0]) / "model.safetensors")
     (folder / "model.safetensors").unlink()
     modules: dict[str, dict[str, Any]] = {}
@@ -616,7 +624,9 @@ MOST_DATA = 1 << 20  # bytes of one tensor: what says more is refused by its hea
 
 
 def stored_in(layout: Layout) -> dict[str, Any]:
-    """What one layer of a layout is stored as: the format's word for the dtype, the shape, the bytes that are noted."""
+    """What one layer of a layout is stored as: the format's word for the dtype, the shape, the
+    bytes that are noted.
+    """
     return {
         f"model.layers.0.mlp.down_proj.{name}": [WORDS[str(dtype)[6:]], shape, (content or b"").decode("latin-1")]
         for name, (dtype, shape, content) in layout(64, 96).items()

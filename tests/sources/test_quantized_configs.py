@@ -1,4 +1,6 @@
-"""A config that says how its weights are quantised, without any weights: the bytes that its files hold."""
+"""A config that says how its weights are quantised, without any weights: the bytes that its files
+hold.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def bytes_of(ledger: Any) -> int:
     return int(ledger.totals["stored_bytes"])
 
 
-# -- published files --------------------------------------------------------------------------------
+# -- published files -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -72,9 +74,11 @@ def test_gpt_oss_takes_what_its_files_hold(layers: int, experts: int, published:
 
 
 def test_deepseek_v3_with_its_prediction_layer_takes_what_its_files_hold():
-    """163 files of 688,586,727,753 bytes, some 130 of them for each of 91,991 tensors in their headers.
+    """163 files of 688,586,727,753 bytes, some 130 of them for each of 91,991 tensors in their
+    headers.
 
-    Beside the model: one more block, what joins two vectors, three norms, embedding and head once more.
+    Beside the model: one more block, what joins two vectors, three norms, embedding and head once
+    more.
     """
     d, vocabulary = 7168, 129_280
     sixty_one, sixty_two = (bytes_of(count({**DEEPSEEK, "num_hidden_layers": layers})) for layers in (61, 62))
@@ -85,7 +89,8 @@ def test_deepseek_v3_with_its_prediction_layer_takes_what_its_files_hold():
     assert 0 < 688_586_727_753 - files < 150 * 91_991
 
 
-# -- what each library writes -----------------------------------------------------------------------
+# -- what each library writes ----------------------------------------------------------------------
+
 
 _GROUP = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, "symmetric": True}
 
@@ -143,7 +148,8 @@ SAID: dict[str, dict[str, Any]] = {
     "quanto 8": {"quant_method": "quanto", "weights": "int8"},
     "quanto float8": {"quant_method": "quanto", "weights": "float8"},
 }
-# What a library notes in words, or keeps of activations: a few bytes for each weight, which no config says.
+# What a library notes in words, or keeps of activations: a few bytes for each weight, which no
+# config says.
 NOTED = (".bitsandbytes__nf4", ".bitsandbytes__fp4", ".shape", ".nbits", ".group_size", ".axis", ".packing")
 OF_QUANTO = (".input_scale", ".output_scale")
 # Scales in another dtype than today's layout of the drawn folder has.
@@ -172,7 +178,9 @@ def test_a_config_alone_takes_what_the_library_stores(tmp_path: Path, name: str)
 
 
 def test_mlx_packs_embedding_and_head_too():
-    """mlx-lm: each module that can be, which is 32-bit words with a scale and a bias for each 32 of a row."""
+    """mlx-lm: each module that can be, which is 32-bit words with a scale and a bias for each 32 of
+    a row.
+    """
     ledger = count({**LLAMA, "quantization": {"group_size": 32, "bits": 4}, "quantization_config": {"group_size": 32, "bits": 4}})  # fmt: skip
     matrices = packings.PACKED + 2 * 100 * 64
     assert bytes_of(ledger) == matrices // 2 + matrices // 32 * 4 + 2 * (packings.OWN - matrices)
@@ -193,7 +201,8 @@ def test_floats_of_mlx_have_a_byte_for_each_group(mode: str, bits: int, group: i
     assert bytes_of(count({**LLAMA, "quantization": told})) == packed + 2 * (packings.OWN - matrices - table)
 
 
-# -- what transformers and torchao make of a model --------------------------------------------------
+# -- what transformers and torchao make of a model -------------------------------------------------
+
 
 SMALL = {**LLAMA, "hidden_size": 256, "intermediate_size": 320, "num_attention_heads": 4}
 MOE = {
@@ -268,7 +277,7 @@ def test_torchao_is_what_torchao_makes_of_the_model(kind: Any, said: str):
     assert bytes_of(quantised(told)) == true
 
 
-# -- which modules ----------------------------------------------------------------------------------
+# -- which modules ---------------------------------------------------------------------------------
 
 
 def packed_in(ledger: Any) -> set[str]:
@@ -324,7 +333,7 @@ def test_gptq_leaves_modules_by_its_dynamic_rules():
     assert not any("down_proj" in name for name in packed_in(ledger))
 
 
-# -- dtypes -----------------------------------------------------------------------------------------
+# -- dtypes ----------------------------------------------------------------------------------------
 
 
 def test_no_dtype_is_said():
@@ -357,14 +366,16 @@ def test_quantisation_may_be_taken_away():
 
 
 def test_reconcile_speaks_of_no_files_where_there_are_none():
-    """The routing biases alone are what DeepSeek-V3's count of 671,026,419,200 adds; the scales have a line of their own."""
+    """The routing biases alone are what DeepSeek-V3's count of 671,026,419,200 adds; the scales
+    have a line of their own.
+    """
     ledger = count(DEEPSEEK)
     assert ledger.totals["buffers"] == 58 * 256 + 40_838_232  # scales, by the headers of its files
     (answer,) = reconcile(ledger, "671,026,419,200").explanations[:1]
     assert [step.convention for step in answer.steps] == ["buffers"]
 
 
-# -- what cannot be known ---------------------------------------------------------------------------
+# -- what cannot be known --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Mended copies of checkpoints: what transformers loads from them, what is kept byte for byte, and what is refused."""
+"""Mended copies of checkpoints: what transformers loads from them, what is kept byte for byte, and
+what is refused.
+"""
 
 import json
 import os

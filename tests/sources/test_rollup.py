@@ -1,4 +1,6 @@
-"""Names and their numbers: stacks with holes, names that hold no number where one seems to be, and names made to be slow."""
+"""Names and their numbers: stacks with holes, names that hold no number where one seems to be, and
+names made to be slow.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def test_names_made_to_be_slow(tmp_path: Path, names: list[str]):
     "odd", ["h.007.w", "h.{}.w", "h.99.w.more", "h.12345678901.w", "h.1.1.w", "x.h.99.w", "h.99.v", "h.99xw", "w.1", ""]
 )
 def test_a_name_among_many_layers_is_kept(odd: str, wider: int):
-    """A name is told by what followed the one before in the layers below, where it is alike to the last character."""
+    """A name is told by what followed the one before in the layers below, where it is alike to the
+    last character.
+    """
     layers = {f"h.{layer}.{part}": (2 + (layer >= wider),) for layer in range(40) for part in ("v", "w", "experts.3.w")}
     for place in (len(layers) - 10, len(layers) - 9, len(layers) - 8):
         listed = [*layers.items()]

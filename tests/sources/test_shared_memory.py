@@ -1,4 +1,6 @@
-"""Memory that several tensors of a live module share, however they came to: its bytes are counted once."""
+"""Memory that several tensors of a live module share, however they came to: its bytes are counted
+once.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""The language part of a checkpoint that also sees: what is stored of it, compared with the model that was saved."""
+"""The language part of a checkpoint that also sees: what is stored of it, compared with the model
+that was saved.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ from small import small_model
 from tallystick.errors import BadInput
 
 SEEING = "AutoModelForImageTextToText"
-# Named by their text's own type, where it stands with another prefix than transformers writes, by transformers' loader
-# alone (of a type without a class of its own; of other names in its files), and with an encoder in its text.
+# Named by their text's own type, where it stands with another prefix than transformers writes, by
+# transformers' loader alone (of a type without a class of its own; of other names in its files),
+# and with an encoder in its text.
 TYPES = ("gemma3", "llava", "mllama", "idefics3", "qwen2_vl", "qwen3_vl_moe", "kimi_k25", "florence2")
 
 

@@ -1,4 +1,6 @@
-"""Tensors whose values are sharded, quantised, elsewhere or not there yet: what is told, and why the rest is not."""
+"""Tensors whose values are sharded, quantised, elsewhere or not there yet: what is told, and why
+the rest is not.
+"""
 
 import io
 import json
@@ -67,7 +69,9 @@ def test_a_pair_that_is_not_known_takes_back_that_all_are_equal_and_not_that_som
 
 
 def test_names_that_a_file_leaves_out_are_no_copies(tmp_path):
-    """Of four names that are one, two are stored and equal: one copy too many, whatever else was left out."""
+    """Of four names that are one, two are stored and equal: one copy too many, whatever else was
+    left out.
+    """
     from safetensors.torch import save_file
 
     from tallystick.formats.safetensors import read_header
@@ -182,7 +186,9 @@ def test_a_lazy_head_is_not_tied_and_cannot_be_yet():
 
 
 def test_memory_that_was_given_back_is_not_read():
-    """Sharding frees the whole tensor between uses; torch would read beyond the end, and the process would die."""
+    """Sharding frees the whole tensor between uses; torch would read beyond the end, and the
+    process would die.
+    """
     model = Model(values(), values())
     model.lm_head.weight.untyped_storage().resize_(0)
     assert told(model) == ("unknown", "the memory of the values is given back for now, as sharding does between uses")
@@ -329,7 +335,9 @@ def test_tensor_parallel_wrapping_loses_the_tie_and_says_nothing(mesh):
 
 
 def two_processes(rank, path):
-    """What each of two processes sees; run as a script. The second asks nothing that the first would wait for."""
+    """What each of two processes sees; run as a script. The second asks nothing that the first
+    would wait for.
+    """
     torch.distributed.init_process_group("gloo", init_method=f"file://{path}/init", rank=rank, world_size=2)
     mesh = init_device_mesh("cpu", (2,))
 

@@ -1,4 +1,6 @@
-"""Formulas found from code alone: against the blueprints of real classes, and at sizes that no fit has seen."""
+"""Formulas found from code alone: against the blueprints of real classes, and at sizes that no fit
+has seen.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ def test_a_transformer_of_a_first_course_has_the_formula_of_its_blueprint():
 
 
 def test_layers_of_other_shapes_at_both_ends():
-    """Of the first layer there is one, of the last one, and `depth - 1` between, of which some runs have none."""
+    """Of the first layer there is one, of the last one, and `depth - 1` between, of which some runs
+    have none.
+    """
     vary = {"inputs": (1, 9), "width": (1, 9), "depth": (1, 5), "outputs": (1, 9)}
     found = tallystick.formula(teaching.MLP.of_depth, vary=vary)
     native = tallystick.formula("mlp")

@@ -1,4 +1,6 @@
-"""What training real models keeps: each tensor that autograd saves, and the most bytes that are alive at once."""
+"""What training real models keeps: each tensor that autograd saves, and the most bytes that are
+alive at once.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def build(config: dict[str, Any], *, attention: str = "flash", dtype: str = "flo
 
 @contextlib.contextmanager
 def as_on_cuda() -> Iterator[None]:
-    """What torch does otherwise on a CPU: dropout keeps a mask of bools, and autocast has powers and softmax in float32."""
+    """What torch does otherwise on a CPU: dropout keeps a mask of bools, and autocast has powers
+    and softmax in float32.
+    """
     dropout, power, square, softmax = nn.functional.dropout, torch.pow, torch.square, torch.softmax
 
     def masked(x: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
@@ -75,7 +79,8 @@ def most_allocated(run: Callable[[], Any]) -> int:
 def saved_bytes(model: nn.Module, batch: int, sequence: int, *, mixed: bool = False, recompute: bool = False) -> int:
     """Bytes of the storages kept for backward, each once, parameters and buffers left out.
 
-    Where blocks are computed again, what they are called with beside their input is kept too, by reference.
+    Where blocks are computed again, what they are called with beside their input is kept too, by
+    reference.
     """
     own = {local(tensor).untyped_storage()._cdata for tensor in (*model.parameters(), *model.buffers())}
     kept: dict[int, torch.UntypedStorage] = {}
@@ -148,7 +153,9 @@ def saved(config: dict[str, Any], batch: int, sequence: int, *, attention: str, 
 def most_in_backward(
     config: dict[str, Any], batch: int, sequence: int, *, attention: str, how: str, recompute: str = "none"
 ) -> int:
-    """The most bytes alive in a step whose gradients are at hand already; of blocks computed again, in the backward pass."""
+    """The most bytes alive in a step whose gradients are at hand already; of blocks computed again,
+    in the backward pass.
+    """
     model = build(config, attention=attention, dtype=how)
     if recompute == "full":
         model.gradient_checkpointing_enable()

@@ -41,7 +41,9 @@ def step(model, optimizer):
 
 
 def named(model, code, relation, names=(WTE, HEAD)):
-    """The model's one problem has this code; the call that `assert_tied` names for it is returned."""
+    """The model's one problem has this code; the call that `assert_tied` names for it is
+    returned.
+    """
     (problem,) = ties(model).problems
     assert (problem.code, problem.names) == (code, names)
     (group,) = [group for group in ties(model).groups if group.names == names]

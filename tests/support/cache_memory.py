@@ -17,7 +17,9 @@ CACHES = ("past_key_values", "cache_params", "state")  # what outputs call them
 
 
 def held(model: Any, tokens: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors that a model hands on after it read these tokens, each once; counts of positions are none."""
+    """The tensors that a model hands on after it read these tokens, each once; counts of positions
+    are none.
+    """
     with torch.no_grad():
         output = model.eval()(tokens, use_cache=True)
     found = {id(tensor): tensor for name in CACHES for tensor in _inside(output.get(name))}
@@ -111,7 +113,9 @@ def of_any_type(values: Config, lengths: Lengths) -> list[int]:
 
 
 def held_by(layer: Any) -> list[torch.Tensor]:
-    """The tensors of one layer's cache, whichever kind of layer it is; some keep a state beside keys and values."""
+    """The tensors of one layer's cache, whichever kind of layer it is; some keep a state beside
+    keys and values.
+    """
     states = [state for kind in ("conv_states", "recurrent_states") for state in getattr(layer, kind, {}).values()]
     found = [*states, *(getattr(layer, name, None) for name in ("keys", "values"))]
     return [tensor for tensor in found if tensor is not None]

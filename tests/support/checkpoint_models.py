@@ -1,4 +1,6 @@
-"""Checkpoints as the tests write them: a tiny GPT-2, Llama in its layouts, and what is said of them."""
+"""Checkpoints as the tests write them: a tiny GPT-2, Llama in its layouts, and what is said of
+them.
+"""
 
 from __future__ import annotations
 

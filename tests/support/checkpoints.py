@@ -45,7 +45,9 @@ def data_bytes(header: Mapping[str, Any]) -> int:
 
 
 def write_raw(path: Path, header: str | bytes | Mapping[str, Any], data: int = 0, *, length: int | None = None) -> Path:
-    """A file with just this header and so many bytes of zeros; `length` is what it claims the header to be."""
+    """A file with just this header and so many bytes of zeros; `length` is what it claims the
+    header to be.
+    """
     if isinstance(header, Mapping):
         header = json.dumps(header)
     if isinstance(header, str):
@@ -71,7 +73,9 @@ def write(
 
 
 def write_sharded(folder: Path, *shards: Shapes, weight_map: Mapping[str, Any] | None = None) -> Path:
-    """Shards and their index, whose path it gives; `weight_map` changes or adds to what the index says."""
+    """Shards and their index, whose path it gives; `weight_map` changes or adds to what the index
+    says.
+    """
     placed: dict[str, Any] = {}
     for number, shapes in enumerate(shards, start=1):
         name = f"model-{number:05}-of-{len(shards):05}.safetensors"

@@ -1,4 +1,6 @@
-"""Small random configs of every native type that transformers builds: the families of each ``families_*.py``."""
+"""Small random configs of every native type that transformers builds: the families of each
+``families_*.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Small random configs of every family of decoders, drawn over each option that changes a logit.
 
-Not so small that a norm divides by next to nothing: what float32 leaves out would then be seen in the logits.
+Not so small that a norm divides by next to nothing: what float32 leaves out would then be seen in
+the logits.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ def drawn_config(draw: DrawFn, model_type: str) -> Config:
 
 @st.composite
 def rope(draw: DrawFn, model_type: str, size: int) -> Config:
-    """Rotary positions for heads of a size, in one object or as older configs say them; the keys of the config itself."""
+    """Rotary positions for heads of a size, in one object or as older configs say them; the keys of
+    the config itself.
+    """
     kind = draw(st.sampled_from(["default", "longrope"] if model_type == "phi3" else sorted(ROPES)))
     says, outside = draw(ROPES[kind]), {}
     if model_type == "phi3" and size % 4 == 0 and draw(FLAG):

@@ -37,7 +37,9 @@ KINDS = {
 
 
 def theirs(model_type: str, **settings: Any) -> Any:
-    """A model of transformers with weights large enough for a wrong one to show, written-out attention, no dropout."""
+    """A model of transformers with weights large enough for a wrong one to show, written-out
+    attention, no dropout.
+    """
     config = transformers.AutoConfig.for_model(model_type, **copy.deepcopy(settings))  # it writes into what it gets
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()

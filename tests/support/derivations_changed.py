@@ -43,7 +43,9 @@ def slipped(lines: list[Line], chance: random.Random) -> list[Line]:
 
 
 def _may_slip(line: Line, values: list[int]) -> bool:
-    """Whether it computes something, and its result is large enough, and no other's, so that what goes on from it is plain."""
+    """Whether it computes something, and its result is large enough, and no other's, so that what
+    goes on from it is plain.
+    """
     return (
         line.value >= 1000 and values.count(line.value) == 1 and max(map(len, line.products)) + len(line.products) > 2
     )
@@ -166,7 +168,9 @@ _FORMULA = re.compile(r"\$\$\n(?P<dollars>.*?)\n\$\$\n|\\\[\n(?P<brackets>.*?)\n
 
 
 def copied_thrice(text: str, style: str, chance: random.Random) -> str:
-    """A formula as a browser copies it: as shown, as written, and as shown, without the signs around it."""
+    """A formula as a browser copies it: as shown, as written, and as shown, without the signs
+    around it.
+    """
 
     def thrice(match: re.Match[str]) -> str:
         source = match["dollars"] or match["brackets"]

@@ -1,9 +1,11 @@
-"""Readers beside the libraries whose formats they read: whatever one accepts the other accepts, and reads alike.
+"""Readers beside the libraries whose formats they read: whatever one accepts the other accepts, and
+reads alike.
 
     python tests/support/differential.py torch 40000 [seed]
 
-draws so many files and prints how often both accepted, both refused, or one alone, by the reason. The tests do the same with fewer
-files. A reason that is not listed in `WE_REFUSE` or `WE_ACCEPT` is a defect of ours.
+draws so many files and prints how often both accepted, both refused, or one alone, by the reason.
+The tests do the same with fewer files. A reason that is not listed in `WE_REFUSE` or `WE_ACCEPT` is
+a defect of ours.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def compared(pair: Pair, files: int, seed: int, folder: Path) -> Tally:
     """Draw files and read each by both.
 
     Raises:
-        AssertionError: where both accept a file and read it differently, or one alone does for no listed reason. The file stays.
+        AssertionError: where both accept a file and read it differently, or one alone does for no
+        listed reason. The file stays.
     """
     tally, draw, path = Tally(), random.Random(seed), folder / pair.file
     for _ in range(files):
@@ -129,7 +132,9 @@ def _listed(patterns: tuple[str, ...], reason: str, what: str) -> str:
 
 
 def pairs() -> dict[str, Callable[[], Pair]]:
-    """The formats, each with what makes its pair: a library is imported only where it is asked for."""
+    """The formats, each with what makes its pair: a library is imported only where it is asked
+    for.
+    """
 
     def safetensors() -> Pair:
         from drawn_safetensors import PAIR

@@ -26,7 +26,9 @@ def commands(page: str) -> list[tuple[str, str]]:
 
 
 def first_of_each(shown: Iterable[str]) -> set[str]:
-    """The first of each kind of command: these run in processes of their own, as a user runs them."""
+    """The first of each kind of command: these run in processes of their own, as a user runs
+    them.
+    """
     return set({command.split()[0]: command for command in reversed(list(shown))}.values())
 
 

@@ -1,7 +1,8 @@
 """How small random configs are drawn, over each option of a type that changes a tensor.
 
-A strategy draws a dictionary as config.json holds it. Keys are left out now and then, so that the default of the
-type has to fill in; a layer count is always there, as the default would build a model of full depth.
+A strategy draws a dictionary as config.json holds it. Keys are left out now and then, so that the
+default of the type has to fill in; a layer count is always there, as the default would build a
+model of full depth.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ NULL_FLAG = st.sampled_from([True, False, None])
 # More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=1000 draws anew in every run.
 EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
 
-# Else hypothesis draws now and then a number that stands in our code, in what of it this run has imported: other configs in a run of
-# one file than in one of all, of which tests/measured/ knows none.
+# Else hypothesis draws now and then a number that stands in our code, in what of it this run has
+# imported: other configs in a run of one file than in one of all, of which tests/measured/ knows
+# none.
 if EXAMPLES is None:
     providers._get_local_constants = lambda: providers._local_constants
 
-# Which types a slow test takes: the same in every run, unless another seed is set. Printed at the end.
+# Which types a slow test takes: the same in every run, unless another seed is set. Printed at the
+# end.
 SEED = int(os.environ.get("TALLYSTICK_SEED", "0"))
 
 
@@ -92,7 +95,9 @@ COMMON = {
 
 
 class Family(NamedTuple):
-    """What the tests know of one type: how its configs are drawn, and the rest only where it differs from the usual."""
+    """What the tests know of one type: how its configs are drawn, and the rest only where it
+    differs from the usual.
+    """
 
     drawn: SearchStrategy[Config]
     small: Config = COMMON  # a complete config of a few thousand parameters, without its model_type
@@ -104,7 +109,8 @@ class Family(NamedTuple):
     aliases: Mapping[str, str] = {}  # other names of keys, which its class takes without saying so
     any_width: bool = False  # heads need not divide the width, though no head size is stated
     attends: bool = True  # the ledger tells how it attends or scans
-    # torch counts as many operations for each drawn config as we do: not where experts come in groups, or heads in fours.
+    # torch counts as many operations for each drawn config as we do: not where experts come in
+    # groups, or heads in fours.
     counted: bool = True
     runs: Mapping[str, Any] = {}  # what a drawn config needs to run, not only to be built
     small_runs: Mapping[str, Any] = {}  # what the small config needs to run, after those of `runs`
@@ -144,9 +150,9 @@ def llama_like(
 ) -> Config:
     """Types with `hidden_size`, grouped key and value heads, and a head size that can be stated.
 
-    `kv` is the type's default for key and value heads: None where that is null, ABSENT where they must be stated;
-    `null_kv` says that they may be null though it is not; `whole` that heads must divide the width even where
-    `head_dim` is stated.
+    `kv` is the type's default for key and value heads: None where that is null, ABSENT where they
+    must be stated; `null_kv` says that they may be null though it is not; `whole` that heads must
+    divide the width even where `head_dim` is stated.
     """
     heads = draw(HEADS)
     grouped = st.sampled_from(divisors(heads))
@@ -175,7 +181,8 @@ def llama_like(
 def with_experts(
     draw: DrawFn, base: SearchStrategy[Config], of: str, alias: str, used: tuple[str, ...] = ("num_experts_per_tok",)
 ) -> Config:
-    """A config with some experts, of which a token uses some; `of` counts them, by that name or its alias.
+    """A config with some experts, of which a token uses some; `of` counts them, by that name or its
+    alias.
 
     `used` are the names of the key that says how many a token uses.
     """

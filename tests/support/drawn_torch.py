@@ -1,4 +1,6 @@
-"""Files of torch.save drawn at random, their pickles as they are and changed, and the two readers of them."""
+"""Files of torch.save drawn at random, their pickles as they are and changed, and the two readers
+of them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ _VALUES = [
 
 
 def draw_value(draw: random.Random) -> dict[Any, Any]:
-    """A state dict: tensors by name, with others in dictionaries and lists inside, and what is none."""
+    """A state dict: tensors by name, with others in dictionaries and lists inside, and what is
+    none.
+    """
     pool: list[torch.Tensor] = []
     values: dict[Any, Any] = draw.choice([dict, OrderedDict])()
     values["first"] = _tensor(draw, pool)
@@ -257,7 +261,9 @@ _CHOSEN = ("state_dict", "model_state_dict", "model", "module", "net", "weights"
 
 
 def by_library(path: Path) -> Any:
-    """Name, shape, dtype and new elements of each tensor that `torch.load(weights_only=True)` gives."""
+    """Name, shape, dtype and new elements of each tensor that `torch.load(weights_only=True)`
+    gives.
+    """
     whole = torch.load(path, weights_only=True, map_location="cpu")
     if _is_tensor(whole):
         return {"tensor": _facts(whole, set())}

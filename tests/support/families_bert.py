@@ -1,4 +1,6 @@
-"""BERT and what came of it, and other encoders of its time that transformers also builds as decoders."""
+"""BERT and what came of it, and other encoders of its time that transformers also builds as
+decoders.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,9 @@ def minimax(draw: DrawFn) -> Config:
 
 @st.composite
 def bamba(draw: DrawFn) -> Config:
-    """Widths that the heads of both kinds divide; a few layers attend, some that are listed are no layers."""
+    """Widths that the heads of both kinds divide; a few layers attend, some that are listed are no
+    layers.
+    """
     heads, mamba_heads, expand = draw(HEADS), draw(st.integers(1, 4)), draw(st.integers(1, 3))
     width = heads * mamba_heads * draw(HEAD)
     size = expand * width // mamba_heads

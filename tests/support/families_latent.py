@@ -1,4 +1,6 @@
-"""Small random configs of latent and sparse attention: DeepSeek's and others like it, and mixtures of experts of other makes."""
+"""Small random configs of latent and sparse attention: DeepSeek's and others like it, and mixtures
+of experts of other makes.
+"""
 
 from __future__ import annotations
 

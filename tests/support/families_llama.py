@@ -1,4 +1,6 @@
-"""Small random configs of types like Llama, Granite, Gemma, OLMo and Qwen, most of them with experts or windows."""
+"""Small random configs of types like Llama, Granite, Gemma, OLMo and Qwen, most of them with
+experts or windows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Small random configs of the types whose config nests that of a language model, and of these language models."""
+"""Small random configs of the types whose config nests that of a language model, and of these
+language models.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def qwen3_5_moe(model_type: str) -> SearchStrategy[Config]:
 
 @st.composite
 def gemma4(draw: DrawFn, model_type: str) -> Config:
-    """Heads of two sizes, by kind or layer by layer; layers that borrow from one of each kind before them."""
+    """Heads of two sizes, by kind or layer by layer; layers that borrow from one of each kind
+    before them.
+    """
     heads, layers = draw(HEADS), draw(st.integers(1, 8))
     full = draw(st.lists(FLAG, min_size=layers, max_size=layers)) if draw(FLAG) else None
     kinds = [*(full or [(number + 1) % 6 == 0 for number in range(layers)])[:-1], True]

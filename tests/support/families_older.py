@@ -33,7 +33,8 @@ POSITIONS = sometimes(st.integers(1, 30))
 
 @st.composite
 def headed(draw: DrawFn, model_type: str, **names: Any) -> Config:
-    """A width that its heads divide, and how many layers there are, under the `names` of a type; what else it has.
+    """A width that its heads divide, and how many layers there are, under the `names` of a type;
+    what else it has.
 
     A key that has aliases is named by all of them, one of which is drawn.
     """

@@ -173,7 +173,9 @@ def granitemoehybrid(draw: DrawFn) -> Config:
 
 @st.composite
 def shared_blocks(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
-    """Layers of which some hold a block that is shared; with one alone transformers finds none to tie it to."""
+    """Layers of which some hold a block that is shared; with one alone transformers finds none to
+    tie it to.
+    """
     heads, mamba_heads = draw(HEADS), draw(st.integers(1, 3))
     kinds = st.lists(st.sampled_from(["linear_attention", "mamba", "hybrid"]), min_size=1, max_size=6)
     listed = draw(kinds.filter(lambda kinds: kinds.count("hybrid") != 1 or model_type == "zamba2"))
@@ -308,7 +310,9 @@ LATENT: dict[str, SearchStrategy[Any]] = {
 
 @st.composite
 def delta_attention(draw: DrawFn, model_type: str, **more: SearchStrategy[Any]) -> Config:
-    """Layers of two kinds and MLPs of two kinds, listed or not; experts by one name of their number or the other."""
+    """Layers of two kinds and MLPs of two kinds, listed or not; experts by one name of their number
+    or the other.
+    """
     layers, heads, used = draw(st.integers(1, 6)), draw(HEADS), draw(st.integers(1, 4))
     kinds = st.sampled_from(["linear_attention", "full_attention"])
     mlps = st.sampled_from(["dense", "sparse"])
@@ -609,5 +613,6 @@ TYPES = {
     ),
 }
 
-# A scan runs in loops and products of which torch counts some; test_compute.py has those whose products are known.
+# A scan runs in loops and products of which torch counts some; test_compute.py has those whose
+# products are known.
 FAMILIES = {model_type: family._replace(counted=False) for model_type, family in TYPES.items()}

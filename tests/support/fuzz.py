@@ -1,11 +1,13 @@
-"""One reader under atheris, which looks for inputs that take ways through the code that none took before.
+"""One reader under atheris, which looks for inputs that take ways through the code that none took
+before.
 
     pip install -e ".[test,fuzz]"
     python tests/support/fuzz.py gguf -runs=1000000
 
-Readers are those of `READERS`; what follows is libFuzzer's. Whatever it is given, a reader counts it or says in one line why
-not, within ten seconds and in little memory; an input that it does not survive is kept in the folder. The tests do the same
-with fewer inputs, changed at random (`hostile.py`).
+Readers are those of `READERS`; what follows is libFuzzer's. Whatever it is given, a reader counts
+it or says in one line why not, within ten seconds and in little memory; an input that it does not
+survive is kept in the folder. The tests do the same with fewer inputs, changed at random
+(`hostile.py`).
 """
 
 from __future__ import annotations

@@ -4,10 +4,11 @@
     python tests/support/fuzz_cost.py derivation --minutes 5
     python tests/support/fuzz_cost.py all --minutes 60
 
-From inputs that are counted it makes others, as an attacker would: pieces are repeated, nested, lengthened, numbered anew.
-What costs more than the costliest so far is kept and changed further. At the end the costliest is grown step by step, and
-each size is counted by the command line in a process of its own, which has 10 s of CPU and 200 MB above what is read.
-The tests do the same with a few hundred inputs; there calls of functions stand for time, so that each run is the same.
+From inputs that are counted it makes others, as an attacker would: pieces are repeated, nested,
+lengthened, numbered anew. What costs more than the costliest so far is kept and changed further. At
+the end the costliest is grown step by step, and each size is counted by the command line in a
+process of its own, which has 10 s of CPU and 200 MB above what is read. The tests do the same with
+a few hundred inputs; there calls of functions stand for time, so that each run is the same.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class Subject(NamedTuple):
 
 
 def _framed(folder: Path, content: bytes) -> None:
-    """A header of safetensors with its length before it, and as much data as its last tensor ends at."""
+    """A header of safetensors with its length before it, and as much data as its last tensor ends
+    at.
+    """
     ends = re.findall(rb"data_offsets\":\s*\[\s*\d{1,9}\s*,\s*(\d{1,12})", content[-4096:])
     with (folder / "a.safetensors").open("wb") as file:
         file.write(len(content).to_bytes(8, "little") + content)
@@ -178,7 +181,8 @@ _PIECES = (
     *("😀".encode(), "é".encode(), b"1,000", b"1.000", b"norm", b"a_", b"h.0.", b"experts."),
 )
 _NUMBER = re.compile(rb"\d+")
-# What can be repeated so that the whole stays what it is: a member of an object, an item of a list, a line.
+# What can be repeated so that the whole stays what it is: a member of an object, an item of a list,
+# a line.
 _UNIT = re.compile(rb'"[^"\n]*"\s*:\s*(?:\{[^{}]*\}|\[[^\[\]]*\]|"[^"]*"|\d+)|\[[^\[\]]*\]|[^\n]+\n')
 _EDGES = re.compile(rb"[,\n{}\[\]();. ]")
 
@@ -349,7 +353,9 @@ def _attacks() -> ModuleType:
 
 
 def grown(subject: Subject, content: bytes) -> Iterator[tuple[int, Any]]:
-    """The input at larger and larger sizes, a unit of it repeated: its bytes, and what the command line did."""
+    """The input at larger and larger sizes, a unit of it repeated: its bytes, and what the command
+    line did.
+    """
     run = _attacks().run
     units = [*_UNIT.finditer(content)]
     unit = units[len(units) // 2] if units else re.compile(rb"(?s).+").match(content)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Numbers of types, elements and bytes of a block: from the documentation of the format and ggml's structs.
+# Numbers of types, elements and bytes of a block: from the documentation of the format and ggml's
+# structs.
 F32, F16, Q4_0, Q8_0, Q4_K, Q6_K, BF16, MXFP4, Q2_0 = 0, 1, 2, 8, 12, 14, 30, 39, 42
 
 

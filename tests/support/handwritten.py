@@ -1,7 +1,8 @@
-"""Models that are no package's, as they are taught, in skeleton: nanoGPT's, and the GPT and the Llama of the book.
+"""Models that are no package's, as they are taught, in skeleton: nanoGPT's, and the GPT and the
+Llama of the book.
 
-They run as published, written here from that and not from our blueprints, so that what autograd keeps of them can be
-measured. Names are shorter where nothing depends on them.
+They run as published, written here from that and not from our blueprints, so that what autograd
+keeps of them can be measured. Names are shorter where nothing depends on them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from tallystick.models.decoder import Decoder
 
 
 class Learner(nn.Module):
-    """A model that takes labels and gives a loss, in float32 and of all tokens, as those of transformers do."""
+    """A model that takes labels and gives a loss, in float32 and of all tokens, as those of
+    transformers do.
+    """
 
     def __init__(self, model: Callable[[Tensor], Tensor]) -> None:
         super().__init__()

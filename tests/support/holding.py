@@ -1,4 +1,6 @@
-"""What a model holds: its tensors, which of them are one, how many elements that makes; and all of it as one digest."""
+"""What a model holds: its tensors, which of them are one, how many elements that makes; and all of
+it as one digest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A host on this machine that serves files in pieces, counts what it is asked for and what it sends, and misbehaves when told to."""
+"""A host on this machine that serves files in pieces, counts what it is asked for and what it
+sends, and misbehaves when told to.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 def publish(
     hub: Host, storage: Host, repository: str, files: dict[str, bytes], *, revision: str = "main", page: int = 1000
 ) -> None:
-    """A repository as the hub has it: a commit, pages of a list, and files to which it points elsewhere."""
+    """A repository as the hub has it: a commit, pages of a list, and files to which it points
+    elsewhere.
+    """
     api = f"/api/models/{repository}"
     hub.answers[f"{api}/revision/{revision}"] = lambda ask: ask.answer(200, json.dumps({"sha": COMMIT}).encode())
     folders = {name.rpartition("/")[0] for name in files} | {""}

@@ -1,4 +1,6 @@
-"""Files that are cut, changed or made to harm: whatever they hold, a reader counts them or says in one line why not."""
+"""Files that are cut, changed or made to harm: whatever they hold, a reader counts them or says in
+one line why not.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ import tallystick
 from tallystick import BadInput
 from tallystick.formats.shards import read_checkpoint
 
-# More than CI needs, for a search after a change: TALLYSTICK_MUTATIONS=1000000 draws anew in every run.
+# More than CI needs, for a search after a change: TALLYSTICK_MUTATIONS=1000000 draws anew in every
+# run.
 MUTATIONS = os.environ.get("TALLYSTICK_MUTATIONS")
 
 # What programs make of lengths, counts and places, and what pickles and zips are made of.
@@ -39,7 +42,8 @@ _VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[\[{]')
 
 
 def refusal(source: Path | str, read: Callable[[Any], object] | None = None) -> str:
-    """Why a file is refused; "" where it is counted. Any other error fails the test, as does more than one line.
+    """Why a file is refused; "" where it is counted. Any other error fails the test, as does more
+    than one line.
 
     Args:
         source: what is counted.
@@ -63,7 +67,9 @@ def refusal(source: Path | str, read: Callable[[Any], object] | None = None) -> 
 
 
 def mutations(content: bytes, *, most: int) -> Iterator[bytes]:
-    """Contents changed at a few places: bits, pieces put in, taken out or moved, the end cut off."""
+    """Contents changed at a few places: bits, pieces put in, taken out or moved, the end cut
+    off.
+    """
     draw = random.Random(None if MUTATIONS else len(content))
     for _ in range(int(MUTATIONS or most)):
         changed = bytearray(content)
@@ -90,7 +96,9 @@ def mutations(content: bytes, *, most: int) -> Iterator[bytes]:
 
 
 def rewritten(document: Any, *, most: int) -> Iterator[bytes]:
-    """A JSON document changed at a few places: values of other kinds and sizes, keys of others, keys that come twice."""
+    """A JSON document changed at a few places: values of other kinds and sizes, keys of others,
+    keys that come twice.
+    """
     text = json.dumps(document)
     places = [(one.start(), json.JSONDecoder().raw_decode(text, one.start())[1]) for one in _VALUE.finditer(text)]
     values = [text[start:end] for start, end in places]
@@ -126,7 +134,8 @@ def survives(
     put: Callable[[bytes], object] | None = None,
     read: Callable[[Any], object] | None = read_checkpoint,
 ) -> int:
-    """How many inputs are refused. Fail unless each of the others is counted; what fails is kept beside the path.
+    """How many inputs are refused. Fail unless each of the others is counted; what fails is kept
+    beside the path.
 
     Args:
         path: where the inputs are written.

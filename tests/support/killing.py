@@ -1,4 +1,6 @@
-"""Work that is killed before each of its steps on the disk in turn, by SIGKILL, in a process of its own each time."""
+"""Work that is killed before each of its steps on the disk in turn, by SIGKILL, in a process of its
+own each time.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
-# What changes a folder, as Python's audit events call it; a symbol looked up is an exchange of two names about to be.
+# What changes a folder, as Python's audit events call it; a symbol looked up is an exchange of two
+# names about to be.
 CHANGES = {
     "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.utime", "os.link", "os.symlink", "shutil.rmtree",
     "ctypes.dlsym",
@@ -18,7 +21,9 @@ CHANGES = {
 
 
 def killed_at_each_step(work: Callable[[], object], folder: Path) -> Iterator[int]:
-    """Number each step of some work in a folder, after a process that was killed before it; the last is never reached."""
+    """Number each step of some work in a folder, after a process that was killed before it; the
+    last is never reached.
+    """
     for step in count(1):
         if _ends(lambda step=step: (sys.addaudithook(_killer(step, folder)), work())):
             return

@@ -1,11 +1,14 @@
-"""What works with which torch and transformers: `make matrix`, some minutes and gigabytes for each pair.
+"""What works with which torch and transformers: `make matrix`, some minutes and gigabytes for each
+pair.
 
-    python tests/support/matrix.py                                   # all pairs, one after another
-    python tests/support/matrix.py 2.6.0+4.57.6 --keep               # one, of which the environment stays in .matrix/
-    python tests/support/matrix.py --torch-index https://download.pytorch.org/whl/cpu    # PyTorch without CUDA: a tenth of the bytes
+    python tests/support/matrix.py                            # all pairs
+    python tests/support/matrix.py 2.6.0+4.57.6 --keep        # one, kept in .matrix/
+    # PyTorch without CUDA: a tenth of the bytes
+    python tests/support/matrix.py --torch-index https://download.pytorch.org/whl/cpu
 
-For each pair: an environment of its own, the wheel of this tree and the pair into it, and the checks of on_versions.py.
-Prints a table; exits with 1 where a check failed. Needs nothing but pip and venv.
+For each pair: an environment of its own, the wheel of this tree and the pair into it, and the
+checks of on_versions.py. Prints a table; exits with 1 where a check failed. Needs nothing but pip
+and venv.
 """
 
 from __future__ import annotations

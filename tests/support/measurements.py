@@ -1,17 +1,21 @@
-"""What torch and transformers say of a config, measured once and committed: ``tests/measured/NAME.json``.
+"""What torch and transformers say of a config, measured once and committed:
+``tests/measured/NAME.json``.
 
-Such a figure is a function of the pinned versions, of the code that measures it and of the config. So a test asks
+Such a figure is a function of the pinned versions, of the code that measures it and of the config.
+So a test asks
 
     measured("autograd_memory:saved", config, attention="eager")
 
-for what ``saved(config, attention="eager")`` of ``tests/support/autograd_memory.py`` returns, and gets the committed value, for which nothing is
-imported. A sixth of the values is measured anew in each run and must equal the committed one; which sixth is up to the digest of the
-commit's tree, so a commit always gets the same, and the next commit another. All of a file is measured anew where its header names other
-versions than those that are installed, where the measuring code or a value is not what it was when the file was written, and where the
-last commit or the working tree changed it. What the file lacks is measured, and the end of the run says so.
+for what ``saved(config, attention="eager")`` of ``tests/support/autograd_memory.py`` returns, and
+gets the committed value, for which nothing is imported. A sixth of the values is measured anew in
+each run and must equal the committed one; which sixth is up to the digest of the commit's tree, so
+a commit always gets the same, and the next commit another. All of a file is measured anew where its
+header names other versions than those that are installed, where the measuring code or a value is
+not what it was when the file was written, and where the last commit or the working tree changed it.
+What the file lacks is measured, and the end of the run says so.
 
-TALLYSTICK_MEASURE=all measures everything; =none nothing; =write what is lacking, or all of a file that is stale, and writes just what was
-asked for (`make measure`).
+TALLYSTICK_MEASURE=all measures everything; =none nothing; =write what is lacking, or all of a file
+that is stale, and writes just what was asked for (`make measure`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Small random configs of the classes that see and hear, of types whose causal language model is their text alone."""
+"""Small random configs of the classes that see and hear, of types whose causal language model is
+their text alone.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,9 @@ SMALL_IMAGES = {
 
 @st.composite
 def dots3_eyes(draw: DrawFn) -> Config:
-    """Experts of each layer by a pyramid, by a list of which layers have them, or layer by layer."""
+    """Experts of each layer by a pyramid, by a list of which layers have them, or layer by
+    layer.
+    """
     heads, layers, merged, used = draw(HEADS), draw(LAYERS), draw(st.integers(1, 3)), draw(st.integers(1, 2))
     width = heads * 4 * draw(st.integers(1, 2))
     names = draw(

@@ -1,12 +1,15 @@
 """Which single-line breaks of our code the tests catch: a sample, drawn with a seed.
 
-    python tests/support/mutations.py src/tallystick/answers/kv_cache.py --tests tests/runtimes/test_cache.py --breaks 20
-    python tests/support/mutations.py src/tallystick/architectures/*.py --tests tests/architectures/test_architectures.py --breaks 50 --seed 3 -k "{stem}"
+    python tests/support/mutations.py src/tallystick/runtimes/transformers/cache.py \\
+        --tests tests/runtimes/test_cache.py --breaks 20
+    python tests/support/mutations.py src/tallystick/architectures/*.py -k "{stem}" \\
+        --tests tests/architectures/test_architectures.py --breaks 50 --seed 3
 
-Each break changes one line of a copy of src/: an operator, a number, a truth value turned round, or the line dropped. The tests that
-are named run on it until one fails, in a fork of this process, so that torch is imported once. `-k` narrows them; {stem} is the name of
-the file that is broken. Breaks that no test caught are listed; some change nothing that anybody could see. `--tree` runs the tests of
-another checkout on the same breaks.
+Each break changes one line of a copy of src/: an operator, a number, a truth value turned round, or
+the line dropped. The tests that are named run on it until one fails, in a fork of this process, so
+that torch is imported once. `-k` narrows them; {stem} is the name of the file that is broken.
+Breaks that no test caught are listed; some change nothing that anybody could see. `--tree` runs the
+tests of another checkout on the same breaks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The native types: a small config of each, and its ledger compared with the model that is really built."""
+"""The native types: a small config of each, and its ledger compared with the model that is really
+built.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,8 @@ def default_config(model_type: str) -> Any:
 def assert_equal(values: dict[str, Any], true: Truth | str | None = None) -> Ledger:
     """Our ledger of a config says what the built model holds, to the last tensor.
 
-    `true` is what the model holds, or the digest of that; where neither is given, the committed digest.
+    `true` is what the model holds, or the digest of that; where neither is given, the committed
+    digest.
     """
     ledger = count(values)
     entries, totals = ledger.entries, ledger.totals
@@ -102,7 +105,9 @@ def assert_same(ours: Truth, true: Truth, values: dict[str, Any]) -> None:
 
 
 def assert_nothing_is_lacking(model: Any, folder: Path) -> None:
-    """A saved folder and the living model agree with what the config says, whose closed form has the same value."""
+    """A saved folder and the living model agree with what the config says, whose closed form has
+    the same value.
+    """
     model.save_pretrained(folder)
     total = sum(parameter.numel() for parameter in model.parameters())
     for ledger in (tallystick.count(folder), tallystick.count(model)):

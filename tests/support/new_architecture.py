@@ -1,4 +1,5 @@
-"""Begin an architecture: write its file and its entry in the tests, as copies of those of a type that it resembles.
+"""Begin an architecture: write its file and its entry in the tests, as copies of those of a type
+that it resembles.
 
 python tests/support/new_architecture.py exaone --like llama --config exaone/config.json
 """
@@ -64,7 +65,8 @@ def begin(name: str, like: str, values: Values, *, packaged: bool, root: Path = 
         The files that were written, those of `root`.
 
     Raises:
-        Refused: where there is such a type already, or `like` has no file of its own or no entry in the tests.
+        Refused: where there is such a type already, or `like` has no file of its own or no entry in
+        the tests.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
         raise Refused(f"NAME is {name!r}: expected a model_type, in lower case, digits, - and _")

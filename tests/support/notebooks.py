@@ -1,4 +1,6 @@
-"""Notebooks, run from the first cell to the last. As a script: runs those that are named, and stores what they show."""
+"""Notebooks, run from the first cell to the last. As a script: runs those that are named, and
+stores what they show.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ LONGEST = 300  # seconds of one cell: what hangs ends
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
-    """A notebook as it is after all its cells have run in its folder, without what libraries say on stderr."""
+    """A notebook as it is after all its cells have run in its folder, without what libraries say on
+    stderr.
+    """
     notebook = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(
         notebook,

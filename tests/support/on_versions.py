@@ -1,8 +1,10 @@
-"""What must work with every pair of torch and transformers that tallystick says it runs with: checks, one function each.
+"""What must work with every pair of torch and transformers that tallystick says it runs with:
+checks, one function each.
 
-    python tests/support/on_versions.py      # one JSON object a line: the check, and what was wrong, or null
+    python tests/support/on_versions.py      # a line of JSON for each check
 
-They need no pytest: `matrix.py` runs them in an environment for each pair, test_versions.py in the one at hand.
+They need no pytest: `matrix.py` runs them in an environment for each pair, test_versions.py in the
+one at hand.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from nesting import nested
 transformers.logging.set_verbosity_error()
 aten = torch.ops.aten
 
-# torch knows the operations of its fused attention kernels, but not that the one for CPUs is such a kernel.
+# torch knows the operations of its fused attention kernels, but not that the one for CPUs is such a
+# kernel.
 FUSED = {
     aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *_, **__: sdpa_flop_count(q, k, v),
     aten._scaled_dot_product_flash_attention_for_cpu_backward: lambda g, q, k, v, *_, **__: sdpa_backward_flop_count(
@@ -25,7 +26,8 @@ FUSED = {
 
 
 def built(model_type: str, values: dict[str, Any], attention: str) -> nn.Module:
-    # Of the three ways in which transformers runs experts, torch counts two; both run those that a token is sent to.
+    # Of the three ways in which transformers runs experts, torch counts two; both run those that a
+    # token is sent to.
     config = transformers.AutoConfig.for_model(model_type, **nested(values))
     return transformers.AutoModelForCausalLM.from_config(
         config, attn_implementation=attention, experts_implementation="eager"
@@ -33,7 +35,9 @@ def built(model_type: str, values: dict[str, Any], attention: str) -> nn.Module:
 
 
 def run(model: nn.Module, batch: int, sequence: int) -> tuple[int, int, bool]:
-    """Operations of the forward and of the backward pass, by torch's counter, and whether a fused kernel ran."""
+    """Operations of the forward and of the backward pass, by torch's counter, and whether a fused
+    kernel ran.
+    """
     forward, backward, of = counts(model, torch.randint(3, 60, (batch, sequence)) % model.config.vocab_size)
     return forward, backward, any("for_cpu" in str(kernel) for kernel in of)
 
@@ -57,7 +61,9 @@ def counted(values: dict[str, Any], lengths: Sequence[tuple[int, int]], attentio
 
 
 def counted_of_scans(values: dict[str, Any], batch: int, sequence: int) -> tuple[int, int, int, int, int]:
-    """Operations forward and backward, the channels of the convolution, and its operations forward and backward."""
+    """Operations forward and backward, the channels of the convolution, and its operations forward
+    and backward.
+    """
     model = built(values.pop("model_type"), values, "eager")
     forward, backward, of = counts(model, torch.randint(3, 60, (batch, sequence)))
     channels = next(module.in_channels for module in model.modules() if isinstance(module, nn.Conv1d))
@@ -65,7 +71,9 @@ def counted_of_scans(values: dict[str, Any], batch: int, sequence: int) -> tuple
 
 
 def counted_but_for_convolutions(values: dict[str, Any], lengths: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Operations forward and backward; of a convolution, twice its forward's: torch counts each channel as reading all."""
+    """Operations forward and backward; of a convolution, twice its forward's: torch counts each
+    channel as reading all.
+    """
     model, found = built(values.pop("model_type"), values, "eager"), []
     for length in lengths:
         forward, backward, of = counts(model, torch.randint(3, 20, length))

@@ -1,9 +1,11 @@
-"""A tiny Llama packed as each library packs it: what it stores for a linear layer, and a folder of such layers.
+"""A tiny Llama packed as each library packs it: what it stores for a linear layer, and a folder of
+such layers.
 
-Built from the layouts that each library documents; their shapes are those that bitsandbytes 0.50, compressed-tensors
-0.20, MLX 0.32, torchao 0.18, hqq 0.2.8, optimum-quanto 0.2.7, aqlm 1.1.7, vptq 0.0.5 and transformers 5.23 (BitNet, EETQ,
-FBGEMM, Gemma, HIGGS, Metal) wrote for such a Llama, and for GPTQ, AWQ, EXL2, EXL3, FP-Quant and SpQR those in the sources
-of AutoGPTQ 0.7, AutoAWQ 0.2, exllamav2 0.3, exllamav3, fp_quant and spqr_quant 0.2.
+Built from the layouts that each library documents; their shapes are those that bitsandbytes 0.50,
+compressed-tensors 0.20, MLX 0.32, torchao 0.18, hqq 0.2.8, optimum-quanto 0.2.7, aqlm 1.1.7, vptq
+0.0.5 and transformers 5.23 (BitNet, EETQ, FBGEMM, Gemma, HIGGS, Metal) wrote for such a Llama, and
+for GPTQ, AWQ, EXL2, EXL3, FP-Quant and SpQR those in the sources of AutoGPTQ 0.7, AutoAWQ 0.2,
+exllamav2 0.3, exllamav3, fp_quant and spqr_quant 0.2.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ LINEARS = {
 OWN = 74_560  # sum(p.numel() for p in LlamaForCausalLM(LlamaConfig(**SIZES)).parameters())
 PACKED = 61_440  # of them in LINEARS, twice
 
-# What a library stores for a linear layer of so many outputs and inputs: (dtype, shape, bytes or None) by name.
+# What a library stores for a linear layer of so many outputs and inputs: (dtype, shape, bytes or
+# None) by name.
 Stored = dict[str, tuple[torch.dtype, tuple[int, ...], bytes | None]]
 Layout = Callable[[int, int], Stored]
 

@@ -21,7 +21,9 @@ def hanging():
 
 
 class Own(nn.Module):
-    """A language model of nobody's library: a body of layers without a ModuleList, and a tied head."""
+    """A language model of nobody's library: a body of layers without a ModuleList, and a tied
+    head.
+    """
 
     def __init__(self, tokens, tied):
         super().__init__()

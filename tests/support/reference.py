@@ -1,4 +1,5 @@
-"""The truth that the ledger is compared with: models that others build, on the meta device, weights never made.
+"""The truth that the ledger is compared with: models that others build, on the meta device, weights
+never made.
 
 transformers builds those that it knows, ``skeletons.py`` has the others.
 """
@@ -37,13 +38,16 @@ def read(model: nn.Module) -> Truth:
     )
 
 
-# What gives tensors their first values. On the meta device there are none to give, and the trying takes half of the time.
+# What gives tensors their first values. On the meta device there are none to give, and the trying
+# takes half of the time.
 INITIALISERS = [name for name in vars(nn.init) if name.endswith("_") and not name.startswith("_")]
 
 
 @mock.patch.multiple(nn.init, **dict.fromkeys(INITIALISERS, lambda tensor, *_, **__: tensor))
 def build(values: dict[str, Any]) -> nn.Module:
-    """The causal language model that transformers builds from a config, or the skeleton of one that it does not know."""
+    """The causal language model that transformers builds from a config, or the skeleton of one that
+    it does not know.
+    """
     values = copy.deepcopy(values)  # transformers writes into dictionaries that it is given
     model_type = values.pop("model_type")
     with torch.device("meta"):
@@ -62,7 +66,9 @@ def truth(values: dict[str, Any]) -> Truth:
 
 
 def model(values: dict[str, Any]) -> str | None:
-    """The digest of what the model of a config holds; None of a config of which transformers builds no model, for any reason."""
+    """The digest of what the model of a config holds; None of a config of which transformers builds
+    no model, for any reason.
+    """
     try:
         return truth(values).digest
     except Exception:

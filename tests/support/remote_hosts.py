@@ -1,4 +1,6 @@
-"""Hosts and stores on this machine that serve a small checkpoint: fixtures of the tests of remote sources."""
+"""Hosts and stores on this machine that serve a small checkpoint: fixtures of the tests of remote
+sources.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What one of several ranks holds: FSDP2, DistributedDataParallel and tensor parallel ranks, in real processes."""
+"""What one of several ranks holds: FSDP2, DistributedDataParallel and tensor parallel ranks, in
+real processes.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,24 @@ from tallystick.live.ranks import ranks
 
 
 def on_ranks(count, calls):
-    """What each of so many real processes returns, for each of the calls: a function of this file and its arguments."""
+    """What each of so many real processes returns, for each of the calls: a function of this file
+    and its arguments.
+    """
     with ranks(count, "sharded:each", [calls]) as started:
         return list(zip(*started.results(), strict=True))
 
 
 def each(calls):
-    """What functions of this file return, each called with its arguments, in one group of processes."""
+    """What functions of this file return, each called with its arguments, in one group of
+    processes.
+    """
     return [globals()[name](*arguments) for name, arguments in calls]
 
 
 def fully_sharded(config):
-    """What this rank holds of a model whose layers and root are sharded, after one step of AdamW."""
+    """What this rank holds of a model whose layers and root are sharded, after one step of
+    AdamW.
+    """
     model = in_units(build(config), distributed.get_world_size())
     optimizer = torch.optim.AdamW(model.parameters())
     ids = torch.tensor([[1, 2, 3]])
@@ -45,7 +53,9 @@ def in_units(model, ranks):
 
 
 def most_while_sharded(configs, ranks, frozen):
-    """The most bytes that a forward and a backward pass make on one of so many ranks, of which only this one runs."""
+    """The most bytes that a forward and a backward pass make on one of so many ranks, of which only
+    this one runs.
+    """
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     torch.set_num_threads(1)  # attention on a CPU takes a buffer for each
@@ -72,7 +82,9 @@ NEVER_LET_GO = []  # DistributedDataParallel, let go of while gloo's threads run
 
 
 def replicated(config):
-    """Bytes of the gradients of DistributedDataParallel, and of the buckets in which it sends them."""
+    """Bytes of the gradients of DistributedDataParallel, and of the buckets in which it sends
+    them.
+    """
     model, buckets = build(config), {}
     replica = nn.parallel.DistributedDataParallel(model)
     NEVER_LET_GO.append(replica)
@@ -94,7 +106,9 @@ def replicated(config):
 
 
 def cut(config, attention):
-    """A model cut by transformers' own plan: bytes of its weights, as torch leaves them and tied again, and of what is saved."""
+    """A model cut by transformers' own plan: bytes of its weights, as torch leaves them and tied
+    again, and of what is saved.
+    """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module

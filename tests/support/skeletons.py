@@ -1,4 +1,5 @@
-"""Models that transformers lacks, in skeleton, in torch: what the ledger of such a type is compared with.
+"""Models that transformers lacks, in skeleton, in torch: what the ledger of such a type is compared
+with.
 
 Their constructors are written from the published state dicts and code, and not from our blueprints.
 """

@@ -1,4 +1,6 @@
-"""Small models of the types that transformers knows: a type's default config with its sizes cut, and each kind of layer kept."""
+"""Small models of the types that transformers knows: a type's default config with its sizes cut,
+and each kind of layer kept.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Small configs of decoders whose caches and operations are measured: windows that a short sequence does not fit in, scans, latents."""
+"""Small configs of decoders whose caches and operations are measured: windows that a short sequence
+does not fit in, scans, latents.
+"""
 
 WIDTHS = {"hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61, "intermediate_size": 12}
 GROUPED = {**WIDTHS, "num_key_value_heads": 2}

@@ -1,4 +1,6 @@
-"""What weights, gradients and the states of optimizers take in memory, of real models after a real step."""
+"""What weights, gradients and the states of optimizers take in memory, of real models after a real
+step.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def of_a_step(values: dict[str, Any], name: str, dtype: str) -> tuple[int, int, 
 
 
 def of_adapters(values: dict[str, Any], rank: int, dtype: str) -> tuple[int, int, int] | None:
-    """Bytes of weights, of the LoRA adapters on all linear layers, and of the state of AdamW that trains these.
+    """Bytes of weights, of the LoRA adapters on all linear layers, and of the state of AdamW that
+    trains these.
 
     None of a model that PEFT adapts in part alone, as Mamba's.
     """

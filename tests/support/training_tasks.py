@@ -40,7 +40,9 @@ def trained_in_turn(runs: list[tuple[dict[str, Any], str]]) -> list[dict[str, An
 
 
 def refused(keys: dict[str, Any], full: dict[str, str]) -> str:
-    """Why a rank does not train, where a part of its save finds the disk full: a part for each rank, by its number."""
+    """Why a rank does not train, where a part of its save finds the disk full: a part for each
+    rank, by its number.
+    """
     place = full.get(os.environ.get("RANK", "0"))
 
     def no_room(*arguments: Any, **keywords: Any) -> None:
@@ -59,7 +61,8 @@ def killed_again_and_again(config: TrainConfig, kills: int, longest: float, whol
     """Runs killed at random moments, gone on with each time to the end, and begun anew.
 
     Returns:
-        How many came to their end, and how many of these left other bits than one that was never killed.
+        How many came to their end, and how many of these left other bits than one that was never
+        killed.
     """
     chance, killed, ended, wrong = random.Random(0), 0, 0, 0
     while killed < kills:
@@ -82,10 +85,12 @@ def killed_again_and_again(config: TrainConfig, kills: int, longest: float, whol
 
 
 def killed_in_a_save(config: TrainConfig, place: str, whole: bytes) -> list[tuple[str, str, int, bool]]:
-    """A run killed before and after a part of its save of step 4, which is a function that the module of checkpoints calls.
+    """A run killed before and after a part of its save of step 4, which is a function that the
+    module of checkpoints calls.
 
     Returns:
-        The part, before or after, the step at which the run went on, and whether it ended with the same bits.
+        The part, before or after, the step at which the run went on, and whether it ended with the
+        same bits.
     """
     found = []
     for when in ("before", "after"):

@@ -1,4 +1,6 @@
-"""Types that transformers lacks: a small config of each, what is published of its size, and how its configs are drawn."""
+"""Types that transformers lacks: a small config of each, what is published of its size, and how its
+configs are drawn.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +176,8 @@ UNPACKAGED: dict[str, Unpackaged] = {
     ),
     # Elements that MLX counts in a checkpoint of EXAONE-3.5-7.8B-Instruct.
     "exaone": Unpackaged({**LLAMA_LIKE, "num_layers": 2}, [(EXAONE_7_8B, 7_818_448_896)], exaone()),
-    # Elements of the files on the hub; `total_size` of the first two's index is twice that, in bytes.
+    # Elements of the files on the hub; `total_size` of the first two's index is twice that, in
+    # bytes.
     "internlm2": Unpackaged(
         {**LLAMA_LIKE, "num_hidden_layers": 2},
         [(INTERNLM2_1_8B, 1_889_110_016), (INTERNLM2_7B, 7_737_708_544), (INTERNLM2_20B, 19_861_149_696)],

@@ -1,4 +1,6 @@
-"""Checkpoints on disk: transformers' small models saved, read back strictly, and the files of others' projects."""
+"""Checkpoints on disk: transformers' small models saved, read back strictly, and the files of
+others' projects.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class _Complaint(logging.Handler):
 
 
 def read_strictly(folder: Path) -> Any:
-    """What transformers loads from a folder, in its own dtype; a warning or a leftover tensor of any kind is an error."""
+    """What transformers loads from a folder, in its own dtype; a warning or a leftover tensor of
+    any kind is an error.
+    """
     logger = transformers.logging.get_logger("transformers")
     complaint = _Complaint(logging.WARNING)
     before = logger.level
@@ -78,7 +82,9 @@ def edit_config(folder: Path, **values: Any) -> None:
 
 
 def write_llama2c(path: Path, model: Any, *, negative: bool) -> None:
-    """A transformers Llama as llama2.c's first format: float32, kind by kind, neighbouring channels turning together."""
+    """A transformers Llama as llama2.c's first format: float32, kind by kind, neighbouring channels
+    turning together.
+    """
     config = model.config
     d, heads, kv_heads = config.hidden_size, config.num_attention_heads, config.num_key_value_heads
     head = d // heads
@@ -118,7 +124,9 @@ def write_llama2c(path: Path, model: Any, *, negative: bool) -> None:
 
 
 def write_nanogpt(path: Path, model: Any, *, bias: bool, compiled: bool) -> None:
-    """A transformers GPT-2 as nanoGPT keeps it: linear layers, the head beside the embedding, an optimizer's state."""
+    """A transformers GPT-2 as nanoGPT keeps it: linear layers, the head beside the embedding, an
+    optimizer's state.
+    """
     config = model.config
     linear = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
     prefix = "_orig_mod." if compiled else ""

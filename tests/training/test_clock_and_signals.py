@@ -1,4 +1,6 @@
-"""A clock that is set back, and signals at any moment of a save: the same checkpoints, the same bits, no odd rate."""
+"""A clock that is set back, and signals at any moment of a save: the same checkpoints, the same
+bits, no odd rate.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def test_no_rate_is_infinite_or_negative(tmp_path, monkeypatch, clock):
 
 
 def test_a_clock_set_back_between_two_runs_changes_nothing(tmp_path, monkeypatch):
-    """The newest checkpoint is the one of the latest step, also where its files and its log say that it is the oldest."""
+    """The newest checkpoint is the one of the latest step, also where its files and its log say
+    that it is the oldest.
+    """
     (tmp_path / "other").mkdir()
     whole = train(small(tmp_path / "other", steps=6, save_every=2, keep=9))
     config = small(tmp_path, steps=6, save_every=2, keep=9)
@@ -79,7 +83,9 @@ def test_a_signal_in_a_save_lets_it_end_and_stops_after_the_next_step(tmp_path, 
 
 
 def test_killed_in_a_save_it_ends_with_the_same_bits(tmp_path):
-    """`kill -9`, before and after each part of a save; the step at which the run goes on, and whether its bits are the same."""
+    """`kill -9`, before and after each part of a save; the step at which the run goes on, and
+    whether its bits are the same.
+    """
     task = TESTS / "support" / "training_tasks.py"
     done = subprocess.run(
         [sys.executable, task, tmp_path, *PLACES, "write_slices"],

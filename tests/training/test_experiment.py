@@ -1,4 +1,6 @@
-"""The experiment: the same text for all, as many parameters where it says so, a page that says what came out."""
+"""The experiment: the same text for all, as many parameters where it says so, a page that says what
+came out.
+"""
 
 import json
 import os

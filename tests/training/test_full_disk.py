@@ -1,4 +1,6 @@
-"""A disk that fills at any write of a run: one line, and what was saved before is gone on with to the same bits."""
+"""A disk that fills at any write of a run: one line, and what was saved before is gone on with to
+the same bits.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def whole(tmp_path_factory):
 
 
 def goes_on(config, whole):
-    """Fail unless the run goes on where its newest checkpoint stands, and ends with the same bits; nothing is left."""
+    """Fail unless the run goes on where its newest checkpoint stands, and ends with the same bits;
+    nothing is left.
+    """
     outcome = train(config, resume="auto")
     assert (Path(outcome.model) / "model.safetensors").read_bytes() == whole
     names = {path.name for path in Path(config.out).rglob("*")}
@@ -124,7 +128,9 @@ def test_tokens_that_cannot_be_written_leave_nothing(tmp_path, whole):
 
 @pytest.mark.parametrize("kind", ["step", "saved", "done"])
 def test_the_command_says_it_in_one_line(tmp_path, whole, monkeypatch, capsys, kind):
-    """From the moment on when such an event is shown: the log, the checkpoint, the model or the curves cannot be written."""
+    """From the moment on when such an event is shown: the log, the checkpoint, the model or the
+    curves cannot be written.
+    """
     from tallystick.report.training import Follower
 
     config = small(tmp_path, steps=6, save_every=3)

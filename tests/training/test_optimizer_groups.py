@@ -1,4 +1,6 @@
-"""Optimizer groups: every trainable storage once, decayed as its role has it, whatever the family and the ties."""
+"""Optimizer groups: every trainable storage once, decayed as its role has it, whatever the family
+and the ties.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A run's folder may hold anything when a run goes on in it: one line, or an older checkpoint, and nothing is executed."""
+"""A run's folder may hold anything when a run goes on in it: one line, or an older checkpoint, and
+nothing is executed.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def newest(config) -> Path:
 
 
 def resumed(config) -> int | str:
-    """The step that a run goes on at, or why it does not, in one line; another error fails the test."""
+    """The step that a run goes on at, or why it does not, in one line; another error fails the
+    test.
+    """
     try:
         run = prepared(config, resume="auto")
     except BadInput as error:
@@ -355,7 +359,9 @@ class Payload:
 @pytest.mark.parametrize("name", [".metadata", "__0.metadata", "__0_0.distcp", "model.safetensors.index.json", "x.pt"])
 @pytest.mark.parametrize("where", ["", "state"])
 def test_no_pickle_in_a_checkpoint_is_read(begun, tmp_path, name, where):
-    """torch.distributed.checkpoint unpickles `.metadata` where it reads files of its own; ours are safetensors."""
+    """torch.distributed.checkpoint unpickles `.metadata` where it reads files of its own; ours are
+    safetensors.
+    """
     canary = tmp_path / "canary"
     path = newest(begun) / where / name
     path.write_bytes(pickle.dumps(Payload(canary)))

@@ -1,4 +1,6 @@
-"""A run: equal to a plain loop, saved and gone on with bit for bit, stopped in order, and refused before it begins."""
+"""A run: equal to a plain loop, saved and gone on with bit for bit, stopped in order, and refused
+before it begins.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def losses(events):
 
 
 def plainly(config, corpus, steps):
-    """The same run as anybody would write it: all logits at once, torch's own loss, an unfused optimizer."""
+    """The same run as anybody would write it: all logits at once, torch's own loss, an unfused
+    optimizer.
+    """
     torch.manual_seed(config.seed)
     decoder = Decoder.of({"model_type": "llama"}, vocab_size=257, **config.model)
     decayed = [one for one in decoder.parameters() if one.ndim == 2]
@@ -173,7 +177,9 @@ def test_what_a_killed_save_left_is_cleared(tmp_path):
 
 @pytest.mark.parametrize(("kept", "times"), [(1, 2), (2, 3), (9, 4)])
 def test_a_disk_without_room_for_the_checkpoints_is_seen_first(tmp_path, monkeypatch, kept, times):
-    """All that are kept at once and the one that is being written, of 4 saves; with two moments each; and the model."""
+    """All that are kept at once and the one that is being written, of 4 saves; with two moments
+    each; and the model.
+    """
     config = small(tmp_path, steps=8, save_every=2, keep=kept)
     size = 4 * sum(
         parameter.numel() for parameter in Decoder.of({"model_type": "llama"}, vocab_size=257, **MODEL).parameters()
@@ -249,7 +255,9 @@ def test_what_is_said_during_a_run(tmp_path):
 
 @pytest.mark.parametrize(("prompt", "read"), [("", [256]), ("ab", [97, 98]), ("a" * 100 + "b", [97] * 62 + [98])])
 def test_a_sample_goes_on_from_the_prompt_or_from_what_stands_before_a_text(tmp_path, monkeypatch, prompt, read):
-    """The token after each text of bytes is the 257th; of a prompt as long as all positions, the end is read."""
+    """The token after each text of bytes is the 257th; of a prompt as long as all positions, the
+    end is read.
+    """
     run, seen = prepared(small(tmp_path, sample_prompt=prompt)), []
 
     def generated(decoder, prompts, *, tokens, **how):

@@ -1,4 +1,6 @@
-"""What TensorBoard and Weights & Biases are given of a run; stand-ins take it, with the signatures of the real ones."""
+"""What TensorBoard and Weights & Biases are given of a run; stand-ins take it, with the signatures
+of the real ones.
+"""
 
 from __future__ import annotations
 

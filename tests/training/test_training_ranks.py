@@ -1,4 +1,6 @@
-"""Many ranks train what one trains; whatever kills a run, nothing is lost but the steps since it was saved."""
+"""Many ranks train what one trains; whatever kills a run, nothing is lost but the steps since it
+was saved.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ SAVED = {"save_every": 3, "eval_every": 6}
 
 
 def together(count, *runs):
-    """What the first of so many ranks says of each run, a config and how it resumes, one after another."""
+    """What the first of so many ranks says of each run, a config and how it resumes, one after
+    another.
+    """
     with ranks(
         count, "training_tasks:trained_in_turn", [[[asdict(config), resume] for config, resume in runs]]
     ) as all_of:
@@ -31,7 +35,9 @@ def together(count, *runs):
 
 
 def begun_elsewhere(whole, folder):
-    """The config of a run that another number of ranks began in `whole`, as it was after its third step, in `folder`."""
+    """The config of a run that another number of ranks began in `whole`, as it was after its third
+    step, in `folder`.
+    """
     shutil.copytree(whole, folder, dirs_exist_ok=True)
     shutil.rmtree(folder / "run" / "checkpoints" / "step-00000006")
     shutil.rmtree(folder / "run" / "model")
@@ -130,7 +136,9 @@ def said_by(count, arguments):
 
 
 def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
-    """Six times here; `python tests/support/training_tasks.py FOLDER 100 3` does it as often as one likes."""
+    """Six times here; `python tests/support/training_tasks.py FOLDER 100 3` does it as often as one
+    likes.
+    """
     task = TESTS / "support" / "training_tasks.py"
     done = subprocess.run(
         [sys.executable, task, tmp_path, "6", "1.5"], check=False, capture_output=True, text=True, timeout=300

@@ -1,6 +1,8 @@
-"""Writes down what a process and those that it starts do to the world: network, programs, files written, code run, questions.
+"""Writes down what a process and those that it starts do to the world: network, programs, files
+written, code run, questions.
 
-On the path of such a process it is imported before anything else; TALLYSTICK_WATCHED names the file that it writes to.
+On the path of such a process it is imported before anything else; TALLYSTICK_WATCHED names the file
+that it writes to.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""The explorer's server: it answers as the command line does, to its own page alone, and lives through what it is given."""
+"""The explorer's server: it answers as the command line does, to its own page alone, and lives
+through what it is given.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,5 @@
-"""The explorer's page in a real Chromium: each flow gives the command line's numbers, asks nobody else, and is for everybody.
+"""The explorer's page in a real Chromium: each flow gives the command line's numbers, asks nobody
+else, and is for everybody.
 
 `--screenshots FOLDER` has the views written there, for the docs.
 """
@@ -44,7 +45,9 @@ def browser():
 
 @pytest.fixture(scope="module")
 def contexts(browser):
-    """One context for each viewport and scheme of colours. The page keeps nothing in it from one test to the next."""
+    """One context for each viewport and scheme of colours. The page keeps nothing in it from one
+    test to the next.
+    """
     made = {}
 
     def context(viewport, scheme):
@@ -62,7 +65,9 @@ def contexts(browser):
 
 @pytest.fixture
 def opened(contexts, home):
-    """Opens the page; at the end nothing was asked of anybody else, and nothing was complained of."""
+    """Opens the page; at the end nothing was asked of anybody else, and nothing was complained
+    of.
+    """
     pages, foreign, complaints = [], [], []
 
     def open_page(fragment="", *, viewport=DESK, dark=False):

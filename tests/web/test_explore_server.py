@@ -1,4 +1,6 @@
-"""The explorer's server at its socket: what is no request is refused, floods close themselves, the worker lives."""
+"""The explorer's server at its socket: what is no request is refused, floods close themselves, the
+worker lives.
+"""
 
 import json
 import os
@@ -208,7 +210,9 @@ def test_too_much_memory_is_said_and_the_next_request_is_answered():
 
 @pytest.mark.parametrize("number", ["9" * 4000, "9" * 5000, "-" + "9" * 4000, "1e400", "NaN", "-Infinity", "true"])
 def test_no_number_ends_the_worker(number):
-    """In whatever field it stands. What the worker writes is JSON that a browser reads: NaN is none."""
+    """In whatever field it stands. What the worker writes is JSON that a browser reads: NaN is
+    none.
+    """
     wanted = '["count", "memory", "compute", "reconcile", "compare", "formula"]'
     plain = {"model": '{"name": "gpt2"}', "other": '{"name": "gpt2"}', "wanted": wanted, "claim": '"1B"'}
     config = json.dumps({"config": f'{{"model_type": "llama", "rope_theta": {number}, "hidden_size": {number}}}'})

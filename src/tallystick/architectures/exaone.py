@@ -1,4 +1,7 @@
-"""EXAONE 3.0, 3.5 and Deep (LG AI Research 2024, "EXAONE 3.5: Series of Large Language Models for Real-world Use Cases")."""
+"""EXAONE 3.0, 3.5 and Deep: Llama's block under GPT-2's names.
+
+Source: LG AI Research 2024, "EXAONE 3.5: Series of Large Language Models for Real-world Use Cases".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn

@@ -1,4 +1,7 @@
-"""InternLM2 and 2.5 (Cai et al. 2024, "InternLM2 Technical Report"): Llama's block, with one projection for queries, keys and values."""
+"""InternLM2 and 2.5: Llama's block with one fused projection for queries, keys and values.
+
+Source: Cai et al. 2024, "InternLM2 Technical Report".
+"""
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
