@@ -18,7 +18,8 @@ from tallystick import architectures
 from tallystick.core.dtypes import BITS
 from tallystick.core.ledger import Ledger
 from tallystick.presets import PRESETS, RELEASES, found
-from tallystick.sources.configs.config import _Recipe, ledger_from_config
+from tallystick.sources.configs.config import ledger_from_config
+from tallystick.sources.configs.native import _Recipe
 
 # Elements of distinct tensors, from model cards, from the sizes of published weights, and from the
 # papers.

@@ -27,7 +27,7 @@ from checkpoint_models import (
 from checkpoints import gpt2_published, write, write_config, write_sharded
 from tallystick import BadInput, Ledger, count
 from tallystick.sources.checkpoint import checkpoint
-from tallystick.sources.configs.config import MOST_DESCRIBED
+from tallystick.sources.configs.native import MOST_DESCRIBED
 
 GPT2 = 124_439_808
 MASKS = 12 * 1024 * 1024

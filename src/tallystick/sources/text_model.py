@@ -15,7 +15,8 @@ from tallystick.formats.folder import names_in
 from tallystick.sources.checkpoint.checkpoint import ledger_of_part
 from tallystick.sources.checkpoint.missing_weights import weights_in
 from tallystick.sources.configs.classes import variant_of
-from tallystick.sources.configs.config import ledger_from_config, refuse_too_many
+from tallystick.sources.configs.config import ledger_from_config
+from tallystick.sources.configs.native import refuse_too_many
 from tallystick.sources.configs.resolve import TEXT_PARTS, model_type_of
 from tallystick.sources.locate import Located, config_in
 from tallystick.sources.quantized.from_config import pack_as_stated

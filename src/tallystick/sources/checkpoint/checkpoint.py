@@ -26,7 +26,8 @@ from tallystick.sources.checkpoint.match_config import ConfigMatch, match_config
 from tallystick.sources.checkpoint.peft import adapter_config, adapter_notes
 from tallystick.sources.checkpoint.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
 from tallystick.sources.checkpoint.values import StoredValues, ValuesElsewhere
-from tallystick.sources.configs.config import layouts, refuse_odd_flag
+from tallystick.sources.configs.config import layouts
+from tallystick.sources.configs.native import refuse_odd_flag
 from tallystick.sources.configs.other_configs import is_params
 from tallystick.sources.configs.resolve import TEXT_PARTS, model_type_of, resolve
 from tallystick.sources.gc_paused import gc_paused

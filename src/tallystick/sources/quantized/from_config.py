@@ -13,7 +13,8 @@ from tallystick import architectures
 from tallystick.core.dtypes import size_in_bytes
 from tallystick.core.ledger import Axis, Entry, Ledger
 from tallystick.errors import BadInput, quoted
-from tallystick.sources.configs.config import dtype_in, ledger_from_config
+from tallystick.sources.configs.config import ledger_from_config
+from tallystick.sources.configs.native import dtype_in
 from tallystick.sources.configs.resolve import TEXT_PARTS
 
 if TYPE_CHECKING:  # most configs need none of it

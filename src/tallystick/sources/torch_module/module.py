@@ -20,7 +20,7 @@ from tallystick.core.ledger import Entry, Ledger
 from tallystick.core.tie_call import is_packed_away, one_shape_first, packed_before, retie_call, tied_before
 from tallystick.errors import BadInput
 from tallystick.sources.checkpoint.match import match
-from tallystick.sources.configs.config import ledger_of, refuse_too_many
+from tallystick.sources.configs.native import native_ledger, refuse_too_many
 from tallystick.sources.configs.resolve import resolve
 from tallystick.sources.notes import active_note, packed_notes
 from tallystick.sources.roles.embedding_and_head import expected_pairs
@@ -236,9 +236,8 @@ def _described(facts: ModuleFacts) -> Ledger | None:
         asked = resolve({**facts.config, "architectures": [facts.class_name]}, {}, facts.config_class)
         if asked.native is None or asked.is_part:
             return None
-        described = ledger_of(
-            asked if asked.counted else asked.language
-        )  # a user's own class does not say which head it has
+        # A user's own class does not say which head it has.
+        described = native_ledger(asked if asked.counted else asked.language)
         refuse_too_many([described], asked.source)
     except BadInput:
         return None  # the module itself is counted; its config only helps

@@ -15,7 +15,7 @@ from tallystick.errors import BadInput, nearest, quoted
 from tallystick.extras import pip_install
 from tallystick.isolation.sealed import Refused, sealed
 from tallystick.sources.configs.classes import classes_of, contradiction
-from tallystick.sources.configs.config import dtype_in, positions_in
+from tallystick.sources.configs.native import dtype_in, positions_in
 from tallystick.sources.torch_module.facts import ModuleFacts
 from tallystick.sources.torch_module.module import ledger_of_facts
 from tallystick.sources.transformers_meta.process import ask
