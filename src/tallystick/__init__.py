@@ -18,7 +18,8 @@ if startup.is_command():
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tallystick.core.ledger import Entry, Ledger, Tie
+from tallystick.core.entries import Entry, Tie
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 from tallystick.version import __version__ as __version__
 

@@ -9,7 +9,7 @@ import pytest
 
 from tallystick.answers.compare.align import Pair, align, in_common, unwrapped
 from tallystick.answers.compare.tensor_groups import tensor_groups
-from tallystick.core.ledger import Axis, Entry
+from tallystick.core.entries import Axis, Entry
 from tallystick.sources.roles.from_names import role_of
 
 Shapes = Mapping[str, Sequence[int]]

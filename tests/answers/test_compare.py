@@ -195,7 +195,7 @@ def test_a_key_that_changes_no_tensor_is_no_cause():
 
 
 def test_two_models_of_671_billion_cost_no_more_than_two_of_gpt2(monkeypatch):
-    from tallystick.core.ledger import Entry
+    from tallystick.core.entries import Entry
 
     monkeypatch.setattr(Entry, "unrolled", None)  # to list single tensors is what would cost
     variant = tallystick.count("deepseek-v3", n_routed_experts=384, hidden_size=8192, num_hidden_layers=70)

@@ -17,7 +17,8 @@ import unpackaged
 from drawing import drawn, some
 from tallystick.core.description import ModelDescription
 from tallystick.core.dims import Dim, ceil, floor
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 from tallystick.presets import PRESETS
 from tallystick.sources.configs.config import ledger_from_config
 

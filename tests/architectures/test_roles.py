@@ -8,7 +8,8 @@ import pytest
 
 import configs
 from native import LACKING, NATIVE, count, small
-from tallystick.core.ledger import ROLES, Ledger
+from tallystick.core.entries import ROLES
+from tallystick.core.ledger import Ledger
 from unpackaged import UNPACKAGED
 
 

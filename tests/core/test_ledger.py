@@ -9,9 +9,9 @@ import tallystick
 from tallystick import BadInput, Entry, Ledger
 from tallystick.core import nodes as nn
 from tallystick.core.dims import Dim, write
+from tallystick.core.entries import Axis
 from tallystick.core.evidence import Evidence
 from tallystick.core.layout import lay_out
-from tallystick.core.ledger import Axis
 
 
 def ledger_of(model, **more):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import tallystick
 from tallystick.cli.main import main
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 from tallystick.presets import PRESETS
 from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory
 from tallystick.report.charts.tiles import Place, in_a_row, squarified

@@ -20,8 +20,9 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 import tallystick
 from tallystick.answers.ties.ties import Group, Problem, Ties
+from tallystick.core.entries import Entry
 from tallystick.core.evidence import Compared, Evidence, worst
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.ledger import Ledger
 from tallystick.live import NotTied, assert_tied, retie, watch
 from tallystick.report.table import console
 from tallystick.report.ties import show_ties

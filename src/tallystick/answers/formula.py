@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import sympy
 
 from tallystick.core.dims import ROUNDINGS, Dim, Expression, atoms, expression_of, keys, write
-from tallystick.core.ledger import Axis, Entry, Ledger
+from tallystick.core.entries import Axis, Entry
+from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 
 _OPERATORS: dict[str, Callable[[sympy.Expr, sympy.Expr], sympy.Expr]] = {

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tallystick.answers.workload import positive
-from tallystick.core.ledger import EMBEDDING_ROLES, Entry, Ledger
+from tallystick.core.entries import EMBEDDING_ROLES, Entry
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted
 
 # Roles that PEFT's target_modules="all-linear" leaves out: the head, and modules other than

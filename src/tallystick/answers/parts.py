@@ -10,7 +10,8 @@ from collections import Counter
 from typing import NamedTuple, TypeAlias
 
 from tallystick.core import mtp
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 
 # A tensor's role, its kind in its module (`kind_of`), and those of these words that apply:

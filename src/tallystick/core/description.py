@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from tallystick.core.anatomy import Attending, Mixing, Recurring, RunningPart
-
-if TYPE_CHECKING:
-    from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 
 
 class Recipe(Protocol):

@@ -17,7 +17,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.anatomy import Attending, ChunkedScan, Heads, Mixing, Recurring, RunningPart
 from tallystick.core.description import ModelDescription
 from tallystick.core.dims import expression_of
-from tallystick.core.ledger import Axis, Entry
+from tallystick.core.entries import Axis, Entry
 
 G = TypeVar("G", bound=nn.Module)
 

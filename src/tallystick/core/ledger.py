@@ -5,19 +5,22 @@ Sources write a ledger, answers read it. It is plain data: no file format, no to
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from fractions import Fraction
 from functools import cached_property
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tallystick.core.anatomy import Attending, Recurring
 from tallystick.core.description import ModelDescription
-from tallystick.core.dtypes import size_in_bytes
+from tallystick.core.entries import (
+    EMBEDDING_ROLES,
+    ROLES,
+    Entry,
+    Tie,
+    in_printing_order,
+    total_of,
+)
 from tallystick.core.evidence import Evidence, Fetched
-from tallystick.core.packed_names import model_name
 from tallystick.core.tensor_names import layer_of
 from tallystick.errors import BadInput
 from tallystick.extras import needing
@@ -25,97 +28,8 @@ from tallystick.extras import needing
 if TYPE_CHECKING:
     import pandas
 
-ROLES = (
-    "token_embedding",
-    "position_embedding",
-    "attention",
-    "mlp",
-    "experts",
-    "router",
-    "ssm",
-    "conv",
-    "norm",
-    "head",
-    "other",
-)
-# Embedding / non-embedding split. The LM head counts as embedding whether tied or not,
-# so untying it moves nothing from one side to the other.
-EMBEDDING_ROLES = frozenset({"token_embedding", "position_embedding", "head"})
-
 # A config can state 10^12 layers. Their totals are computed, but single tensors are not listed.
 MOST_LISTED = 20_000_000
-
-
-class Entry(NamedTuple):
-    """One named tensor, or a stack of equal tensors whose names differ in layer or expert numbers.
-
-    In a stack, `name` and `storage` hold one ``{}`` for each item of `axes`:
-    ``transformer.h.{}.ln_1.weight`` with ``(Axis(0, 12),)`` is twelve tensors. A stack is unrolled
-    only when single tensors are requested, so a 700B mixture of experts costs no more than GPT-2.
-    """
-
-    name: str  # exactly as in the checkpoint
-    shape: tuple[int, ...]
-    role: str
-    dtype: str
-    storage: str  # name of the first entry with this storage; entries that share storage carry the same name
-    unique: int  # elements that no earlier entry holds: all of them, 0 for a tie, some for an overlap
-    identity: str = ""  # name of the first entry with this Parameter object; "" means its own name
-    trainable: bool = True
-    buffer: bool = False
-    active: Fraction | None = None  # share of the tensor that one token uses; None means all
-    axes: tuple[Axis, ...] = ()
-    packed: int | None = None  # bytes of one tensor in the files: a packed weight, or its separate scales
-
-    @property
-    def size(self) -> int:
-        """Elements of one tensor."""
-        return int(math.prod(self.shape))
-
-    @property
-    def copies(self) -> int:
-        """Number of tensors that this entry represents."""
-        return int(math.prod(axis.length for axis in self.axes)) if self.axes else 1
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the unique elements of one tensor: in its dtype, or as packed in the files."""
-        if self.packed is None:
-            return size_in_bytes(self.unique, self.dtype)
-        return self.packed if self.unique else 0
-
-    @property
-    def called(self) -> str:
-        """The model's name of the tensor; a packed weight may be stored under another name."""
-        return model_name(self.name, packed=self.packed is not None and not self.buffer)
-
-    def numbered(self, number: int) -> Entry:
-        """Return item `number` of a stack: fill in the first ``{}`` of its name."""
-        name, storage = (text.replace("{}", str(number), 1) for text in (self.name, self.storage))
-        return self._replace(name=name, storage=storage, axes=self.axes[1:])
-
-    def unrolled(self) -> Iterator[Entry]:
-        """Yield each single tensor, in the order of the numbers in its name."""
-        if not self.axes:
-            yield self
-            return
-        for number in range(self.axes[0].start, self.axes[0].start + self.axes[0].length):
-            yield from self.numbered(number).unrolled()
-
-
-class Axis(NamedTuple):
-    """The range of numbers, from `start` on, for one ``{}`` of a name."""
-
-    start: int
-    length: int
-
-
-class Tie(NamedTuple):
-    """Names that share storage, and their relation (see the word list)."""
-
-    names: tuple[str, ...]
-    relation: str  # tied | aliased | copied | untied | unknown
-    parameters: int  # elements saved by sharing: the by-name total less the unique elements
 
 
 @dataclass(frozen=True, repr=False)
@@ -212,7 +126,7 @@ class Ledger:
             raise BadInput(
                 f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one", code="too-large"
             )
-        return tuple(_in_printing_order(self.rolled))
+        return tuple(in_printing_order(self.rolled))
 
     @cached_property
     def tensors(self) -> dict[str, Entry]:
@@ -409,29 +323,6 @@ def _by_identity(shared: Sequence[Entry]) -> list[Tie]:
         return [_tie(shared, "tied")]
     tied = [_tie(names, "tied", sum(e.size for e in names[1:])) for names in parameters.values() if len(names) > 1]
     return [*tied, _tie([names[0] for names in parameters.values()], "aliased")]
-
-
-def _in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield single tensors layer by layer: adjacent stacks with one root are unrolled together."""
-
-    def root(entry: Entry) -> str:
-        return "." + entry.name.partition("{}")[0] if entry.axes else ""
-
-    for prefix, neighbours in groupby(rolled, key=root):
-        if not prefix:
-            yield from neighbours
-            continue
-        items: dict[int, list[Entry]] = {}
-        for entry in neighbours:
-            for number in range(entry.axes[0].start, entry.axes[0].start + entry.axes[0].length):
-                items.setdefault(number, []).append(entry.numbered(number))
-        for number in sorted(items):
-            yield from _in_printing_order(items[number])
-
-
-def total_of(entries: Iterable[Entry]) -> int:
-    """Return the unique parameters of some entries, without buffers."""
-    return sum(entry.unique * entry.copies for entry in entries if not entry.buffer)
 
 
 def _share(count: int, total: int) -> float:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 
 LAYERS = "num_nextn_predict_layers"
 KEYS = (LAYERS, "num_mtp_layers")  # config keys that state their number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 
 LAZY = "run the model once to give each its shape, then call {}"
 

@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.core.ledger import Ledger, Tie
+from tallystick.core.entries import Tie
+from tallystick.core.ledger import Ledger
 from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, in_bytes, percent, rough
 from tallystick.report.table import draw

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tallystick.core.ledger import Entry, Ledger, total_of
+from tallystick.core.entries import Entry, total_of
+from tallystick.core.ledger import Ledger
 from tallystick.errors import grouped, quoted
 from tallystick.formats.weights_file import Weight
 

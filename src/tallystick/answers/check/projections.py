@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tallystick.answers.compare.tensor_group import TensorGroup
-from tallystick.core.ledger import EMBEDDING_ROLES
+from tallystick.core.entries import EMBEDDING_ROLES
 
 # A projection and those that together are the same.
 FUSED = {"qkv": ("q", "k", "v"), "kv": ("k", "v"), "kv_b": ("k_b", "v_b"), "gate_up": ("gate", "up")}

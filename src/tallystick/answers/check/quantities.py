@@ -18,7 +18,8 @@ from tallystick.answers.check.labels import KINDS, SEVERAL, tags_of
 from tallystick.answers.compare.tensor_group import TensorGroup
 from tallystick.answers.compare.tensor_groups import tensor_groups
 from tallystick.answers.parts import kind_of
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value
 

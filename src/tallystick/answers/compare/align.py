@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tallystick.answers.check.projections import FUSED
 from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
-from tallystick.core.ledger import Axis
+from tallystick.core.entries import Axis
 from tallystick.core.packed_names import model_name
 
 # Modules that only wrap another module, and PEFT's names for an adapted layer.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tallystick.answers.check.projections import FUSED
 from tallystick.answers.compare.align import ADAPTER, Pair, without
 from tallystick.answers.compare.tensor_group import TensorGroup
-from tallystick.core.ledger import EMBEDDING_ROLES, Axis
+from tallystick.core.entries import EMBEDDING_ROLES, Axis
 
 TIES = ("tie-lost", "tie-gained")
 

@@ -15,7 +15,7 @@ from tallystick.answers.compare.causes import Cause, padded, tie_cause
 from tallystick.answers.compare.key_categories import kind_of_key
 from tallystick.core.config import TIE
 from tallystick.core.description import Recipe
-from tallystick.core.ledger import Entry, total_of
+from tallystick.core.entries import Entry, total_of
 from tallystick.errors import BadInput
 
 COUNTS_OF_HEADS = ("n_head", "n_heads", "num_attention_heads", "num_heads")

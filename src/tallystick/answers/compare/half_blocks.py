@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
-from tallystick.core.ledger import Axis
+from tallystick.core.entries import Axis
 
 _SIDES = {"attention": 0, "mlp": 1, "experts": 1}
 

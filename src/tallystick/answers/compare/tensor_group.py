@@ -6,7 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from tallystick.core.ledger import Axis
+from tallystick.core.entries import Axis
 
 NOWHERE = Axis(0, 0)
 _KINDS = re.compile(r"(.*?)_?(weight|bias|scale|shift|gamma|beta)", re.IGNORECASE)

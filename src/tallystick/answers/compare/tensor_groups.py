@@ -16,7 +16,7 @@ from tallystick.answers.check.projections import projected
 from tallystick.answers.compare.half_blocks import in_blocks
 from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
 from tallystick.answers.parts import kind_of
-from tallystick.core.ledger import EMBEDDING_ROLES, Axis, Entry
+from tallystick.core.entries import EMBEDDING_ROLES, Axis, Entry
 
 MOST_SPELLED = 64  # tensors of one layer that keep their numbers in names; more of them are counted as copies
 

@@ -22,7 +22,8 @@ from tallystick.answers.memory.activations import running_of
 from tallystick.answers.parts import kind_of
 from tallystick.answers.workload import workload
 from tallystick.core.anatomy import Attending, Indexer, Mixing
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 from tallystick.errors import BadInput
 from tallystick.runtimes import Running, Runtime

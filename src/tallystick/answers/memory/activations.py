@@ -9,7 +9,8 @@ from dataclasses import replace
 from tallystick.answers.memory.lines import Line
 from tallystick.core.anatomy import ChunkedScan, Projection
 from tallystick.core.dtypes import BITS
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 from tallystick.runtimes import Load, Running, Runtime
 from tallystick.runtimes.transformers import TRANSFORMERS
 

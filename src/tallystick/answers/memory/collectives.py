@@ -14,7 +14,8 @@ from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.number_formats import bytes_of
 from tallystick.answers.memory.sharding import WHAT, Shards, shard, sharing
 from tallystick.core.dtypes import size_in_bytes
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 
 DDP = "torch.nn.parallel.DistributedDataParallel: gradient_as_bucket_view is false by default"
 FSDP = "torch.distributed.fsdp.fully_shard: reshard_after_forward, implicit prefetching"

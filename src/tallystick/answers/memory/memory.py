@@ -36,7 +36,8 @@ from tallystick.answers.memory.prefill import last_logits, prefill
 from tallystick.answers.memory.sharding import WHAT, Shards, checked, divided, rank_notes, shard
 from tallystick.answers.workload import workload
 from tallystick.core.dtypes import BITS
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.runtimes import Cached, Running, Runtime
 from tallystick.runtimes.transformers import TRANSFORMERS

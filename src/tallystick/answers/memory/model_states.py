@@ -13,7 +13,8 @@ from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.number_formats import PACKED, bytes_of, is_kept
 from tallystick.answers.memory.optimizers import optimizer_named, state_bytes, step_bytes
 from tallystick.core.dtypes import BITS, size_in_bytes
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 
 TRAINED = ("float16", "bfloat16", "float32", "float64")  # dtypes that autograd and torch's optimizers accept

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from tallystick.core.dtypes import BITS, size_in_bytes
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 from tallystick.errors import BadInput, nearest, quoted
 
 # Quantisers quantise the matrices of the blocks, but not embedding, head, norms and router.

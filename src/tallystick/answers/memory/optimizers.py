@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tallystick.core.dtypes import BITS
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 from tallystick.errors import BadInput, nearest, quoted
 
 STEP = 4  # bytes: torch keeps the step count of each tensor as a float32

@@ -8,8 +8,9 @@ from math import gcd
 from typing import NamedTuple, TypeVar
 
 from tallystick.core.anatomy import Attending, Dropout, Recurring, RunningPart
+from tallystick.core.entries import EMBEDDING_ROLES, Axis, Entry
 from tallystick.core.evidence import Evidence
-from tallystick.core.ledger import EMBEDDING_ROLES, Axis, Entry, Ledger
+from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 
 Run = TypeVar("Run", Attending, Recurring, RunningPart)

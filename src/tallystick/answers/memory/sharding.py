@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from tallystick.answers.memory.pipeline import layers_of, stacked, within
 from tallystick.core.anatomy import AttentionRun, FeedForward, Heads, Norm, Routing, RunningPart
+from tallystick.core.entries import Entry
 from tallystick.core.evidence import Evidence
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, shown
 
 # Row-parallel projections, whose outputs are summed over tensor parallel ranks: sharded by input

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tallystick.core.ledger import Entry, Ledger, Tie
+from tallystick.core.entries import Entry, Tie
+from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import layer_of
 from tallystick.errors import BadInput
 from tallystick.report.charts.svg import INK, LETTER, box, cut, picture, words

@@ -14,8 +14,9 @@ from tallystick.core.budget import current, one_source
 from tallystick.core.config import CONFIG, TIE
 from tallystick.core.description import ModelDescription
 from tallystick.core.dtypes import size_in_bytes
+from tallystick.core.entries import Entry
 from tallystick.core.evidence import Evidence
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted, shown, visible
 from tallystick.files.remote import Location, NotThere, Remote
 from tallystick.files.texts import read_json

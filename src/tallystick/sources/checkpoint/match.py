@@ -12,7 +12,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from tallystick.core.ledger import Axis, Entry, Ledger
+from tallystick.core.entries import Axis, Entry
+from tallystick.core.ledger import Ledger
 from tallystick.core.packed_names import model_name
 from tallystick.core.tensor_names import template_of
 from tallystick.sources.quantized.codebook import PADDED_TO

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tallystick.core import mtp
-from tallystick.core.ledger import Entry, Ledger, Tie
+from tallystick.core.entries import Entry, Tie
+from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 from tallystick.sources.checkpoint.match import Match, match
 from tallystick.sources.notes import further_note, mismatch_notes, wrapper_note

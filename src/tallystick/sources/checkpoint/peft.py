@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 from tallystick.errors import BadInput, grouped, quoted, shown
 from tallystick.files.remote import Location, NotThere
 from tallystick.files.texts import read_json

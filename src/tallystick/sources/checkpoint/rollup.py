@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from tallystick.core.budget import Budget, current
-from tallystick.core.ledger import Axis, Entry
+from tallystick.core.entries import Axis, Entry
 from tallystick.core.tensor_names import template_of
 
 # A template that occurs _OFTEN times gets a compiled pattern, unless it has _LONG characters:

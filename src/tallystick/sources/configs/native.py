@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from tallystick import architectures
 from tallystick.core import mtp
 from tallystick.core.config import LARGEST, TIE, Config, merged
+from tallystick.core.entries import Entry
 from tallystick.core.layout import lay_out, read
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.ledger import Ledger
 from tallystick.core.nodes import Model
 from tallystick.core.registry import Architecture, ModelVariant
 from tallystick.errors import BadInput, shown

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Any, NamedTuple
 
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 from tallystick.core.tensor_names import template_of
 from tallystick.errors import BadInput
 from tallystick.sources.factory.factory import build

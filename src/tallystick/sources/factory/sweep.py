@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from tallystick.core.description import ModelDescription
 from tallystick.core.dims import Dim, Expression, evaluate, keys
-from tallystick.core.ledger import Axis, Entry, Ledger
+from tallystick.core.entries import Axis, Entry
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.extras import needed
 from tallystick.sources.factory.argument_values import FEWEST_VALUES, choices_of

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick import architectures
 from tallystick.core.dtypes import size_in_bytes
-from tallystick.core.ledger import Axis, Entry, Ledger
+from tallystick.core.entries import Axis, Entry
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.configs.config import ledger_from_config
 from tallystick.sources.configs.native import dtype_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 
 _RESIZED = 2  # largest ratio of rows between head and embedding; beyond it the head is a classifier
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 from tallystick.sources.roles.experts import find_experts
 from tallystick.sources.roles.stacks import Stack, above, block_of, stacked, width_of
 

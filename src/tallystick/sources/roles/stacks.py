@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 from tallystick.core.tensor_names import template_of
 
 _HIGHEST = 4  # number of enclosing modules to examine

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from tallystick.core.ledger import Entry
+from tallystick.core.entries import Entry
 
 
 class ModuleFacts(NamedTuple):

@@ -15,8 +15,9 @@ from weakref import WeakValueDictionary
 from tallystick import architectures
 from tallystick.core.description import ModelDescription
 from tallystick.core.dtypes import BITS
+from tallystick.core.entries import Entry
 from tallystick.core.evidence import Evidence
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.ledger import Ledger
 from tallystick.core.tie_call import is_packed_away, one_shape_first, packed_before, retie_call, tied_before
 from tallystick.errors import BadInput
 from tallystick.sources.checkpoint.match import match

@@ -8,8 +8,9 @@ from typing import Any
 
 from tallystick.core.config import TIE
 from tallystick.core.description import ModelDescription
+from tallystick.core.entries import Entry
 from tallystick.core.evidence import Values
-from tallystick.core.ledger import Entry, Ledger
+from tallystick.core.ledger import Ledger
 from tallystick.sources.checkpoint.match import Match
 from tallystick.sources.checkpoint.match_config import ConfigMatch
 from tallystick.sources.configs.classes import classes_of
