@@ -11,12 +11,13 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.files.remote import Location
-from tallystick.formats import NOT_READ, is_weights
+
+if TYPE_CHECKING:
+    from tallystick.files.remote import Location
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 ADDRESS = re.compile(r"(hf|https?|s3|gs):", re.IGNORECASE)
@@ -198,6 +199,8 @@ def _by_path(path: Path) -> Located:
 def _placed(place: Location, name: str, *, is_folder: bool) -> Located:
     if is_folder:
         return Located("folder", name, place=place)
+    from tallystick.formats import NOT_READ, is_weights
+
     if place.name.endswith(NOT_READ):
         raise BadInput(
             f"{name}: {place.suffix} files are not read; name its config.json, or weights in another format",
@@ -208,7 +211,11 @@ def _placed(place: Location, name: str, *, is_folder: bool) -> Located:
 
 def _names_a_file(word: str) -> bool:
     """Return whether a name has the file extension of weights or a config."""
-    return "." in word and (is_weights(word) or word.endswith((".json", ".toml", *_YAML, *NOT_READ)))
+    if "." not in word:
+        return False
+    from tallystick.formats import NOT_READ, is_weights
+
+    return is_weights(word) or word.endswith((".json", ".toml", *_YAML, *NOT_READ))
 
 
 def refuse_python(word: str) -> None:
