@@ -44,7 +44,9 @@ _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
 # "\\\\times" of a string of code; where \\\\ ends a line, the next command has a backslash of its own
-_DOUBLED = re.compile(r"(?<!\\)\\\\(?=(?:times|cdot|div|approx|simeq|sim|text\w*|frac|mathrm|left|right|to|rightarrow|quad|ldots|cdots|dots)(?![a-z]))")
+_DOUBLED = re.compile(
+    r"(?<!\\)\\\\(?=(?:times|cdot|div|approx|simeq|sim|text\w*|frac|mathrm|left|right|to|rightarrow|quad|ldots|cdots|dots)(?![a-z]))"
+)
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?\s?|\\([^A-Za-z])")
 _MEANINGS = {
     "times": " * ", "cdot": " * ", "ast": " * ", "div": " / ", "approx": " ≈ ", "simeq": " ≈ ", "sim": " ≈ ",

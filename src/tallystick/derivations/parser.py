@@ -435,7 +435,11 @@ class _Reader:
             return None
         before = self.pieces[self.position - 1]
         scaled = before.number is not None and before.number.rounded  # "38.6M(38,597,376)" says it twice
-        if token.start > before.end and (sign := self.pieces[self.position + 1 : self.position + 2]) and sign[0].text == "+":
+        if (
+            token.start > before.end
+            and (sign := self.pieces[self.position + 1 : self.position + 2])
+            and sign[0].text == "+"
+        ):
             return "(+"
         return "*" if token.start == before.end and not scaled else "("
 

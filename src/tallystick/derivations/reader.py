@@ -27,7 +27,7 @@ from tallystick.derivations.parser import (
     unit_of,
     writes_dots,
 )
-from tallystick.derivations.statements import DRAWN, TOTAL, Derivation, Side, Statement, Unread, lines_of
+from tallystick.derivations.statements import BOUND, DRAWN, TOTAL, Derivation, Side, Statement, Unread, lines_of
 from tallystick.errors import BadInput
 from tallystick.files.local import open_regular
 
@@ -208,7 +208,7 @@ def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
         yield held
 
 
-def _belongs(held: _Line, line: _Line) -> bool:
+def _belongs(held: _Line, line: _Line) -> bool:  # noqa: PLR0911
     """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to this one."""
     if _SIGN.match(line.text) and not _SIGN.match(held.text):
         return False
@@ -279,7 +279,8 @@ class _Reader:
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
 
-        if _NUMBERS.search(line.plain) and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
+        bound = BOUND.search(line.plain)
+        if _NUMBERS.search(line.plain) and not bound and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
             self._sentences(line)
 
     def refuse(self, line: _Line, why: str) -> None:
@@ -320,7 +321,7 @@ class _Reader:
         if name:
             self.known.add(name)
 
-    def _chains(self, line: _Line, text: str, label: str = "") -> None:
+    def _chains(self, line: _Line, text: str, label: str = "") -> None:  # noqa: PLR0912
         """Every "a = b = c" of a line: each piece between two relations ends one, begins one, or is a link of it."""
         pieces = self._tokens(text)
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
@@ -398,6 +399,9 @@ class _Reader:
             # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text says of the model.
             argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
             sure = is_sure(pieces, found[1], len(pieces), self.known)
+            counted = text[pieces[found[1]].end : pieces[-1].end]
+            if isinstance(found[0], Number) and TOTAL.search(counted):
+                words = text[: pieces[-1].end]  # "61 layers in total = 61 × 376.4M"
             return _Beginning(f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces))], start, argument)
         if computes(pieces):
             self._miss(line)
@@ -414,6 +418,8 @@ class _Reader:
         if before is not None and before.kind == "number" and len(after[-1].text) == 1:
             name = ""  # "12 d² + 13 d = …" gives d no value
         words = text[pieces[0].start : pieces[-1].end]
+        if pieces[0].text == "*" and _counts_words(pieces[1:]):  # "× 22 layers ≈ 990M"
+            return _Beginning(f"{label} {words}", "", [], pieces[-1].end)
         if computes(pieces):  # of "total 32 × (attention + …) =" the words before the first number
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if _LETTER.search(words) else ""
@@ -426,7 +432,7 @@ class _Reader:
             for clause in _CLAUSE.split(sentence):
                 before, said = said, f"{said}, {clause}"
                 word = TOTAL.search(clause)
-                if word is None or _RELATION.search(clause):
+                if word is None or _RELATION.search(clause) or BOUND.search(clause):
                     continue
                 pieces = self._tokens(clause[word.end() :])
                 numbers = _said(pieces) or _said(self._tokens(clause[: word.start()])[-1:])  # "54,525,952 total"
@@ -474,7 +480,9 @@ class _Reader:
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:
             self._add(line, "", [Side(number)])
-        elif TOTAL.search(text):
+        elif pieces and pieces[0].number is not None and len(_said(pieces)) == 1 and not computes(pieces):
+            self._add(line, "", [Side(pieces[0].number)])  # "10,758,528   about 10.8 million" under a drawn line
+        elif TOTAL.search(text) and not BOUND.search(text):
             numbers = _said(pieces)
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
                 self._add(line, f"{label} {text}", [Side(numbers[0])])
@@ -578,6 +586,11 @@ def _is_share(pieces: Sequence[Token], before: Side) -> bool:
 def _without_last(sum_: Operation) -> Expression:
     """What an operation is without its last part."""
     return Operation(sum_.symbols[:-1], sum_.parts[:-1]) if len(sum_.parts) > 2 else sum_.parts[0]
+
+
+def _counts_words(pieces: Sequence[Token]) -> bool:
+    """Whether some tokens are a number and the words for what there are so many of."""
+    return len(pieces) > 1 and pieces[0].number is not None and all(piece.kind == "word" for piece in pieces[1:])
 
 
 def _is_sum(side: Expression) -> bool:

@@ -52,3 +52,46 @@ def test_a_slip_among_them_is_found(name):
     text, should_be = WRONG[name]
     wrong = [equation for equation in tallystick.check(text).equations if not equation.correct]
     assert [equation.should_be for equation in wrong] == [should_be]
+
+
+# Where the total stands: the text, its line (None: it has none) and its number.
+TOTALS = {
+    "a bound in code": (
+        "# Embedding: 9000 * 512 = 4,608,000\n# Layers: 6 * 2,097,152 = 12,582,912\n# Total: 4,608,000 + 6 * 2,097,152 = 17,190,912 (~17.2M)\n"
+        "assert 1.7e7 < param_count < 1.8e7\n",
+        3, 17_190_912,
+    ),
+    "a total dimension": ("Total dimension:\n8 × 64 = 512\nFFN: 512 × 2048 = 1,048,576\n", None, None),
+    "all layers of one": (
+        "Total per layer: about 2.1M\n12 layers:\n12 × 2.1M = 25.2M\n", 3, 25_200_000,
+    ),
+    "layers times the line above": ("Attention: 4 × 512² = 1.05M\nFFN: 8 × 512² = 2.1M\nTotal per layer: ~3.15M\n\n× 10 layers ≈ 31.5M\n", 5, 31_500_000),
+    "a count before the word": ("单层总参数 = 1.1M + 2.1M ≈ 3.2M\n10层总参数 = 3.2M × 10 ≈ 32M\n", 2, 32_000_000),
+    "a sum that is said again": (
+        "Blocks:\n\n8 × 512² = 2,097,152    one block\n9000 × 512 = 4,608,000    tokens\n128 × 512 = 65,536    positions\n"
+        "-------------\n           6,770,688    about 6.8 million\n",
+        7, 6_770_688,
+    ),
+    "the whole model in Portuguese": ("tabela: 9.000 × 512 = 4.608.000\nmodelo inteiro:   17.190.912\n", 2, 17_190_912),
+    "a Turkish total": (
+        "| Parça | Hesap | Parametre |\n|---|---|---|\n| Gömme | 40 × 8 | 320 |\n| Blok | 12 × 8 | 96 |\n| **Toplam** | | **416** |\n",
+        5, 416,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOTALS)
+def test_the_total_is_found_where_it_stands(name):
+    text, line, total = TOTALS[name]
+    answer = tallystick.check(text)
+    assert [equation for equation in answer.equations if not equation.correct] == []
+    assert (answer.total_line, answer.total_claimed) == (line, total)
+
+
+def test_a_stated_total_goes_before_the_value_of_a_formula():
+    text = (
+        "Total = vocab_size × d_model + num_layers × 12 × d_model²\n\nd_model = 768\nnum_layers = 12\nvocab_size = 50257\n"
+        "Embedding = 50257 × 768 = 38.6M\nLayer = 12 × 768² ≈ 7M\nTotal = 38.6M + 12 × 7M ≈ 122.6M\n"
+    )
+    answer = tallystick.check(text, against="gpt2")
+    assert (answer.total_line, answer.total_claimed) == (8, 122_600_000)
