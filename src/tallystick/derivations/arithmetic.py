@@ -22,11 +22,13 @@ from tallystick.errors import BadInput
 SCALES = {
     "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "mrd": 9, "billion": 9,
     "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "млн": 6, "млрд": 9, "milioni": 6, "milione": 6, "miliardi": 9, "miliardo": 9, "milhões": 6, "milhão": 6, "bilhões": 9, "bilhão": 9,
-    "миллион": 6, "миллиард": 9,
+    "миллион": 6, "миллиард": 9, "milyon": 6, "milyar": 9, "juta": 6, "miliar": 9,
     "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
 }  # fmt: skip
 
 MOST_BITS = 1000  # of a numerator or denominator: 300 digits, where the largest models need 13; a float holds 1,024
+
+ASIDES = frozenset(["(", "(+"])  # what joins a number and parentheses that perhaps only comment on it
 
 Expression: TypeAlias = "Number | Name | Operation"
 
@@ -52,7 +54,8 @@ class Name(NamedTuple):
 class Operation(NamedTuple):
     """``parts`` joined from left to right by ``symbols``, all of one rank: ``+ -``, ``* /`` or ``^``.
 
-    The symbol ``(`` joins a number and the parentheses after it, "768 (12 × 64)", which are a factor or an aside.
+    The symbol ``(`` joins a number and the parentheses after it, "768 (12 × 64)", which are a factor or an aside;
+    ``(+`` those that begin with a plus sign, "589,824 (+768 biases)", which are an addend or an aside.
     """
 
     symbols: tuple[str, ...]
@@ -120,7 +123,7 @@ class _Evaluation(NamedTuple):
             return self.names[node.name]
         total = self.value(node.parts[0])
         for symbol, part in zip(node.symbols, node.parts[1:], strict=True):
-            if symbol == "(" and self.asides:
+            if symbol in ASIDES and self.asides:
                 continue
             total = _apply(symbol, total, self.value(part))
         return total
@@ -168,7 +171,7 @@ def _rounded(number: Number, rounded: bool) -> Value:
     return Value(number.value, number.value - half, number.value + half)
 
 
-_EXACT = {"+": add, "-": sub, "*": mul, "(": mul, "/": truediv}
+_EXACT = {"+": add, "(+": add, "-": sub, "*": mul, "(": mul, "/": truediv}
 
 
 def _apply(symbol: str, left: Value, right: Value) -> Value:
@@ -176,7 +179,7 @@ def _apply(symbol: str, left: Value, right: Value) -> Value:
         exact = _EXACT[symbol](left.exact, right.exact)  # as most are: one sum in place of three
         _bounded(exact)
         return Value(exact, exact, exact)
-    if symbol == "+":
+    if symbol in ("+", "(+"):
         out = Value(*(one + other for one, other in zip(left, right, strict=True)))
     elif symbol == "-":
         out = Value(left.exact - right.exact, left.low - right.high, left.high - right.low)

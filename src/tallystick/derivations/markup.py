@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 
 from tallystick.derivations.browser_math import once
 
@@ -42,6 +43,10 @@ _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
+# "\\\\times" of a string of code; where \\\\ ends a line, the next command has a backslash of its own
+_DOUBLED = re.compile(
+    r"(?<!\\)\\\\(?=(?:times|cdot|div|approx|simeq|sim|text\w*|frac|mathrm|left|right|to|rightarrow|quad|ldots|cdots|dots)(?![a-z]))"
+)
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?\s?|\\([^A-Za-z])")
 _MEANINGS = {
     "times": " * ", "cdot": " * ", "ast": " * ", "div": " / ", "approx": " ≈ ", "simeq": " ≈ ", "sim": " ≈ ",
@@ -83,6 +88,7 @@ _SILENT = frozenset(
 
 _CHARACTERS = str.maketrans({
     **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→", "（": "(", "）": ")", "＝": "=", "＋": "+", "％": "%",
+    **{chr(letter): unicodedata.normalize("NFKC", chr(letter)) for letter in range(0x1D400, 0x1D800)},  # 𝑀 is M
     **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # not seen
 })  # fmt: skip
@@ -132,7 +138,7 @@ def readable(line: str) -> str:
 
 
 def _without_latex(line: str) -> str:
-    line = _ANNOTATION.sub(" ", _TIE.sub(",", line))
+    line = _ANNOTATION.sub(" ", _TIE.sub(",", _DOUBLED.sub(r"\\", line)))
     for _ in range(MOST_ROUNDS):
         before = line
         line = _STYLE.sub(r"\1", line)

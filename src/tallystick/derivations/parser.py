@@ -24,12 +24,12 @@ _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2*
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, where a text writes so
 _GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
-_COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hj]|bil[hl]|mio|mrd|тыс|млн|млрд)))"  # 38,6M
+_COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mrd|juta|тыс|млн|млрд)))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBG])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?)"
-    r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|milyon|milyar|juta|miliar|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
     r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
@@ -55,6 +55,8 @@ _UNIT = re.compile(
     r"|parám\w*|parâm\w*|param\w*|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
     re.IGNORECASE,
 )
+# What is counted before a product of its sizes.
+_MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|矩阵|행렬", re.IGNORECASE)
 _COUNTED = {
     "bytes": re.compile(
         r"(?<![^\W\d_])(?:[KMGT]i?B|[KMGT]o|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트", re.IGNORECASE
@@ -292,6 +294,8 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         before -= 1
     if before and before < start and pieces[before - 1].kind == "operator":
         return False
+    if before and before < start and pieces[before - 1].kind == "number" and _MATRICES.fullmatch(pieces[before].text):
+        return False  # "3 matrices d × 4d" may be all three
     depth = 0
     for place in range(start, end):
         piece = pieces[place]
@@ -301,6 +305,15 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         if not (_UNIT.fullmatch(piece.text) or _is_label(pieces, place, start)):
             return False
     return True
+
+
+def goes_on(pieces: Sequence[Token], end: int) -> bool:
+    """Whether words that are not understood stand between an expression and an operator: "4 Q/K heads × 256"."""
+    place = end
+    while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS:
+        place += 1
+    behind = pieces[place : place + 2]
+    return place > end and len(behind) > 1 and behind[0].text in "+*/" and behind[1].kind in ("number", "open")
 
 
 def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
@@ -422,6 +435,12 @@ class _Reader:
             return None
         before = self.pieces[self.position - 1]
         scaled = before.number is not None and before.number.rounded  # "38.6M(38,597,376)" says it twice
+        if (
+            token.start > before.end
+            and (sign := self.pieces[self.position + 1 : self.position + 2])
+            and sign[0].text == "+"
+        ):
+            return "(+"
         return "*" if token.start == before.end and not scaled else "("
 
     def _chain(self, symbol: Callable[[], str | None], part: Callable[[], Expression | None]) -> Expression | None:
@@ -488,7 +507,10 @@ class _Reader:
         mark, words = self.position, 0
         while (token := self._next()) is not None:
             unit = (
-                is_unit(token) or token.text == "each" or (token.text == "per" and self._is(self.position + 1, "word"))
+                is_unit(token)
+                or token.text == "each"
+                or (token.text == "per" and self._is(self.position + 1, "word"))
+                or self._is_kind()
             )
             if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
                 words += 1
@@ -497,6 +519,11 @@ class _Reader:
                 break
         if token is not None and token.kind not in ("operator", "close"):
             self.position = mark
+
+    def _is_kind(self) -> bool:
+        """Whether capitals stand before a unit and say which: "4 KV heads × 256"."""
+        kind, *unit = self.pieces[self.position : self.position + 2]
+        return kind.text.isupper() and bool(unit) and is_unit(unit[0])
 
     def _skip_parentheses(self, *, words_only: bool = True) -> bool:
         """Pass over parentheses that only comment."""

@@ -18,6 +18,7 @@ from tallystick.derivations.markup import plain, readable
 from tallystick.derivations.parser import (
     Token,
     computes,
+    goes_on,
     is_sure,
     is_variable,
     prefix,
@@ -26,7 +27,7 @@ from tallystick.derivations.parser import (
     unit_of,
     writes_dots,
 )
-from tallystick.derivations.statements import DRAWN, TOTAL, Derivation, Side, Statement, Unread, lines_of
+from tallystick.derivations.statements import BOUND, DRAWN, TOTAL, Derivation, Side, Statement, Unread, lines_of
 from tallystick.errors import BadInput
 from tallystick.files.local import open_regular
 
@@ -52,6 +53,10 @@ _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}") 
 _OWN_RESULT = re.compile(
     r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[\d,._]{4,}\s*\w*\s*$"
 )  # "× 80 layers: 68,452,352,000"
+_SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # of a comment, or a heading; "# = 4,718,592" goes on
+# Mathematics copied from a page, one token a line.
+_TOKEN = re.compile(r"\s*(?:[*/+=≈]|[KMBT]|\d[\d,.]*[KMB]?)\s*")
+_TOKENS = re.compile(r"\s*\d[\d,.]*(?:\s*[*/+=≈^KMBT]|\s\s*\d[\d,.]*)*\s*")
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
 _RULE = re.compile(r"[\s|:+=_-]*")
@@ -193,7 +198,8 @@ def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
             continue  # markup alone, as $$ is
         if held is not None and _belongs(held, line):
             text = held.text if held.last == line.first else f"{held.text} {line.text}"
-            held = _Line(held.first, line.last, text, f"{held.plain} {line.plain}")
+            power = "^" if _is_power(held, line) else " "  # a superscript on a line of its own
+            held = _Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}")
             continue
         if held is not None:
             yield held
@@ -202,12 +208,17 @@ def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
         yield held
 
 
-def _belongs(held: _Line, line: _Line) -> bool:
+def _belongs(held: _Line, line: _Line) -> bool:  # noqa: PLR0911
     """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to this one."""
+    if _SIGN.match(line.text) and not _SIGN.match(held.text):
+        return False
     drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
     apart = not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED
     if drawn or apart:
         return False
+    if _TOKEN.fullmatch(line.plain) and _TOKENS.fullmatch(held.plain):
+        numbers = line.plain.strip()[0].isdigit() and held.plain.rstrip()[-1].isalnum()
+        return not numbers or _is_power(held, line)
     if re.search(r"\d", held.plain) and (_GOES_ON.search(held.plain) or held.plain.count("(") > held.plain.count(")")):
         return True
     if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
@@ -218,6 +229,12 @@ def _belongs(held: _Line, line: _Line) -> bool:
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
         return False
     return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and _RELATION.search(held.plain))
+
+
+def _is_power(held: _Line, line: _Line) -> bool:
+    """Whether a 2 on a line of its own, below a product that is copied token by token, is a superscript."""
+    product = held.last > held.first and _TOKENS.fullmatch(held.plain) and "*" in held.plain
+    return bool(product) and line.plain.strip() in ("2", "3") and held.plain.rstrip()[-1].isdigit()
 
 
 # -- statements -----------------------------------------------------------------------------------
@@ -262,7 +279,8 @@ class _Reader:
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
 
-        if _NUMBERS.search(line.plain) and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
+        bound = BOUND.search(line.plain)
+        if _NUMBERS.search(line.plain) and not bound and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
             self._sentences(line)
 
     def refuse(self, line: _Line, why: str) -> None:
@@ -303,7 +321,7 @@ class _Reader:
         if name:
             self.known.add(name)
 
-    def _chains(self, line: _Line, text: str, label: str = "") -> None:
+    def _chains(self, line: _Line, text: str, label: str = "") -> None:  # noqa: PLR0912
         """Every "a = b = c" of a line: each piece between two relations ends one, begins one, or is a link of it."""
         pieces = self._tokens(text)
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
@@ -327,7 +345,7 @@ class _Reader:
             if found is not None:
                 read = segment[: found[1]]
                 end = found[1] if following < len(pieces) else _numbers_end(read)
-                sure = is_sure(segment, 0, end, self.known)
+                sure = is_sure(segment, 0, end, self.known) and not goes_on(segment, found[1])
                 side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
                 if begin.sides and _is_share(read, begin.sides[-1]):
                     pass  # "= 512 parameters = 12.5% of W"
@@ -343,6 +361,13 @@ class _Reader:
                 end = segment[found[1] - 1].end
                 if begin.argument:
                     begin.sides.clear()
+            more = found[0] if found is not None else None
+            if isinstance(more, Operation) and more.symbols[-1] == "(+":  # "= 589,824 (+768 biases) = 590,592"
+                begin.sides[-1:] = [begin.sides[-1]._replace(expression=_without_last(more))]
+                if following < len(pieces):
+                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                    begin = _Beginning(begin.label, "", [Side(more)], segment[0].start)
+                    continue
             if following == len(pieces) or found is None or found[1] == len(segment):
                 continue
             self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
@@ -374,6 +399,9 @@ class _Reader:
             # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text says of the model.
             argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
             sure = is_sure(pieces, found[1], len(pieces), self.known)
+            counted = text[pieces[found[1]].end : pieces[-1].end]
+            if isinstance(found[0], Number) and TOTAL.search(counted):
+                words = text[: pieces[-1].end]  # "61 layers in total = 61 × 376.4M"
             return _Beginning(f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces))], start, argument)
         if computes(pieces):
             self._miss(line)
@@ -390,6 +418,8 @@ class _Reader:
         if before is not None and before.kind == "number" and len(after[-1].text) == 1:
             name = ""  # "12 d² + 13 d = …" gives d no value
         words = text[pieces[0].start : pieces[-1].end]
+        if pieces[0].text == "*" and _counts_words(pieces[1:]):  # "× 22 layers ≈ 990M"
+            return _Beginning(f"{label} {words}", "", [], pieces[-1].end)
         if computes(pieces):  # of "total 32 × (attention + …) =" the words before the first number
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if _LETTER.search(words) else ""
@@ -402,7 +432,7 @@ class _Reader:
             for clause in _CLAUSE.split(sentence):
                 before, said = said, f"{said}, {clause}"
                 word = TOTAL.search(clause)
-                if word is None or _RELATION.search(clause):
+                if word is None or _RELATION.search(clause) or BOUND.search(clause):
                     continue
                 pieces = self._tokens(clause[word.end() :])
                 numbers = _said(pieces) or _said(self._tokens(clause[: word.start()])[-1:])  # "54,525,952 total"
@@ -450,7 +480,9 @@ class _Reader:
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:
             self._add(line, "", [Side(number)])
-        elif TOTAL.search(text):
+        elif pieces and pieces[0].number is not None and len(_said(pieces)) == 1 and not computes(pieces):
+            self._add(line, "", [Side(pieces[0].number)])  # "10,758,528   about 10.8 million" under a drawn line
+        elif TOTAL.search(text) and not BOUND.search(text):
             numbers = _said(pieces)
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
                 self._add(line, f"{label} {text}", [Side(numbers[0])])
@@ -549,6 +581,16 @@ def _is_share(pieces: Sequence[Token], before: Side) -> bool:
         and not quotient
         and not (isinstance(before.expression, Number) and before.expression.value <= 1)
     )
+
+
+def _without_last(sum_: Operation) -> Expression:
+    """What an operation is without its last part."""
+    return Operation(sum_.symbols[:-1], sum_.parts[:-1]) if len(sum_.parts) > 2 else sum_.parts[0]
+
+
+def _counts_words(pieces: Sequence[Token]) -> bool:
+    """Whether some tokens are a number and the words for what there are so many of."""
+    return len(pieces) > 1 and pieces[0].number is not None and all(piece.kind == "word" for piece in pieces[1:])
 
 
 def _is_sum(side: Expression) -> bool:

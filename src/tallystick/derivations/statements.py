@@ -9,7 +9,8 @@ from tallystick.derivations.arithmetic import Expression
 
 # How people call a total, in the languages in which they count.
 TOTAL = re.compile(
-    r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total)\b"
+    r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total|toplam\w*|jumlah|totaal|łącznie|celkem|tổng)\b"
+    r"|\b(?:(?:whole|entire) (?:model|network)|modelo (?:inteiro|completo|entero)|modèle (?:entier|complet)|ganzes? modell|вся модель)\b|整个模型|モデル全体"
     r"|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"
     r"|^\W*(?:#\s*)?(?:model )?param(?:eter)?s?(?: count)?\W*$|总的参数"
     r"|^\W*(?:参数量|参数总?数|参数个数|參數量|パラメータ数?|파라미터 ?수|параметр(?:ов|ы)|число параметров|parameteranzahl|anzahl (?:der )?parameter|nombre de paramètres|número de par[âá]metros)\W*$"
@@ -17,6 +18,12 @@ TOTAL = re.compile(
     r"|총합|총계|합계|전체|총\s|加起来|加在一起|全部相加|足し合わせ|합하면|더하면",
     re.IGNORECASE,
 )
+
+# "Total dimension: 96 × 128 = 12,288" is a size.
+SIZE = re.compile(r"\b(?:dimensi|width\b|размерност)|维度|次元", re.IGNORECASE)
+
+# What a number is compared with is a bound, and no number of the model.
+BOUND = re.compile(r"(?<![-=<>:])[<>](?![-=<>])|[<>]=(?!=)|[≤≥]")
 
 # How a column of addends looks above its sum.
 DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # as people draw it between addends and their sum

@@ -387,6 +387,7 @@ class Judge:
             and not any(self.so_far.at(one).is_rounded for one in above)
             and not claim.is_rounded
             and not self._leaves_out(above, claim)
+            and not self._passes_over(above)
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
@@ -464,6 +465,12 @@ class Judge:
         if any(TAKEN.search(line.plain) for line in lines):
             return False  # something is taken away
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
+
+    def _passes_over(self, places: Sequence[int]) -> bool:
+        """Whether a row among some looks as if it were of bytes or adapters by its name: "Engram memory" may be added too."""
+        rows = range(min(places, default=self.so_far.place), self.so_far.place)
+        lines = self.derivation.statements
+        return any("|" in lines[row].plain and row not in places and measures(lines[row]) for row in rows)
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Whether statements before some could be added too."""

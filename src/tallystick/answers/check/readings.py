@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from tallystick.answers.check.claims import Claim
 from tallystick.derivations.arithmetic import (
+    ASIDES,
     Expression,
     Name,
     Number,
@@ -208,5 +209,5 @@ def _last_addend(side: Expression) -> Expression:
 
 def _has_aside(expression: Expression) -> bool:
     return isinstance(expression, Operation) and (
-        "(" in expression.symbols or any(_has_aside(part) for part in expression.parts)
+        not ASIDES.isdisjoint(expression.symbols) or any(_has_aside(part) for part in expression.parts)
     )

@@ -67,6 +67,8 @@ def term_of(
         for symbol, part in zip(node.symbols, node.parts[1:], strict=True):
             if symbol == "/":
                 first = _scaled(first, 1 / value(part).exact)
+            elif symbol == "(+":
+                first = first if asides else total([first, term(part)])
             elif symbol == "*" or not asides:
                 first = times(first, factor(node, node.parts.index(part)))
         return first

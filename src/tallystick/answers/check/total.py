@@ -8,11 +8,11 @@ from fractions import Fraction
 from math import log2
 
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
-from tallystick.answers.check.equations import Judge
+from tallystick.answers.check.equations import MOST_COUNTED, Judge
 from tallystick.answers.check.labels import KINDS, layers_of, tags_of
-from tallystick.answers.check.readings import names_in, symbolic
-from tallystick.derivations.arithmetic import Number, Operation, alone, evaluate
-from tallystick.derivations.statements import TOTAL, Statement
+from tallystick.answers.check.readings import LEAST_REFERENCE, names_in, symbolic
+from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate
+from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
 _WITH = re.compile(
     r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
@@ -43,18 +43,20 @@ def whole(judge: Judge) -> int | None:
     }
     if len(sections) > 1:  # "total" of the embeddings, and of a layer's attention
         found = {place: claim for place, claim in found.items() if place not in sections}
+    if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
+        found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     if not found:
         return next((place for way in (_of_adapters, _last_sum, _said) if (place := way(judge)) is not None), None)
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
-        if all(isinstance(claim.side, Operation) for claim in found.values()):
+        if not any(_is_stated(claim) for claim in found.values()):
             return None  # formulas alone
         return max(named or list(found), key=lambda place: (found[place].stated, place))
     total = judge.quantities.total
 
     def rank(place: int) -> tuple[float, bool, bool, int]:
         away = abs(log2(found[place].stated) - log2(total)) if total else 0.0
-        formula = not isinstance(found[place].side, Number)  # with no number behind it
+        formula = not _is_stated(found[place])  # with no number behind it
         return round(away, 2), formula, not _adds(found[place]), -place
 
     return min(found, key=rank)
@@ -102,11 +104,23 @@ def _last_sum(judge: Judge) -> int | None:
     place, last = claims[-1]
     statement = judge.derivation.statements[place]
     largest = all(claim.stated < last.stated for _, claim in claims[:-1])
-    plain = _adds(last) and not measures(statement) and not tags_of(statement.label) - {"all", "block"}
+    about = _about(statement)
+    layers = "block" in tags_of(_words(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
+    plain = (_adds(last) or layers) and not measures(statement) and not about - {"all", "block"}
     return place if largest and plain else None
 
 
-def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collected: frozenset[int]) -> bool:
+def _repeats(judge: Judge, claim: Claim) -> bool:
+    """Whether it is so many times the number of an earlier line: "36 × 1.8B" of a layer's 1.8B."""
+    product = claim.expression
+    if not (isinstance(product, Operation) and product.symbols == ("*",)):
+        return False
+    sizes = sorted(part.value for part in product.parts if isinstance(part, Number))
+    earlier = {one.stated for one in judge.claims if one is not None and one is not claim}
+    return len(sizes) == 2 and 1 < sizes[0] <= MOST_COUNTED and sizes[1] >= LEAST_REFERENCE and sizes[1] in earlier
+
+
+def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collected: frozenset[int]) -> bool:  # noqa: PLR0911
     about = _about(statement)
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if _part(judge, claim):
@@ -116,6 +130,8 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
     if is_model:
         return True
     if is_total(statement):
+        if SIZE.search(_words(statement).partition("(")[0]):
+            return False
         part = not about and not _near(judge, claim)
         if part and tags_of(statement.heading) - KINDS and not _adds(claim):
             return False
@@ -128,9 +144,15 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
 
 def _about(statement: Statement) -> frozenset[str]:
     """What a label is about: of "Total: embedding + 12 × block" the words before the colon."""
-    before, *colon = re.split(r"[:\uff1a]", statement.label, maxsplit=1)
-    said = before if colon and TOTAL.search(before) else statement.label
+    label = _words(statement) if is_total(statement) else statement.label
+    before, *colon = re.split(r"[:\uff1a]", label, maxsplit=1)
+    said = before if colon and TOTAL.search(before) else label
     return tags_of(_WITH.sub("", said) if TOTAL.search(said) else said)
+
+
+def _words(statement: Statement) -> str:
+    """Its label, or that of "Total per layer:" above its sum."""
+    return statement.label or ("" if statement.name else statement.heading)
 
 
 def _collected(judge: Judge) -> frozenset[int]:
@@ -152,6 +174,12 @@ def _collected(judge: Judge) -> frozenset[int]:
 def _near(judge: Judge, claim: Claim) -> bool:
     total = judge.quantities.total if judge.quantities else 0
     return bool(total) and abs(claim.stated - total) * FAR < total
+
+
+def _is_stated(claim: Claim) -> bool:
+    """Whether it is written as a number, perhaps twice: "5,164,236,800 (5.16B)"; not as a formula alone."""
+    side = claim.side
+    return isinstance(side, Number) or (isinstance(side, Operation) and set(side.symbols) <= ASIDES)
 
 
 def _adds(claim: Claim) -> bool:

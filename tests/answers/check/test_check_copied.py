@@ -1,0 +1,97 @@
+"""What people write, copy and paste around their numbers accuses nobody, hides no slip, and leaves the total to be found."""
+
+import pytest
+
+import tallystick
+
+# What was once read as a slip: the text, and how many equations are right.
+RIGHT = {
+    "which heads are counted": ("q: 1024 = 16 heads × 64; k: 256 = 4 KV heads × 64.", 1),
+    "heads that no rule knows": ("q: 1024 = 16 heads × 64; k: 1024 = 4 k-v heads × 256.", 1),
+    "an addend in parentheses": ("Head: 512 × 9,000 = 4,608,000 (+9,000 biases) ≈ 4,617,000 parameters", 2),
+    "an addend that is left out": ("Head: 512 × 9,000 = 4,608,000 (+9,000 biases)", 1),
+    "parentheses added to a product": ("Projection: 512 × 512 (+ 512 biases) = 262,656", 1),
+    "parentheses that only remark": ("Projection: 512 × 512 (+ 512 biases) = 262,144", 1),
+    "a decimal comma before a Turkish million": ("Gömme: 30.522 × 512 ≈ 15,6 milyon parametre", 1),
+    "a decimal comma before an Indonesian million": ("Matriks: 2048 × 2048 ≈ 4,2 juta parameter", 1),
+    "three matrices": ("Let d = 512. FFN: 3 matrices d × 2048 = 3.1M in a layer", 0),
+    "commands whose backslashes are doubled": (r"- Types: $2 \\times W = 2 \\times 640 = 1,280$" + "\n", 1),
+    "a token a line": ("Attention\n4\n×\n1,024\n2\n≈\n4.2\n𝑀\nFFN\n1,024\n×\n4,096\n×\n2\n≈\n8.4\n𝑀\n", 2),
+    "comments in a call": (
+        "test('counts the parameters of a 1.5-3B model', () => {\n  // wte  = 2 × 1000 × 64 = 128,000\n"
+        "  // attn = 4 × 64²       =  16,384\n  // ffn  = 3 × 64 × 256 =    49,152\n  // total = 128,000 + 2 × 65,536 = 259,072\n});\n",
+        4,
+    ),
+    "rows with names as of memory and adapters": (
+        "| Part | Parameters |\n|---|---|\n| Embedding | 640,000 |\n| Layers | 5,120,000 |\n| Key memory (1,000 slots × 64) | 64,000 |\n"
+        "| LoRA adapters (rank 4) | 8,192 |\n| Norms | 2,048 |\n| **Total** | **5,834,240** |\n",
+        0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_stands_around_numbers_accuses_nobody(name):
+    text, right = RIGHT[name]
+    equations = tallystick.check(text).equations
+    assert [equation for equation in equations if not equation.correct] == []
+    assert len(equations) >= right
+
+
+WRONG = {
+    "an addend in parentheses": ("Head: 512 × 9,000 = 4,608,000 (+9,000 biases) = 4,671,000 parameters", 4_617_000),
+    "parentheses added to a product": ("Projection: 512 × 512 (+ 512 biases) = 263,656", 262_656),
+    "commands whose backslashes are doubled": (r"- Types: $2 \\times 640 = 1,820$" + "\n", 1_280),
+    "a token a line": ("FFN\n1,024\n×\n4,096\n×\n2\n≈\n9.4\n𝑀\n", 8_388_608),
+    "comments in a call": ("check('of 12', () => {\n  // attn = 4 × 64² = 16,834\n});\n", 16_384),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_slip_among_them_is_found(name):
+    text, should_be = WRONG[name]
+    wrong = [equation for equation in tallystick.check(text).equations if not equation.correct]
+    assert [equation.should_be for equation in wrong] == [should_be]
+
+
+# Where the total stands: the text, its line (None: it has none) and its number.
+TOTALS = {
+    "a bound in code": (
+        "# Embedding: 9000 * 512 = 4,608,000\n# Layers: 6 * 2,097,152 = 12,582,912\n# Total: 4,608,000 + 6 * 2,097,152 = 17,190,912 (~17.2M)\n"
+        "assert 1.7e7 < param_count < 1.8e7\n",
+        3, 17_190_912,
+    ),
+    "a total dimension": ("Total dimension:\n8 × 64 = 512\nFFN: 512 × 2048 = 1,048,576\n", None, None),
+    "all layers of one": (
+        "Total per layer: about 2.1M\n12 layers:\n12 × 2.1M = 25.2M\n", 3, 25_200_000,
+    ),
+    "layers times the line above": ("Attention: 4 × 512² = 1.05M\nFFN: 8 × 512² = 2.1M\nTotal per layer: ~3.15M\n\n× 10 layers ≈ 31.5M\n", 5, 31_500_000),
+    "a count before the word": ("单层总参数 = 1.1M + 2.1M ≈ 3.2M\n10层总参数 = 3.2M × 10 ≈ 32M\n", 2, 32_000_000),
+    "a sum that is said again": (
+        "Blocks:\n\n8 × 512² = 2,097,152    one block\n9000 × 512 = 4,608,000    tokens\n128 × 512 = 65,536    positions\n"
+        "-------------\n           6,770,688    about 6.8 million\n",
+        7, 6_770_688,
+    ),
+    "the whole model in Portuguese": ("tabela: 9.000 × 512 = 4.608.000\nmodelo inteiro:   17.190.912\n", 2, 17_190_912),
+    "a Turkish total": (
+        "| Parça | Hesap | Parametre |\n|---|---|---|\n| Gömme | 40 × 8 | 320 |\n| Blok | 12 × 8 | 96 |\n| **Toplam** | | **416** |\n",
+        5, 416,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOTALS)
+def test_the_total_is_found_where_it_stands(name):
+    text, line, total = TOTALS[name]
+    answer = tallystick.check(text)
+    assert [equation for equation in answer.equations if not equation.correct] == []
+    assert (answer.total_line, answer.total_claimed) == (line, total)
+
+
+def test_a_stated_total_goes_before_the_value_of_a_formula():
+    text = (
+        "Total = vocab_size × d_model + num_layers × 12 × d_model²\n\nd_model = 768\nnum_layers = 12\nvocab_size = 50257\n"
+        "Embedding = 50257 × 768 = 38.6M\nLayer = 12 × 768² ≈ 7M\nTotal = 38.6M + 12 × 7M ≈ 122.6M\n"
+    )
+    answer = tallystick.check(text, against="gpt2")
+    assert (answer.total_line, answer.total_claimed) == (8, 122_600_000)
